@@ -1,0 +1,3 @@
+@main struct Bench {
+    static func main() {}
+}
