@@ -437,7 +437,7 @@ def _(t: Trial) -> None:
     check(b"/inner" not in t.main.received(), "content was read as a request")
 
 
-@case("10 MiB up and 10 MiB down at once")
+@case("10 MiB up and 10 MiB down at once", nginx="nginx may stall when both directions are busy")
 def _(t: Trial) -> None:
     size, piece = 10 << 20, 65536
     data = pattern(piece)
@@ -447,7 +447,7 @@ def _(t: Trial) -> None:
 
         def send() -> None:
             c.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-            for _ in range(size // piece):
+            for _ in range(size // piece - 1):
                 c.send(data)
 
         sender = threading.Thread(target=send, daemon=True)
@@ -455,6 +455,7 @@ def _(t: Trial) -> None:
         c.read_content(request)
         c.origin.requests.append(request)
         sender.join()
+        c.send(data)  # last, for a response that is complete early may stop the upload
 
     t.origin(script)
     client = t.client(timeout=15)
