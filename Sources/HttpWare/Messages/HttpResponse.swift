@@ -14,6 +14,8 @@ public struct HttpResponse: Sendable {
     var upgrade: String?
     /// The origin server will keep this connection open.
     var isPersistent = true
+    /// The content ends where the connection does. RFC 9112 §6.3.
+    var endsByClose = false
 
     public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), content: HttpContent = .none) {
         self.status = status
@@ -30,6 +32,7 @@ public struct HttpResponse: Sendable {
         reason = nil
         upgrade = nil
         isPersistent = true
+        endsByClose = false
     }
 }
 
