@@ -1,0 +1,7 @@
+import HttpWareTesting
+import Testing
+
+@testable import HttpWare
+
+@Suite struct EventLoopTests {
+}
