@@ -1,0 +1,92 @@
+/// What a route or a condition asks of a request. Keys are ANDed, members of a list ORed; an empty list asks nothing.
+public struct RequestMatch: Sendable, Hashable {
+    /// Case-sensitive (RFC 9110 §9.1).
+    public var methods: [String] = []
+    public var hosts: [HostPattern] = []
+    public var paths: [PathPattern] = []
+    public var headers: [NamedMatch] = []
+    public var query: [NamedMatch] = []
+
+    public init() {}
+
+    /// Nothing is asked: every request matches.
+    public var isEmpty: Bool {
+        methods.isEmpty && hosts.isEmpty && paths.isEmpty && headers.isEmpty && query.isEmpty
+    }
+
+    /// Reads `method`, `host`, `path`, `headers` and `query`.
+    public mutating func read(_ options: inout OptionsReader) {
+        var methods: [MethodName] = []
+        options.read("method", into: &methods)
+        options.read("host", into: &hosts)
+        options.read("path", into: &paths)
+        headers = NamedMatch.read("headers", &options)
+        query = NamedMatch.read("query", &options)
+        self.methods = methods.map(\.name)
+    }
+}
+
+/// A field or a query parameter, and the values of which one is wanted.
+public struct NamedMatch: Sendable, Hashable {
+    /// As written; field names are compared without regard to case.
+    public var name: String
+    /// At least one.
+    public var values: [ValueMatch]
+
+    public init(name: String, values: [ValueMatch]) {
+        self.name = name
+        self.values = values
+    }
+
+    static func read(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
+        var map: OptionMap<String, [ValueMatch]> = [:]
+        options.read(key, into: &map)
+        for entry in map where entry.value.isEmpty {
+            options.fail(at: key, "\(entry.key): no value is given; write a value, a list of values, or \"~.\" for any")
+        }
+        return map.map { NamedMatch(name: $0.key, values: $0.value) }
+    }
+}
+
+/// One value: as it is, or `~regex`, which matches anywhere unless it is anchored.
+public enum ValueMatch: Sendable, Hashable {
+    case exactly(String)
+    case pattern(Pattern)
+}
+
+extension ValueMatch: OptionValue {
+    public static let optionType = "value or ~regular expression"
+
+    public var optionText: String {
+        switch self {
+        case .exactly(let value): value
+        case .pattern(let pattern): "~" + pattern.source
+        }
+    }
+
+    public init(optionText: String) throws(OptionMistake) {
+        if optionText.hasPrefix("~") {
+            self = .pattern(try Pattern(String(optionText.dropFirst())))
+        } else {
+            self = .exactly(optionText)
+        }
+    }
+}
+
+/// A method in a configuration: any token, but not a known one in the wrong case.
+struct MethodName: OptionValue {
+    var name: String
+
+    static let optionType = "method"
+    var optionText: String { name }
+
+    init(optionText: String) throws(OptionMistake) {
+        let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
+        let upper = optionText.uppercased()
+        guard optionText.isToken, optionText == upper || !known.contains(upper) else {
+            let isWrongCase = known.contains(upper)
+            throw OptionMistake(isWrongCase ? "methods are case-sensitive: write \(upper)" : "write one such as GET")
+        }
+        name = optionText
+    }
+}
