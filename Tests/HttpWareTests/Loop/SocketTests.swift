@@ -87,10 +87,10 @@ import Testing
     }
 
     @Test func `a refused connection says so`() throws {
-        let listener = try Socket.listen(on: .loopback)
-        let address = try #require(Socket.localAddress(listener))
-        Socket.close(listener)
-        switch Socket.connect(to: address) {
+        // A port that is bound and not listened to: nobody else can get it meanwhile.
+        let bound = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #expect(SocketAddress.loopback.withSystemAddress { bind(bound, $0, $1) } == 0)
+        switch Socket.connect(to: try #require(Socket.localAddress(bound))) {
         case .failed(let code): #expect(code == ECONNREFUSED)
         case .inProgress(let descriptor):
             wait(descriptor, for: POLLOUT)
@@ -98,6 +98,7 @@ import Testing
             Socket.close(descriptor)
         case .connected: Issue.record("nobody listens")
         }
+        Socket.close(bound)
     }
 
     @Test func `a Unix socket has its mode, replaces a stale file and spares a live one`() throws {

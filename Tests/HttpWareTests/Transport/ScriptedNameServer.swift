@@ -25,16 +25,26 @@ final class ScriptedNameServer: SocketEventHandler {
     private let listener: Listener
 
     init(loop: EventLoop) throws {
-        // TCP first: its port is free for UDP too, unless another test was quicker.
-        let tcp = try Socket.listen(on: .loopback, sharesPort: false)
-        address = try #require(Socket.localAddress(tcp))
-        let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
-        guard address.withSystemAddress({ bind(udp, $0, $1) }) == 0 else { throw SystemError("bind") }
+        let (tcp, udp, address) = try ScriptedNameServer.makeSockets()
+        self.address = address
         datagrams = SocketEvents(loop: loop, descriptor: udp)
         listener = Listener(loop, tcp)
         datagrams.handler = self
         listener.server = self
         datagrams.enableReading()
+    }
+
+    /// Makes a TCP and a UDP socket of one port; another port, if the one for TCP is not free for UDP.
+    private static func makeSockets() throws -> (tcp: Int32, udp: Int32, SocketAddress) {
+        for _ in 0..<100 {
+            let tcp = try Socket.listen(on: .loopback, sharesPort: false)
+            let address = try #require(Socket.localAddress(tcp))
+            let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+            if address.withSystemAddress({ bind(udp, $0, $1) }) == 0 { return (tcp, udp, address) }
+            Socket.close(tcp)
+            Socket.close(udp)
+        }
+        throw SystemError("bind", code: EADDRINUSE)
     }
 
     func count(_ question: String) -> Int { questions.count { $0 == question } }
