@@ -182,10 +182,10 @@ public final class Resolver {
 
     private func setTimer() {
         guard let channel else { return }
-        var left = timeval()
-        guard ares_timeout(channel, nil, &left) != nil else { return timer.clear() }
+        let left = ares_timeout_microseconds(channel)
+        guard left >= 0 else { return timer.clear() }
         // A millisecond at least: c-ares measures by its own clock and may find that its time has not quite come.
-        timer.set(after: max(.milliseconds(1), .seconds(Int64(left.tv_sec)) + .microseconds(Int64(left.tv_usec))))
+        timer.set(after: .microseconds(max(1000, left)))
     }
 
     /// c-ares has ended a lookup: what it found is kept until c-ares has returned.
