@@ -56,6 +56,10 @@ final class ClientConnection: SocketConnection {
     /// It has served a request before this one.
     private(set) var isReused = false
     private var asksForUpgrade = false
+    /// The connection outlives the response.
+    private var isPersistent = true
+    /// Content that may still be thrown away.
+    private var discardLeft = 0
 
     /// The most interim responses before a final one.
     static let mostInterim = 100
@@ -156,7 +160,7 @@ final class ClientConnection: SocketConnection {
         progressed()
         socket.enableReading()
         guard !carry.isEmpty, !isProcessing else { return }
-        inEvent { receivedMore(nil) }
+        transport.inEvent { receivedMore(nil) }
     }
 
     override func received(_ bytes: UnsafeRawBufferPointer) { receivedMore(bytes) }
@@ -199,13 +203,13 @@ final class ClientConnection: SocketConnection {
             case .length(let left):
                 let count = min(left, input.count - position)
                 phase = .length(left - count)
-                handler?.responseContent(UnsafeRawBufferPointer(rebasing: input[position..<(position + count)]))
+                pass(UnsafeRawBufferPointer(rebasing: input[position..<(position + count)]))
                 position += count
                 if left == count, !isClosed { ended(nil, hasMore: position < input.count) }
             case .chunked:
                 guard decodeChunk(input, &position) else { return stop() }
             case .untilClose:
-                handler?.responseContent(UnsafeRawBufferPointer(rebasing: input[position...]))
+                pass(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count
             case .tunnel:
                 handler?.tunnelReceived(UnsafeRawBufferPointer(rebasing: input[position...]))
@@ -262,13 +266,11 @@ final class ClientConnection: SocketConnection {
         if isEmpty, !isClosed, handler != nil { ended(nil, hasMore: hasMore) }
     }
 
-    private var isPersistent = true
-
     /// Passes on one piece; false when the response was refused.
     private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) -> Bool {
         do throws(ChunkedFault) {
             switch try chunks.next(input.bytes, from: &position) {
-            case .content(let range): handler?.responseContent(UnsafeRawBufferPointer(rebasing: input[range]))
+            case .content(let range): pass(UnsafeRawBufferPointer(rebasing: input[range]))
             case .needsMore: break
             case .end(let end):
                 position = end
@@ -389,6 +391,26 @@ final class ClientConnection: SocketConnection {
     func cancel() {
         handler = nil
         close()
+    }
+
+    /// Throws the rest of the response away: up to 64 KiB are read so that the connection can be used again.
+    func discard() {
+        handler = nil
+        discardLeft = ClientConnection.mostDiscarded
+        switch phase {
+        case .length(let left) where left > discardLeft: close()
+        case .untilClose, .tunnel, .head: close()
+        default: isRequestSent ? resume() : close()
+        }
+    }
+
+    private static let mostDiscarded = 64 * 1024
+
+    /// Passes content on, or counts what is thrown away.
+    private func pass(_ bytes: UnsafeRawBufferPointer) {
+        if let handler { return handler.responseContent(bytes) }
+        discardLeft -= bytes.count
+        if discardLeft < 0 { close() }
     }
 
     override func closed() {

@@ -55,6 +55,16 @@ public final class LoopTransport {
         }
     }
 
+    /// Runs a piece of work whose output leaves at its end.
+    @inline(__always)
+    func inEvent(_ body: () -> Void) {
+        if output.isInEvent { return body() }
+        output.isInEvent = true
+        body()
+        output.flush()
+        output.isInEvent = false
+    }
+
     /// Closes the connections that wait for work: before the loop stops.
     public func closeIdle() {
         for pool in pools.values { pool.closeIdle() }

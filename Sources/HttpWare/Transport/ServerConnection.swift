@@ -300,7 +300,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         isPaused = false
         progressed()
         socket.enableReading()
-        if !carry.isEmpty, !isProcessing { inEvent { processCarry() } }
+        if !carry.isEmpty, !isProcessing { transport.inEvent { processCarry() } }
     }
 
     // MARK: Responding

@@ -48,7 +48,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     // MARK: Events
 
     final func socketReadable() {
-        inEvent {
+        transport.inEvent {
             switch Socket.read(socket.descriptor, into: loop.readBuffer) {
             case .bytes(let count):
                 received(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
@@ -60,7 +60,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     }
 
     final func socketWritable() {
-        inEvent {
+        transport.inEvent {
             guard becameWritable(), !isClosed else { return }
             guard !pending.isEmpty else { return socket.disableWriting() }
             let result = pending.withUnsafeBytes {
@@ -82,21 +82,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    final func timerFired(_ timer: LoopTimer) { inEvent { if !isClosed { timedOut() } } }
+    final func timerFired(_ timer: LoopTimer) { transport.inEvent { if !isClosed { timedOut() } } }
 
     /// Output made progress: a deadline for it moves.
     func progressed() {}
-
-    /// Runs a piece of work whose output leaves at its end.
-    @inline(__always)
-    final func inEvent(_ body: () -> Void) {
-        let output = transport.output
-        if output.isInEvent { return body() }
-        output.isInEvent = true
-        body()
-        output.flush()
-        output.isInEvent = false
-    }
 
     // MARK: Output
 
