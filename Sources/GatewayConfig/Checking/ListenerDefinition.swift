@@ -83,7 +83,8 @@ extension ListenerDefinition.Limits {
         options.read("idleTimeout", into: &idleTimeout, in: .milliseconds(100) ... .seconds(86_400))
         options.read("bodyMinRate", into: &bodyMinRate)
         if requestTarget > head {
-            options.fail(at: "requestTarget", "\(requestTarget) does not fit into a head of \(head); write at most that")
+            options.fail(
+                at: "requestTarget", "\(requestTarget) does not fit into a head of \(head); write at most that")
         }
     }
 }

@@ -29,7 +29,8 @@ struct Interpolation {
             node.content = .scalar(result, isQuoted: isQuoted)
             node.isSecret = isSecret
         case .list(let members):
-            node.content = .list(members.enumerated().map { apply(to: $0.element, keyPath: "\(keyPath)[\($0.offset)]") })
+            node.content = .list(
+                members.enumerated().map { apply(to: $0.element, keyPath: "\(keyPath)[\($0.offset)]") })
         case .map(let entries):
             node.content = .map(
                 entries.map { entry in
@@ -78,7 +79,8 @@ struct Interpolation {
         let name = inside.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
         let rest = inside[name.endIndex...]
         let value = environment[String(name)]
-        guard !name.isEmpty, name.first?.isNumber == false, rest.isEmpty || rest.hasPrefix(":-") || rest.hasPrefix(":?") else {
+        guard !name.isEmpty, name.first?.isNumber == false, rest.isEmpty || rest.hasPrefix(":-") || rest.hasPrefix(":?")
+        else {
             diagnostics.error(
                 at: location, keyPath,
                 "\("${\(inside)}".quotedForErrors) is not a variable; write ${NAME}, ${NAME:-default}, ${NAME:?message}"
@@ -120,7 +122,8 @@ struct Interpolation {
 
 /// A path relative to a directory; an absolute one as it is.
 func joined(_ directory: String, _ path: String) -> String {
-    directory.isEmpty || path.hasPrefix("/") ? path : directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
+    directory.isEmpty || path.hasPrefix("/")
+        ? path : directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
 }
 
 /// What stands before the last slash; empty for a plain name.

@@ -67,7 +67,8 @@ struct SourceTree {
 
     private mutating func merge(_ root: ConfigNode, _ path: String, isFirst: Bool) {
         guard let entries = root.entries else {
-            diagnostics.error(at: root.location, "", "\(root.shown) is not a configuration; write version: 1 and what follows")
+            diagnostics.error(
+                at: root.location, "", "\(root.shown) is not a configuration; write version: 1 and what follows")
             isBroken = true
             return
         }
@@ -88,7 +89,8 @@ struct SourceTree {
             return
         }
         if version.value.text != "1" {
-            diagnostics.error(at: version.value.location, "version", "\(version.value.shown) is not a known version; write 1")
+            diagnostics.error(
+                at: version.value.location, "version", "\(version.value.shown) is not a known version; write 1")
         }
         if entries.first?.key != "version" {
             diagnostics.warning(at: version.location, "version", "belongs at the top of the file")
@@ -97,7 +99,9 @@ struct SourceTree {
 
     private mutating func include(_ node: ConfigNode, relativeTo path: String) {
         guard let name = node.text, !name.isEmpty, !node.isSecret else {
-            diagnostics.error(at: node.location, "include", "\(node.shown) is not the name of a file; write one such as conf.d/*.yaml")
+            diagnostics.error(
+                at: node.location, "include", "\(node.shown) is not the name of a file; write one such as conf.d/*.yaml"
+            )
             return
         }
         let target = joined(path == "-" ? "" : directory(of: path), name)

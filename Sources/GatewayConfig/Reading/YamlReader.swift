@@ -65,7 +65,9 @@ struct YamlReader {
                 if event.type == YAML_STREAM_END_EVENT { break }
                 if event.type == YAML_DOCUMENT_START_EVENT {
                     documents += 1
-                    if documents > 1 { throw stop(at(event.start_mark), "a second document begins; write one per file") }
+                    if documents > 1 {
+                        throw stop(at(event.start_mark), "a second document begins; write one per file")
+                    }
                 }
                 try take(event)
             }
@@ -106,7 +108,9 @@ struct YamlReader {
 
     private mutating func open(_ frame: Frame) throws(Stop) {
         if frames.last?.isMap == true, frames.last?.key == nil {
-            throw stop(frame.location, "\(frame.isMap ? "a map" : "a list") cannot be a key; quote a text that begins with { or [")
+            throw stop(
+                frame.location,
+                "\(frame.isMap ? "a map" : "a list") cannot be a key; quote a text that begins with { or [")
         }
         if frames.count >= Limit.depth { throw stop(frame.location, "nested deeper than \(Limit.depth) levels") }
         frames.append(frame)
@@ -154,7 +158,8 @@ struct YamlReader {
     // MARK: Mistakes
 
     private mutating func checkTag(_ tag: UnsafeMutablePointer<yaml_char_t>?, _ place: SourceLocation) {
-        guard let tag = name(tag), !["!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"].contains(tag)
+        guard let tag = name(tag),
+            !["!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"].contains(tag)
         else { return }
         diagnostics.error(at: place, "", "the tag \(tag.quotedForErrors) has no meaning here; leave it out")
     }
@@ -167,11 +172,14 @@ struct YamlReader {
     private mutating func syntaxError(_ parser: yaml_parser_t, _ bytes: UnsafeBufferPointer<UInt8>) -> Stop {
         let problem = parser.problem.map { String(cString: $0) } ?? "this is not YAML"
         if parser.error == YAML_READER_ERROR {
-            return stop(place(of: parser.problem_offset, in: bytes), "\(problem); only printable characters, tabs and line ends")
+            return stop(
+                place(of: parser.problem_offset, in: bytes), "\(problem); only printable characters, tabs and line ends"
+            )
         }
         let mark = parser.problem_mark
         // The mark counts characters; what stands there says more than the parser does.
-        let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: mark.line + 1, omittingEmptySubsequences: false)
+        let lines = bytes.split(
+            separator: UInt8(ascii: "\n"), maxSplits: mark.line + 1, omittingEmptySubsequences: false)
         if problem == "found character that cannot start any token", mark.line < lines.count,
             lines[mark.line].dropFirst(mark.column).first == UInt8(ascii: "\t")
         {
@@ -180,7 +188,9 @@ struct YamlReader {
         var message = problem
         if let context = parser.context {
             message += ", " + String(cString: context)
-            if parser.context_mark.line != mark.line { message += " that begins in line \(parser.context_mark.line + 1)" }
+            if parser.context_mark.line != mark.line {
+                message += " that begins in line \(parser.context_mark.line + 1)"
+            }
         }
         return stop(at(mark), message)
     }

@@ -8,7 +8,8 @@ extension FieldText: OptionValue {
     public var optionText: String { text }
     public init(optionText: String) throws(OptionMistake) {
         let ends = [optionText.utf8.first, optionText.utf8.last]
-        guard optionText.utf8.allSatisfy({ ByteClass.isFieldValue($0) }), !ends.contains(0x20), !ends.contains(0x09) else {
+        guard optionText.utf8.allSatisfy({ ByteClass.isFieldValue($0) }), !ends.contains(0x20), !ends.contains(0x09)
+        else {
             throw OptionMistake("write one line without control characters, or spaces at its ends")
         }
         text = optionText

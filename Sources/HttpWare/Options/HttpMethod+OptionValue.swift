@@ -8,7 +8,8 @@ extension HttpMethod: OptionValue {
         let upper = optionText.uppercased()
         let isWrongCase = optionText != upper && known.contains(upper)
         guard !isWrongCase, let method = HttpMethod(optionText) else {
-            throw OptionMistake(isWrongCase ? "methods are case-sensitive: write \(upper)" : "write a token such as GET")
+            throw OptionMistake(
+                isWrongCase ? "methods are case-sensitive: write \(upper)" : "write a token such as GET")
         }
         self = method
     }
