@@ -70,16 +70,14 @@ struct ChainTable {
     }
 }
 
-extension JoinedChain {
+extension WareChain {
     /// Middlewares of listener, route and service; postwares the other way round; then by `order`, stable.
-    init(listener: ChainTable.Spliced, route: ChainTable.Spliced, service: ChainTable.Spliced) {
-        middlewares = Self.sorted(listener[.middlewares] + route[.middlewares] + service[.middlewares])
-        postwares = Self.sorted(service[.postwares] + route[.postwares] + listener[.postwares])
-    }
-
-    private static func sorted(_ entries: [WrittenEntry]) -> [ChainEntry] {
-        entries.map(\.entry).enumerated()
-            .sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
-            .map(\.element)
+    static func joining(
+        listener: ChainTable.Spliced, route: ChainTable.Spliced, service: ChainTable.Spliced
+    ) -> WareChain {
+        let middlewares = listener[.middlewares] + route[.middlewares] + service[.middlewares]
+        let postwares = service[.postwares] + route[.postwares] + listener[.postwares]
+        // An entry on the wrong side is an error that the builder reported, and is in no list.
+        return (try? WareChain(middlewares: middlewares.map(\.entry), postwares: postwares.map(\.entry))) ?? .empty
     }
 }

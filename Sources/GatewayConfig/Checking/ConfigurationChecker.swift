@@ -184,8 +184,9 @@ struct ConfigurationChecker {
             ofServices[service.name] = chains.chain(service.chainName, for: "services.\(service.name).chain")
         }
         for index in listeners.indices {
-            listeners[index].chain = JoinedChain(listener: ofListeners[index], route: .init(), service: .init())
+            listeners[index].chain = WareChain.joining(listener: ofListeners[index], route: .init(), service: .init())
         }
+        var joined: [[String]: WareChain] = [:]
         for route in routes {
             var own = [
                 chains.chain(route.chainName, for: "routes[\(route.index)].chain"),
@@ -195,7 +196,14 @@ struct ConfigurationChecker {
             overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
             diagnostics.append(overrides.diagnostics.all)
             for index in listeners.indices where route.serves(listeners[index]) {
-                let chain = JoinedChain(listener: ofListeners[index], route: own[0], service: own[1])
+                let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
+                    $0?.value ?? ""
+                }
+                let isShared = route.with.isEmpty
+                let chain =
+                    (isShared ? joined[names] : nil)
+                    ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[1])
+                if isShared { joined[names] = chain }
                 listeners[index].routes.append(ResolvedRoute(route: route, chain: chain))
             }
         }

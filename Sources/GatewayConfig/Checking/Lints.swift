@@ -40,8 +40,8 @@ struct Lints {
     /// A forward listener that strangers can reach, with nothing that asks who they are, is an open proxy.
     private mutating func checkIsClosed(_ listener: ListenerDefinition) {
         guard listener.mode == .forward, !listener.bind.isLoopback else { return }
-        let isGuarded = { (chain: JoinedChain) in
-            chain.middlewares.contains { $0.condition == nil && WareRegistry.guards.contains($0.name) }
+        let isGuarded = { (chain: WareChain) in
+            chain.entries.middlewares.contains { $0.condition == nil && WareRegistry.isGuard($0.ware) }
         }
         guard !isGuarded(listener.chain),
             listener.routes.isEmpty || !listener.routes.allSatisfy({ isGuarded($0.chain) })

@@ -39,7 +39,7 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var trustedProxies: [IPNetwork] = []
     public internal(set) var limits = Limits()
     /// The listener's own chain: all that runs where no route matches.
-    public internal(set) var chain = JoinedChain()
+    public internal(set) var chain = WareChain.empty
     /// The routes that serve this listener, in file order; the first that matches wins.
     public internal(set) var routes: [ResolvedRoute] = []
 

@@ -45,5 +45,5 @@ public struct RouteDefinition: Sendable {
 public struct ResolvedRoute: Sendable {
     public let route: RouteDefinition
     /// The chains of the listener, the route and its service, joined.
-    public let chain: JoinedChain
+    public let chain: WareChain
 }

@@ -14,7 +14,8 @@ struct RouteOverrides {
         for override in route.with {
             let keyPath = "\(route.name).with.\(override.key.shortened)"
             let isLabel = contains(chains) { $0.label == override.key }
-            let isMeant = { (entry: ChainEntry) in isLabel ? entry.label == override.key : entry.name == override.key }
+            let isMeant = { (entry: WrittenEntry) in isLabel ? entry.label == override.key : entry.name == override.key
+            }
             guard contains(chains, isMeant) else {
                 diagnostics.error(at: override.location, keyPath, absent(override.key, chains, outOfReach))
                 continue
@@ -34,11 +35,11 @@ struct RouteOverrides {
                     if isDrop {
                         isGuard =
                             isGuard
-                            || entries.contains { isMeant($0.entry) && WareRegistry.guards.contains($0.entry.name) }
-                        entries.removeAll { isMeant($0.entry) }
+                            || entries.contains { isMeant($0) && WareRegistry.guards.contains($0.name) }
+                        entries.removeAll { isMeant($0) }
                     } else {
                         entries = entries.map { written in
-                            guard isMeant(written.entry) else { return written }
+                            guard isMeant(written) else { return written }
                             return builder.rebuild(written, replacing: options)
                         }
                     }
@@ -49,15 +50,15 @@ struct RouteOverrides {
         }
     }
 
-    private func contains(_ chains: [ChainTable.Spliced], _ isMeant: (ChainEntry) -> Bool) -> Bool {
-        chains.contains { chain in chain.lists.values.contains { $0.contains { isMeant($0.entry) } } }
+    private func contains(_ chains: [ChainTable.Spliced], _ isMeant: (WrittenEntry) -> Bool) -> Bool {
+        chains.contains { chain in chain.lists.values.contains { $0.contains { isMeant($0) } } }
     }
 
     private func absent(_ key: String, _ chains: [ChainTable.Spliced], _ outOfReach: [ChainTable.Spliced]) -> String {
         if contains(outOfReach, { $0.label == key || $0.name == key }) {
             return "stands in the chain of a listener, which a route cannot change"
         }
-        let entries = chains.flatMap { $0.lists.values.flatMap { $0.map(\.entry) } }
+        let entries = chains.flatMap { $0.lists.values.flatMap { $0 } }
         let names = (entries.compactMap(\.label) + entries.map(\.name)).sorted()
         return "no such entry in the chains of the route and its service\(didYouMean(key, among: names))"
     }

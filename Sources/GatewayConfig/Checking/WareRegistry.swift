@@ -23,13 +23,23 @@ struct WareRegistry {
     /// Those that keep strangers out: a forward listener open to the network needs one, and dropping one is worth a warning.
     static let guards: Set<String> = ["ipRule", "basicAuth", "apiKey", "jwt", "introspect", "extAuthz", "oidcLogin"]
 
+    static func isGuard(_ ware: any Ware) -> Bool {
+        (ware as? any ConfigurableWare).map { guards.contains(type(of: $0).name.text) } ?? false
+    }
+
     init(_ wares: [any ConfigurableWare.Type]) {
         types = Dictionary(wares.map { ("\($0.name)", $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     subscript(name: String) -> (any ConfigurableWare.Type)? { types[name] }
 
-    static func side(_ type: any ConfigurableWare.Type) -> ChainEntry.Side {
+    enum Side {
+        /// Works on the request; a two-sided ware does both, and is listed there.
+        case middleware, twoSided
+        case postware
+    }
+
+    static func side(_ type: any ConfigurableWare.Type) -> Side {
         guard type is any Postware.Type else { return .middleware }
         return type is any Middleware.Type ? .twoSided : .postware
     }

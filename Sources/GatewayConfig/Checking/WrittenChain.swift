@@ -19,6 +19,10 @@ struct WrittenChain {
 /// An entry with the options that built it, so that a route can build it again with others.
 struct WrittenEntry {
     let entry: ChainEntry
+    let name: String
+    /// What `as` says.
+    let label: String?
+    let side: WareRegistry.Side
     let type: any ConfigurableWare.Type
     let options: ConfigNode
 }
@@ -27,7 +31,6 @@ struct WrittenEntry {
 struct ChainBuilder {
     let registry: WareRegistry
     var diagnostics = Diagnostics()
-    private var count = 0
 
     init(registry: WareRegistry) { self.registry = registry }
 
@@ -59,10 +62,9 @@ struct ChainBuilder {
         let replaced = Set(replacements.map(\.key))
         let kept = (written.options.entries ?? []).filter { !replaced.contains($0.key) }
         let options = ConfigNode(.map(kept + replacements), at: written.options.location)
-        let old = written.entry
         return build(
-            written.type, options, side: old.side, label: old.label, order: old.order, condition: old.condition,
-            location: old.location)
+            written.type, options, label: written.label, order: written.entry.order, condition: written.entry.condition,
+            location: written.entry.location)
     }
 
     // MARK: One entry
@@ -126,53 +128,37 @@ struct ChainBuilder {
         if list == .postwares, side != .postware {
             let kind = side == .twoSided ? "works on both sides" : "is a middleware"
             diagnostics.error(at: nameLocation, name, "\(kind); list it under middlewares")
-        } else if list == .middlewares, side == .postware {
+            return nil
+        }
+        if list == .middlewares, side == .postware {
             diagnostics.error(at: nameLocation, name, "is a postware; list it under postwares")
+            return nil
         }
         var reader = OptionsReader(ConfigNode(.map(common), at: location), keyPath: name)
         var label: String?
-        var order = EntryOrder.middle
-        var condition: ConditionOptions?
+        var order: WareOrder?
+        var condition: Condition?
         reader.read("as", into: &label)
         reader.read("order", into: &order)
         reader.read("if") { options in
             let read = ConditionOptions(options: &options, isPostware: side == .postware)
-            if common.contains(where: { $0.key == "if" }) { condition = read }
+            if common.contains(where: { $0.key == "if" }) { condition = Condition(read) }
         }
         if let label, label.isEmpty { reader.fail(at: "as", "is empty; write a label") }
         diagnostics.append(reader.finish())
-        return .entry(
-            build(
-                type, options, side: side, label: label, order: order.wareOrder, condition: condition,
-                location: location))
+        return .entry(build(type, options, label: label, order: order, condition: condition, location: location))
     }
 
     private mutating func build(
-        _ type: any ConfigurableWare.Type, _ options: ConfigNode, side: ChainEntry.Side, label: String?,
-        order: WareOrder, condition: ConditionOptions?, location: SourceLocation
+        _ type: any ConfigurableWare.Type, _ options: ConfigNode, label: String?, order: WareOrder?,
+        condition: Condition?, location: SourceLocation
     ) -> WrittenEntry {
-        var reader = OptionsReader(options, keyPath: "\(type.name)")
+        let name = type.name.text
+        var reader = OptionsReader(options, keyPath: name)
         let ware = type.init(options: &reader)
         diagnostics.append(reader.finish())
-        count += 1
-        let entry = ChainEntry(
-            id: count, ware: ware, name: "\(type.name)", label: label, side: side, order: order, condition: condition,
-            location: location)
-        return WrittenEntry(entry: entry, type: type, options: options)
-    }
-}
-
-/// The words of `order`.
-private enum EntryOrder: String, OptionWord {
-    case first, early, middle, late, last
-
-    var wareOrder: WareOrder {
-        switch self {
-        case .first: .first
-        case .early: .early
-        case .middle: .middle
-        case .late: .late
-        case .last: .last
-        }
+        let entry = ChainEntry(ware, label: label ?? name, condition: condition, order: order, location: location)
+        return WrittenEntry(
+            entry: entry, name: name, label: label, side: WareRegistry.side(type), type: type, options: options)
     }
 }

@@ -19,7 +19,7 @@ public struct RequestMatch: Sendable, Hashable {
         options.read("method", into: &methods)
         options.read("host", into: &hosts)
         options.read("path", into: &paths)
-        headers = NamedMatch.read("headers", &options)
+        headers = NamedMatch.readFields("headers", &options)
         query = NamedMatch.read("query", &options)
     }
 }
@@ -34,6 +34,14 @@ public struct NamedMatch: Sendable, Hashable {
     public init(name: String, values: [ValueMatch]) {
         self.name = name
         self.values = values
+    }
+
+    static func readFields(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
+        let matches = read(key, &options)
+        for match in matches where FieldName(match.name) == nil {
+            options.fail(at: key, "\(match.name.quotedForErrors) is not a field name; write a token such as Accept")
+        }
+        return matches
     }
 
     static func read(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
