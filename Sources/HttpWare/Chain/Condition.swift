@@ -56,7 +56,7 @@ extension ValueMatch {
 extension RequestMatch {
     /// Whether method, host, path and query are those that are asked for. Path and query never match CONNECT.
     public func matchesTarget(of request: HttpRequest) -> Bool {
-        if !methods.isEmpty, !methods.contains(request.method.name) { return false }
+        if !methods.isEmpty, !methods.contains(request.method) { return false }
         if !hosts.isEmpty {
             let port = request.port.map(Int.init)
             guard hosts.contains(where: { host in request.withHost { host.matches($0, port: port) } }) else {

@@ -81,6 +81,14 @@ public struct HttpRequest: Sendable {
     /// The target as it stood in the request line.
     public var receivedTarget: String { target.string(target.received) }
 
+    /// Gives the target as it stood in the request line, as bytes that are valid during the call only.
+    public func withReceivedTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        target.bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[target.received.range])) }
+    }
+
+    /// Whether the target is that of CONNECT (authority) or of `OPTIONS *`: neither has a path that could be changed.
+    public var hasPath: Bool { target.form == .origin || target.form == .absolute }
+
     /// The path and query as they go upstream.
     public var upstreamTarget: String {
         target.string(target.upstreamPath) + (target.hasQuery ? "?" + target.string(target.query) : "")

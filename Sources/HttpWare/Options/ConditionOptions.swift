@@ -18,7 +18,7 @@ public struct ConditionOptions: Sendable, Hashable {
         request.read(&options)
         options.read("status", into: &statuses)
         options.read("responder", into: &responders)
-        responseHeaders = NamedMatch.read("responseHeaders", &options)
+        responseHeaders = NamedMatch.readFields("responseHeaders", &options)
         guard !isPostware else { return }
         for key in ["status", "responder", "responseHeaders"] where options.isGiven(key) {
             options.fail(at: key, "a middleware is decided before there is a response; use it in postwares")

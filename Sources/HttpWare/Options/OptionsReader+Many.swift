@@ -24,6 +24,21 @@ extension OptionsReader {
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
+    /// Reads a list whose members keep their places, for those that are checked later.
+    public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>], doc: String = "") {
+        let text = "[" + values.map(\.value.optionText).joined(separator: ", ") + "]"
+        guard let node = take(key, "list of \(T.optionType)", text, nil, T.isSecret, doc) else { return }
+        guard let read: [T] = parseList(node, path(key)) else { return }
+        values = zip(read, node.members).map { Located($0, at: $1.location) }
+    }
+
+    /// Reads a value that keeps its place.
+    public mutating func read<T: OptionValue>(_ key: String, into value: inout Located<T>?, doc: String = "") {
+        var plain = value?.value
+        read(key, into: &plain, doc: doc)
+        value = plain.map { Located($0, at: location(of: key)) }
+    }
+
     // MARK: Maps
 
     /// Reads a map of names to values, in file order.
@@ -75,13 +90,22 @@ extension OptionsReader {
     }
 
     /// Reads a list of maps. A single map stands for a list of one. Described with one run of the body.
-    public mutating func readEach(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
+    ///
+    /// With `orText`, a member that is a text stands for a map with that one key.
+    public mutating func readEach(
+        _ key: String, orText only: String? = nil, doc: String = "", _ body: (inout OptionsReader) -> Void
+    ) {
         let node = take(key, "list of options", "[]", nil, false, doc)
         if isDescribing {
             var nested = OptionsReader.describing("\(path(key))[]")
             return absorb(&nested, body)
         }
         for (index, member) in (node?.members ?? []).enumerated() {
+            var member = member
+            if let only, member.text != nil {
+                let entry = ConfigNode.Entry(key: only, location: member.location, value: member)
+                member = ConfigNode(.map([entry]), at: member.location)
+            }
             var nested = OptionsReader(member, keyPath: "\(path(key))[\(index)]")
             absorb(&nested, body)
         }

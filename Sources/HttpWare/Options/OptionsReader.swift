@@ -108,6 +108,12 @@ public struct OptionsReader: Sendable {
     /// Whether the key was written, rightly or wrongly.
     public func isGiven(_ key: String) -> Bool { entry(key) != nil }
 
+    /// Whether the key was written with nothing, or an empty list or map, behind it.
+    public func isEmpty(_ key: String) -> Bool {
+        guard let value = entry(key)?.value else { return false }
+        return value.text == nil ? value.members.isEmpty || value.entries?.isEmpty == true : value.isEmpty
+    }
+
     /// Records a mistake that the types cannot see, at the value of the key, or at the options as a whole.
     public mutating func fail(at key: String? = nil, _ message: String) {
         guard !isDescribing else { return }

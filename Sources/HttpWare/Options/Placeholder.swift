@@ -46,7 +46,7 @@ public enum Placeholder: Sendable, Hashable {
         case "path.": self = .path(argument)
         case "jwt.": self = .jwt(argument)
         default:
-            guard argument.isToken else {
+            guard FieldName(argument) != nil else {
                 throw OptionMistake(
                     "write letters, digits and -", problem: "\(argument.quotedForErrors) is not a field name")
             }
@@ -63,18 +63,5 @@ public enum Placeholder: Sendable, Hashable {
         }
         let head = parts.dropLast().joined(separator: ".") + "."
         return nearest(to: head, among: [prefix]).map { $0 + last }
-    }
-}
-
-extension StringProtocol {
-    /// One or more `tchar` (RFC 9110 §5.6.2), as methods and field names are.
-    var isToken: Bool {
-        !isEmpty
-            && utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-                }
-            }
     }
 }

@@ -1,7 +1,7 @@
 /// What a route or a condition asks of a request. Keys are ANDed, members of a list ORed; an empty list asks nothing.
 public struct RequestMatch: Sendable, Hashable {
     /// Case-sensitive (RFC 9110 §9.1).
-    public var methods: [String] = []
+    public var methods: [HttpMethod] = []
     public var hosts: [HostPattern] = []
     public var paths: [PathPattern] = []
     public var headers: [NamedMatch] = []
@@ -16,13 +16,11 @@ public struct RequestMatch: Sendable, Hashable {
 
     /// Reads `method`, `host`, `path`, `headers` and `query`.
     public mutating func read(_ options: inout OptionsReader) {
-        var methods: [MethodName] = []
         options.read("method", into: &methods)
         options.read("host", into: &hosts)
         options.read("path", into: &paths)
-        headers = NamedMatch.read("headers", &options)
+        headers = NamedMatch.readFields("headers", &options)
         query = NamedMatch.read("query", &options)
-        self.methods = methods.map(\.name)
     }
 }
 
@@ -36,6 +34,14 @@ public struct NamedMatch: Sendable, Hashable {
     public init(name: String, values: [ValueMatch]) {
         self.name = name
         self.values = values
+    }
+
+    static func readFields(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
+        let matches = read(key, &options)
+        for match in matches where FieldName(match.name) == nil {
+            options.fail(at: key, "\(match.name.quotedForErrors) is not a field name; write a token such as Accept")
+        }
+        return matches
     }
 
     static func read(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
@@ -70,23 +76,5 @@ extension ValueMatch: OptionValue {
         } else {
             self = .exactly(optionText)
         }
-    }
-}
-
-/// A method in a configuration: any token, but not a known one in the wrong case.
-struct MethodName: OptionValue {
-    var name: String
-
-    static let optionType = "method"
-    var optionText: String { name }
-
-    init(optionText: String) throws(OptionMistake) {
-        let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
-        let upper = optionText.uppercased()
-        guard optionText.isToken, optionText == upper || !known.contains(upper) else {
-            let isWrongCase = known.contains(upper)
-            throw OptionMistake(isWrongCase ? "methods are case-sensitive: write \(upper)" : "write one such as GET")
-        }
-        name = optionText
     }
 }
