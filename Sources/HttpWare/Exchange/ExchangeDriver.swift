@@ -164,10 +164,17 @@ final class ExchangeDriver {
 
     /// 10. Those who asked to know.
     private func tellObservers() {
-        for observer in chain.observers { observer.ended(exchange) }
+        for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
         if !exchange.endHandlers.isEmpty {
             for handler in exchange.endHandlers { handler(exchange) }
         }
+    }
+
+    /// Whether the entry's condition holds; a client that left has no response to judge.
+    private func isMeant(_ observer: WareChain.Observer) -> Bool {
+        guard let condition = observer.condition else { return true }
+        return observer.isPostware && exchange.end != .clientLeft
+            ? condition.matches(response, in: exchange) : condition.matches(exchange.request)
     }
 
     func giveUpWaiting() {

@@ -5,7 +5,7 @@ enum GatewayResponse {
         var response = HttpResponse(error.status)
         let phrase = error.status.reasonPhrase
         // What was seen upstream tells of the inside; the client learns the fault only.
-        let detail = error.side == .upstream ? "" : ",\"detail\":\"\(escaped(error.reason))\""
+        let detail = error.side == .upstream ? "" : ",\"detail\":\(error.reason.jsonString)"
         response.content = .text(
             "{\"title\":\"\(phrase)\",\"status\":\(error.status.code),\"error\":\"\(error.proxyStatusName)\"\(detail)}\n")
         response.fields.setOwn(.contentType, "application/problem+json")
@@ -15,19 +15,6 @@ enum GatewayResponse {
         }
         if error.status == .serviceUnavailable { response.fields.setOwn(.retryAfter, "1") }
         return response
-    }
-
-    private static func escaped(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case _ where scalar.value < 0x20: result += " "
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
     }
 
     /// Answers TRACE as its final recipient: the request as received, without what is secret. RFC 9110 §9.3.8.
