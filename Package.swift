@@ -50,6 +50,9 @@ let package = Package(
         .executableTarget(name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
+        .testTarget(
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

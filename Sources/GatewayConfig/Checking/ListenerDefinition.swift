@@ -57,12 +57,9 @@ public struct ListenerDefinition: Sendable {
         options.read("chain", into: &chainName)
         options.read("trustedProxies", into: &trustedProxies)
         options.read("forward") { options in
-            var ports = connectPorts.map { Located($0, at: options.location) }
+            var ports = connectPorts.map(PortNumber.init)
             options.read("connectPorts", into: &ports)
-            for port in ports where !(1...65535).contains(port.value) {
-                options.fail(at: "connectPorts", "\(port.value) is not a port; write 1 to 65535")
-            }
-            connectPorts = ports.map(\.value)
+            connectPorts = ports.map(\.number)
             options.read("denyPrivate", into: &denyPrivate)
         }
         if mode == .reverse, options.isGiven("forward") {
@@ -86,5 +83,22 @@ extension ListenerDefinition.Limits {
             options.fail(
                 at: "requestTarget", "\(requestTarget) does not fit into a head of \(head); write at most that")
         }
+    }
+}
+
+/// A TCP port that can be connected to.
+private struct PortNumber: OptionValue {
+    let number: Int
+
+    static let optionType = "port"
+    var optionText: String { String(number) }
+
+    init(_ number: Int) { self.number = number }
+
+    init(optionText: String) throws(OptionMistake) {
+        guard let number = try? Int(optionText: optionText), (1...65535).contains(number) else {
+            throw OptionMistake("write a number from 1 to 65535")
+        }
+        self.number = number
     }
 }

@@ -35,7 +35,7 @@ public struct RouteDefinition: Sendable {
                 options.fail(at: "with", "\(node.shown) is not a map; write ware: {options}, or ware: false")
             }
         }
-        if !options.isGiven("service"), !options.isGiven("chain") {
+        if options.isMap, !options.isGiven("service"), !options.isGiven("chain") {
             options.fail("nothing answers; write a service, or a chain that answers by itself")
         }
     }
