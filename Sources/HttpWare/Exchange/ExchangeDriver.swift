@@ -164,6 +164,7 @@ final class ExchangeDriver {
 
     /// 10. Those who asked to know.
     private func tellObservers() {
+        if exchange.failure != nil { server.onFailure?(exchange) }
         for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
         if !exchange.endHandlers.isEmpty {
             for handler in exchange.endHandlers { handler(exchange) }

@@ -11,6 +11,8 @@ public final class LoopServer: ExchangeSource {
     /// Chooses plans; swapped whole on reload.
     public var router: any ExchangeRouter
     public private(set) var isDraining = false
+    /// Called with each exchange that failed, when it has ended.
+    public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.
     public var onEmpty: (() -> Void)?
 

@@ -77,7 +77,6 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         while let address = addresses.popFirst() {
             switch Socket.connect(to: address) {
             case .connected(let descriptor):
-                Socket.setNoDelay(descriptor)
                 return answer(.success(descriptor))
             case .inProgress(let descriptor):
                 let events = SocketEvents(loop: loop, descriptor: descriptor, handler: self)
@@ -99,7 +98,6 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         self.socket = nil
         if code == 0 {
             let descriptor = socket.detach()
-            Socket.setNoDelay(descriptor)
             answer(.success(descriptor))
         } else {
             socket.close()
