@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// A loop is a thread. Everything that belongs to it – sockets, timers, buffers – is used on that thread only; other threads
 /// reach it through `execute`, `submit`, `stop` and, as an executor, through `enqueue`.
-// @unchecked Sendable: what other threads touch are the constants, `foreign` and `thread`, each behind a mutex, and `running`,
+// @unchecked Sendable: what other threads touch are the constants, `foreign` and `thread`, each behind a lock, and `running`,
 // an atomic. All else is confined to the thread in `run()`, or before it to the one that prepares the loop.
 public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {
     /// The name of the loop and of its thread.
@@ -28,12 +28,12 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The timers that are filed.
     var timers = TimerHeap<LoopTimer>()
 
-    private struct Foreign: ~Copyable {
+    private struct Foreign {
         var work: [LoopWork] = []
         var isStopping = false
     }
 
-    private let foreign = Mutex(Foreign())
+    private let foreign = ThreadLock(Foreign())
     private let thread = Mutex<pthread_t?>(nil)
     private let running = Atomic(false)
     private let wakeDescriptor: Int32
