@@ -17,7 +17,8 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
 
     /// Takes over a listening descriptor; `reports` is told when accepting has to rest.
     init(
-        descriptor: Int32, loop: EventLoop, server: LoopServer, mostConnections: Int, reports: @escaping (String) -> Void
+        descriptor: Int32, loop: EventLoop, server: LoopServer, mostConnections: Int,
+        reports: @escaping (String) -> Void
     ) {
         self.loop = loop
         self.server = server
@@ -45,7 +46,8 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
                 server.accept(descriptor, from: peer)
             case .wouldBlock: return
             case .outOfDescriptors:
-                return pause("\(server.name): no file descriptors are left; raise the limit (ulimit -n); new connections wait")
+                return pause(
+                    "\(server.name): no file descriptors are left; raise the limit (ulimit -n); new connections wait")
             case .failed(let code):
                 return pause("\(server.name): accept failed (errno \(code))")
             }

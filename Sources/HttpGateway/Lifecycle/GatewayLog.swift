@@ -58,8 +58,10 @@ public final class GatewayLog: Sendable {
         let (year, month, day) = HttpDate.civil(days)
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let milliseconds = Int(time.nanoseconds) / 1_000_000
-        let fraction = milliseconds < 10 ? "00\(milliseconds)" : milliseconds < 100 ? "0\(milliseconds)" : "\(milliseconds)"
-        return "\(year)-\(two(month))-\(two(day))T\(two(inDay / 3600)):\(two(inDay / 60 % 60)):\(two(inDay % 60)).\(fraction)Z"
+        let fraction =
+            milliseconds < 10 ? "00\(milliseconds)" : milliseconds < 100 ? "0\(milliseconds)" : "\(milliseconds)"
+        return
+            "\(year)-\(two(month))-\(two(day))T\(two(inDay / 3600)):\(two(inDay / 60 % 60)):\(two(inDay % 60)).\(fraction)Z"
     }
 }
 

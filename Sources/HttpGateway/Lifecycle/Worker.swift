@@ -22,7 +22,8 @@ final class Worker: @unchecked Sendable {
     }
 
     /// Begins to accept on a listening descriptor, which it takes over.
-    func listen(on descriptor: Int32, _ listener: ListenerDefinition, router: any ExchangeRouter, mostConnections: Int) {
+    func listen(on descriptor: Int32, _ listener: ListenerDefinition, router: any ExchangeRouter, mostConnections: Int)
+    {
         guard let transport else { return }
         var settings = ServerSettings()
         settings.limits.head = listener.limits.head.bytes
@@ -41,11 +42,13 @@ final class Worker: @unchecked Sendable {
             trustedProxies: listener.trustedProxies, bindAddress: listener.bind, router: router)
         server.onFailure = { exchange in
             guard let failure = exchange.failure else { return }
-            let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(separator: " → ")
+            let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(
+                separator: " → ")
             switch failure.side {
             case .downstream: log.write(.debug, "\(exchange.listener): \(failure.reason)")
             case .upstream: log.write(.warning, "\(exchange.listener): \(place): \(failure.reason)")
-            case .gateway: log.write(failure.fault == .noRoute ? .debug : .error, "\(exchange.listener): \(failure.reason)")
+            case .gateway:
+                log.write(failure.fault == .noRoute ? .debug : .error, "\(exchange.listener): \(failure.reason)")
             }
         }
         servers.append(server)

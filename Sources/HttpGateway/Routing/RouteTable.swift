@@ -23,7 +23,8 @@ final class RouteTable: ExchangeRouter {
             let route = resolved.route
             let match = route.match
             return Route(
-                match: match, headers: match.headers.compactMap { named in FieldName(named.name).map { ($0, named.values) } },
+                match: match,
+                headers: match.headers.compactMap { named in FieldName(named.name).map { ($0, named.values) } },
                 isOpen: match.isEmpty,
                 takesConnect: route.service?.isPassthrough != false || !match.hosts.isEmpty,
                 capturing: match.paths.filter { !$0.captures.isEmpty },

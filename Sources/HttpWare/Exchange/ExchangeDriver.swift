@@ -202,7 +202,8 @@ final class ExchangeDriver {
     ) {
         waitNumber &+= 1
         let wait = PendingWait(
-            driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing, resume: resume)
+            driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing,
+            resume: resume)
         task = Task(executorPreference: loop) { await wait.run() }
     }
 }

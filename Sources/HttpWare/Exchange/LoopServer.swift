@@ -30,7 +30,11 @@ public final class LoopServer: ExchangeSource {
         self.settings = settings
         self.forward = forward
         self.trustedProxies = trustedProxies
-        if let bindAddress, bindAddress.address?.isUnspecified != true { self.bindAddress = bindAddress } else { self.bindAddress = nil }
+        if let bindAddress, bindAddress.address?.isUnspecified != true {
+            self.bindAddress = bindAddress
+        } else {
+            self.bindAddress = nil
+        }
         self.router = router
     }
 

@@ -66,7 +66,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
                 return answer(
                     .failure(
                         GatewayError(
-                            .downstream, .destinationProhibited, "\(endpoint.name) has a private address, which is denied")))
+                            .downstream, .destinationProhibited,
+                            "\(endpoint.name) has a private address, which is denied")))
             }
         }
         times.connectStarted = loop.now.nanoseconds
@@ -108,7 +109,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     func timerFired(_ timer: LoopTimer) {
         let fault: GatewayError.Fault = times.connectStarted == 0 ? .dnsTimeout : .connectionTimeout
-        let what = times.connectStarted == 0 ? "finding the address of \(endpoint.name)" : "connecting to \(endpoint.name)"
+        let what =
+            times.connectStarted == 0 ? "finding the address of \(endpoint.name)" : "connecting to \(endpoint.name)"
         answer(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
@@ -132,7 +134,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         switch code {
         case ECONNREFUSED, ENOENT: return GatewayError(.upstream, .connectionRefused, reason, mayRetry: true)
         case ETIMEDOUT: return GatewayError(.upstream, .connectionTimeout, reason, mayRetry: true)
-        case EMFILE, ENFILE, EADDRNOTAVAIL: return GatewayError(.upstream, .connectionLimitReached, reason, mayRetry: true)
+        case EMFILE, ENFILE, EADDRNOTAVAIL:
+            return GatewayError(.upstream, .connectionLimitReached, reason, mayRetry: true)
         default: return GatewayError(.upstream, .destinationUnavailable, reason, mayRetry: true)
         }
     }

@@ -36,7 +36,8 @@ public final class Endpoint: Sendable {
 
     /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port.
     public init(
-        host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(), deniesPrivate: Bool = false,
+        host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
+        deniesPrivate: Bool = false,
         isPassing: Bool = false
     ) {
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host

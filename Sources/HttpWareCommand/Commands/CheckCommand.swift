@@ -1,5 +1,6 @@
 import ArgumentParser
 import GatewayConfig
+import HttpWare
 
 /// `httpware check`: every error and warning of a configuration.
 struct CheckCommand: ParsableCommand {

@@ -7,7 +7,8 @@ import Wares
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
-        help: "The configuration file; - reads standard input. Default: httpware.yaml, else /etc/httpware/httpware.yaml.")
+        help:
+            "The configuration file; - reads standard input. Default: httpware.yaml, else /etc/httpware/httpware.yaml.")
     var path: String?
 
     private static let usualPaths = ["httpware.yaml", "/etc/httpware/httpware.yaml"]
@@ -15,8 +16,10 @@ struct ConfigurationOption: ParsableArguments {
     /// The file that is meant; ends the program when there is none.
     func file() throws -> String {
         if let path { return path }
-        guard let found = ConfigurationOption.usualPaths.first(where: { FileManager.default.fileExists(atPath: $0) }) else {
-            Terminal.error("no configuration: neither httpware.yaml nor /etc/httpware/httpware.yaml is there; name a file with -c")
+        guard let found = ConfigurationOption.usualPaths.first(where: { FileManager.default.fileExists(atPath: $0) })
+        else {
+            Terminal.error(
+                "no configuration: neither httpware.yaml nor /etc/httpware/httpware.yaml is there; name a file with -c")
             throw ExitCode(3)
         }
         return found
@@ -29,7 +32,8 @@ struct ConfigurationOption: ParsableArguments {
             Terminal.error("\(file): cannot be read; check that it is there and that you may read it")
             throw ExitCode(3)
         }
-        return ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment).read(path: file)
+        return ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment).read(
+            path: file)
     }
 }
 

@@ -7,7 +7,8 @@ import Wares
 /// `httpware proxy URL`: a reverse proxy before one URL, without a file.
 struct ProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "proxy", abstract: "Run a reverse proxy before URL, without a configuration; one line per request.")
+        commandName: "proxy", abstract: "Run a reverse proxy before URL, without a configuration; one line per request."
+    )
 
     @Argument(help: "The origin server, such as http://127.0.0.1:3000.")
     var url: String
@@ -38,7 +39,8 @@ struct ProxyCommand: ParsableCommand {
 
     /// A scalar that YAML and the interpolation take as it is.
     private func quoted(_ text: String) -> String {
-        "\"" + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
+        "\""
+            + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
             .replacingOccurrences(of: "$", with: "$$") + "\""
     }
 }

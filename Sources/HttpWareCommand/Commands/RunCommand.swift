@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import GatewayConfig
+import HttpWare
 import Glibc
 import HttpGateway
 
@@ -43,7 +44,9 @@ enum GatewayRun {
             Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)")
         }
         if hint {
-            for listener in gateway.addresses { Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)")) }
+            for listener in gateway.addresses {
+                Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
+            }
         }
         do { try gateway.run() } catch {
             Terminal.error("\(error)")
