@@ -1,0 +1,270 @@
+/// Writes heads into a buffer that the caller owns: the only place that puts line ends between fields. RFC 9112 §3–§5.
+struct HeadEncoder {
+    private let base: UnsafeMutableRawPointer
+    private let capacity: Int
+    /// The bytes written.
+    private(set) var count = 0
+    /// More was written than fits: what is in the buffer is not a head.
+    private(set) var isOverflown = false
+
+    /// Writes into this memory, which outlives the encoder.
+    init(_ buffer: UnsafeMutableRawBufferPointer) {
+        base = buffer.baseAddress!  // the buffers of a loop are never empty
+        capacity = buffer.count
+    }
+
+    // MARK: Pieces
+
+    @inline(__always)
+    mutating func write(_ text: StaticString) {
+        write(text.utf8Start, text.utf8CodeUnitCount)
+    }
+
+    @inline(__always)
+    mutating func write(_ text: String) {
+        let utf8 = text.utf8
+        if utf8.withContiguousStorageIfAvailable({ write($0.baseAddress, $0.count) }) == nil {
+            for byte in utf8 { write(byte: byte) }
+        }
+    }
+
+    @inline(__always)
+    mutating func write(_ bytes: UnsafeRawPointer?, _ length: Int) {
+        guard length > 0, let bytes, length <= capacity &- count else {
+            isOverflown = isOverflown || length > capacity &- count
+            return
+        }
+        (base + count).copyMemory(from: bytes, byteCount: length)
+        count &+= length
+    }
+
+    @inline(__always)
+    mutating func write(byte: UInt8) {
+        guard count < capacity else {
+            isOverflown = true
+            return
+        }
+        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    /// Writes a number that is not negative in decimal digits.
+    @inline(__always)
+    mutating func write(_ number: Int) {
+        var digits = 1
+        var bound = 10
+        while number >= bound && digits < 19 {
+            digits &+= 1
+            bound = bound.multipliedReportingOverflow(by: 10).overflow ? .max : bound &* 10
+        }
+        guard capacity &- count >= digits else {
+            isOverflown = true
+            return
+        }
+        var rest = number
+        var index = count &+ digits
+        repeat {
+            index &-= 1
+            base.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) &+ 0x30, toByteOffset: index, as: UInt8.self)
+            rest /= 10
+        } while index > count
+        count &+= digits
+    }
+
+    /// Writes a number in hexadecimal digits, as a chunk size.
+    @inline(__always)
+    mutating func write(hex number: Int) {
+        var shift = (63 &- number.leadingZeroBitCount) & ~3
+        if number == 0 { shift = 0 }
+        while shift >= 0 {
+            let digit = UInt8(truncatingIfNeeded: number >> shift) & 0x0f
+            write(byte: digit < 10 ? digit &+ 0x30 : digit &+ 0x57)
+            shift &-= 4
+        }
+    }
+
+    // MARK: Fields
+
+    /// Writes the lines that are part of the message but for the known fields in `skipped`. Neighbours that are on the wire
+    /// as they should be are copied in one piece.
+    mutating func write(_ fields: HttpFields, skipping skipped: UInt64) {
+        fields.bytes.withUnsafeBytes { bytes in
+            guard let all = bytes.baseAddress else { return }
+            var runStart = 0
+            var runEnd = 0
+            for line in fields.lines {
+                guard !line.isRemoved, line.known == .other || line.known.bit & skipped == 0 else { continue }
+                if line.flags & HttpFields.Line.exact != 0 {
+                    if Int(line.start) != runEnd {
+                        write(all + runStart, runEnd &- runStart)
+                        runStart = Int(line.start)
+                    }
+                    runEnd = Int(line.end)
+                } else {
+                    write(all + runStart, runEnd &- runStart)
+                    runStart = 0
+                    runEnd = 0
+                    write(all + Int(line.start), Int(line.nameCount))
+                    write(": ")
+                    write(all + Int(line.valueStart), Int(line.valueCount))
+                    write("\r\n")
+                }
+            }
+            write(all + runStart, runEnd &- runStart)
+        }
+    }
+
+    // MARK: Heads
+
+    /// What the fields of a head say about its content.
+    enum Framing {
+        /// No content and no field about it.
+        case none
+        case length(Int)
+        case chunked
+        /// The content ends where the connection does: nothing is said.
+        case untilClose
+        /// `Content-Length` as it stands in the fields: it tells of content that is not sent (HEAD, 304).
+        case asGiven
+    }
+
+    static let framingFields = KnownField.contentLength.bit | KnownField.transferEncoding.bit | KnownField.hopByHop
+
+    mutating func write(_ framing: Framing, _ fields: HttpFields) {
+        switch framing {
+        case .none, .untilClose: break
+        case .length(let length):
+            write("Content-Length: ")
+            write(length)
+            write("\r\n")
+        case .chunked: write("Transfer-Encoding: chunked\r\n")
+        case .asGiven:
+            if let index = fields.firstIndex(of: KnownField.contentLength) {
+                let line = fields.lines[index]
+                fields.withValue(line) { value in
+                    write("Content-Length: ")
+                    write(value.baseAddress, value.count)
+                    write("\r\n")
+                }
+            }
+        }
+    }
+}
+
+extension HeadEncoder {
+    /// How the request line names the target.
+    enum TargetForm { case origin, absolute, authority }
+
+    /// What goes into a request's head besides its own fields.
+    struct RequestOptions {
+        var framing = Framing.none
+        /// Written as the `Host` field; `nil` leaves the request's own.
+        var host: String?
+        var closes = false
+        var upgrade: String?
+        /// The version that the client spoke, for `Via`.
+        var via: HttpVersion?
+        /// The path of the service's base URL, put before the request's.
+        var basePath = ""
+        /// The default fields of the service: added when absent.
+        var defaults: [FieldLine] = []
+    }
+
+    /// Writes a request's head in origin form.
+    mutating func write(_ request: HttpRequest, _ options: RequestOptions) {
+        write(request.method.name)
+        write(byte: 0x20)
+        request.target.bytes.withUnsafeBytes { bytes in
+            guard let all = bytes.baseAddress else { return }
+            write(options.basePath)
+            let path = request.target.upstreamPath
+            write(all + Int(path.start), Int(path.count))
+            if request.target.hasQuery {
+                write(byte: 0x3f)
+                write(all + Int(request.target.query.start), Int(request.target.query.count))
+            }
+        }
+        write(" HTTP/1.1\r\n")
+        var skipped = HeadEncoder.framingFields
+        if let host = options.host {
+            write("Host: ")
+            write(host)
+            write("\r\n")
+            skipped |= KnownField.host.bit
+        }
+        write(request.fields, skipping: skipped)
+        for line in options.defaults where !request.fields.contains(line.name) {
+            line.wire.withUnsafeBytes { write($0.baseAddress, $0.count) }
+        }
+        write(options.framing, request.fields)
+        if let via = options.via { write(via: via) }
+        if request.acceptsTrailers && options.upgrade == nil { write("TE: trailers\r\n") }
+        if let upgrade = options.upgrade {
+            write("Connection: upgrade\r\nUpgrade: ")
+            write(upgrade)
+            write("\r\n")
+        } else if request.acceptsTrailers {
+            write(options.closes ? "Connection: close, TE\r\n" : "Connection: TE\r\n")
+        } else if options.closes {
+            write("Connection: close\r\n")
+        }
+        write("\r\n")
+    }
+
+    /// What goes into a response's head besides its own fields.
+    struct ResponseOptions {
+        var framing = Framing.none
+        var upgrade: String?
+        /// The connection ends behind the response.
+        var closes = false
+        /// An HTTP/1.0 client is told that the connection stays. RFC 9112 §9.3.
+        var keepsAlive10 = false
+        /// The version that the origin server spoke, for `Via`.
+        var via: HttpVersion?
+        /// The value of `Date`, when the response has none. RFC 9110 §6.6.1.
+        var date: UnsafeRawBufferPointer?
+    }
+
+    /// Writes a response's head.
+    mutating func write(_ response: HttpResponse, _ options: ResponseOptions) {
+        if response.status == .ok && response.reason == nil {
+            write("HTTP/1.1 200 OK\r\n")
+        } else {
+            write("HTTP/1.1 ")
+            write(response.status.code)
+            write(byte: 0x20)
+            write(response.reason ?? response.status.reasonPhrase)
+            write("\r\n")
+        }
+        write(response.fields, skipping: HeadEncoder.framingFields)
+        if let date = options.date, response.fields.firstIndex(of: KnownField.date) == nil {
+            write("Date: ")
+            write(date.baseAddress, date.count)
+            write("\r\n")
+        }
+        write(options.framing, response.fields)
+        if let via = options.via { write(via: via) }
+        if let upgrade = options.upgrade {
+            write("Connection: upgrade\r\nUpgrade: ")
+            write(upgrade)
+            write("\r\n")
+        } else if options.closes {
+            write("Connection: close\r\n")
+        } else if options.keepsAlive10 {
+            write("Connection: keep-alive\r\n")
+        }
+        write("\r\n")
+    }
+
+    /// Writes our line of `Via`, behind the others. RFC 9110 §7.6.3.
+    private mutating func write(via version: HttpVersion) {
+        write(version == .http11 ? "Via: 1.1 httpware\r\n" : version == .http10 ? "Via: 1.0 httpware\r\n" : "Via: 2 httpware\r\n")
+    }
+
+    /// Writes a trailer section behind the last chunk, and the end of the content.
+    mutating func write(lastChunkWith trailers: HttpFields?) {
+        write("0\r\n")
+        if let trailers { write(trailers, skipping: 0) }
+        write("\r\n")
+    }
+}

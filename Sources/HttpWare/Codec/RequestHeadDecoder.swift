@@ -1,0 +1,126 @@
+/// Decodes a request's head. RFC 9112 §3, §5.
+///
+/// Answers *needs more* (`nil`), the length of a whole head, or throws; it keeps no pointer to its input.
+struct RequestHeadDecoder {
+    private var scanner = HeadScanner()
+    private var hasRequestLine = false
+
+    init() {}
+
+    /// Reads on. The input begins where the request began; `request` was reset before the first call.
+    ///
+    /// - Returns: the length of the head including its last line end, or `nil` when it is not whole yet.
+    mutating func decode(_ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool)
+        throws(GatewayError) -> Int?
+    {
+        do {
+            if !hasRequestLine {
+                guard try requestLine(input, into: &request, limits: limits, isReverse: isReverse) else { return nil }
+                hasRequestLine = true
+            }
+            guard try scanner.fields(input, into: &request.fields, limits: limits) else { return nil }
+        } catch let fault as HeadFault {
+            throw fault.inRequest
+        } catch let error as GatewayError {
+            throw error
+        } catch {
+            throw .malformed("\(error)")
+        }
+        scanner.copyFields(input, into: &request.fields)
+        try RequestFraming.interpret(&request)
+        return scanner.position
+    }
+
+    private mutating func requestLine(
+        _ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool
+    ) throws -> Bool {
+        // Empty lines before a request are passed over, a few of them. RFC 9112 §2.2.
+        while scanner.position < 8, scanner.position &+ 1 < input.byteCount, input.byte(at: scanner.position) == 0x0d,
+            input.byte(at: scanner.position &+ 1) == 0x0a
+        { scanner.position &+= 2 }
+        let start = scanner.position
+        guard let end = try scanner.lineEnd(input, allowsTab: false) else {
+            // A method's length, a version's, two spaces and CRLF come to the target.
+            guard input.byteCount &- start <= limits.requestTarget &+ 64 else { throw tooLong }
+            guard input.byteCount <= limits.head else { throw HeadFault.tooLarge }
+            return false
+        }
+
+        var methodEnd = start
+        while methodEnd < end, ByteClass.isToken(input.byte(at: methodEnd)) { methodEnd &+= 1 }
+        guard methodEnd > start, methodEnd < end, input.byte(at: methodEnd) == 0x20 else {
+            throw GatewayError.malformed("the request line does not begin with a method and a space")
+        }
+        request.method = RequestHeadDecoder.method(input, start, methodEnd)
+
+        let targetEnd = end &- 9
+        guard targetEnd > methodEnd, input.byte(at: targetEnd) == 0x20 else {
+            throw GatewayError.malformed("the request line does not end with a version")
+        }
+        request.version = try StartLine.version(input, at: targetEnd &+ 1, mustBeOne: true)
+
+        let targetStart = methodEnd &+ 1
+        guard targetStart < targetEnd else { throw GatewayError.malformed("the request target is empty") }
+        guard targetEnd &- targetStart <= limits.requestTarget else { throw tooLong }
+        var index = targetStart
+        while index < targetEnd {
+            guard ByteClass.isTarget(input.byte(at: index)) else {
+                throw GatewayError.malformed("the request target holds a space, a control character or a fragment")
+            }
+            index &+= 1
+        }
+        try request.target.parse(
+            input.extracting(targetStart..<targetEnd), isConnect: request.method == .connect, isReverse: isReverse)
+        scanner.position = end &+ 2
+        scanner.fieldsStart = end &+ 2
+        return true
+    }
+
+    private var tooLong: GatewayError {
+        GatewayError(.downstream, .requestTargetTooLong, "the request target is too long")
+    }
+
+    @inline(__always)
+    private static func method(_ input: RawSpan, _ start: Int, _ end: Int) -> HttpMethod {
+        // The text is a token: it was checked byte by byte.
+        var name: UInt64 = 0
+        guard end &- start <= 8 else { return other() }
+        for index in start..<end { name = name << 8 | UInt64(input.byte(at: index)) }
+        switch name {
+        case 0x474554: return .get
+        case 0x48454144: return .head
+        case 0x504f5354: return .post
+        case 0x505554: return .put
+        case 0x4f5054_494f4e53: return .options
+        case 0x50415443_48: return .patch
+        case 0x4445_4c455445: return .delete
+        case 0x434f4e_4e454354: return .connect
+        case 0x54_52414345: return .trace
+        default: return other()
+        }
+
+        func other() -> HttpMethod {
+            HttpMethod(
+                verified: input.extracting(start..<end).withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+        }
+    }
+}
+
+/// What request lines and status lines share.
+enum StartLine {
+    /// Reads `HTTP/1.x` at that place: eight bytes that are there. RFC 9112 §2.3.
+    @inline(__always)
+    static func version(_ input: RawSpan, at start: Int, mustBeOne: Bool) throws(GatewayError) -> HttpVersion {
+        let word = input.word(at: start)
+        if word == 0x312e_312f_5054_5448 { return .http11 }
+        if word == 0x302e_312f_5054_5448 { return .http10 }
+        guard word & 0x00ff_00ff_ffff_ffff == 0x002e_002f_5054_5448, ByteClass.isDigit(input.byte(at: start &+ 5)),
+            ByteClass.isDigit(input.byte(at: start &+ 7))
+        else { throw .malformed("the protocol version is not of the form HTTP/1.1") }
+        // A higher minor version is treated as the highest that we know. RFC 9110 §2.5.
+        guard input.byte(at: start &+ 5) == 0x31 else {
+            throw GatewayError(.downstream, .versionUnsupported, "the major protocol version is not 1")
+        }
+        return .http11
+    }
+}

@@ -1,0 +1,72 @@
+/// Decodes a response's head, as strictly as a request's: origin servers are untrusted too. RFC 9112 §4, §5.
+struct ResponseHeadDecoder {
+    private var scanner = HeadScanner()
+    private var hasStatusLine = false
+
+    init() {}
+
+    /// Reads on. The input begins where the response began; `response` was reset before the first call.
+    ///
+    /// - Returns: the length of the head including its last line end, or `nil` when it is not whole yet.
+    mutating func decode(_ input: RawSpan, into response: inout HttpResponse, method: HttpMethod, limits: HeadLimits)
+        throws(GatewayError) -> Int?
+    {
+        do {
+            if !hasStatusLine {
+                guard try statusLine(input, into: &response, limits: limits) else { return nil }
+                hasStatusLine = true
+            }
+            guard try scanner.fields(input, into: &response.fields, limits: limits) else { return nil }
+        } catch let fault as HeadFault {
+            throw fault.inResponse
+        } catch let error as GatewayError {
+            throw error
+        } catch {
+            throw .badResponse("\(error)")
+        }
+        scanner.copyFields(input, into: &response.fields)
+        try ResponseFraming.interpret(&response, method: method)
+        return scanner.position
+    }
+
+    private mutating func statusLine(_ input: RawSpan, into response: inout HttpResponse, limits: HeadLimits) throws -> Bool {
+        guard let end = try scanner.lineEnd(input, allowsTab: true) else {
+            guard input.byteCount <= limits.head else { throw HeadFault.tooLarge }
+            return false
+        }
+        guard end >= 12 else { throw GatewayError.badResponse("the status line is too short") }
+        do {
+            response.version = try StartLine.version(input, at: 0, mustBeOne: true)
+        } catch {
+            throw GatewayError.badResponse(error.reason)
+        }
+        var code = 0
+        for index in 9..<12 {
+            guard ByteClass.isDigit(input.byte(at: index)) else {
+                throw GatewayError.badResponse("the status code is not three digits")
+            }
+            code = code * 10 + Int(input.byte(at: index) & 0x0f)
+        }
+        guard input.byte(at: 8) == 0x20, end == 12 || input.byte(at: 12) == 0x20, let status = HttpStatus(code) else {
+            throw GatewayError.badResponse("the status line is malformed")
+        }
+        response.status = status
+        if end > 13 { setReason(input.extracting(13..<end), &response) }
+        scanner.position = end &+ 2
+        scanner.fieldsStart = end &+ 2
+        return true
+    }
+
+    /// Keeps the reason phrase if it is not the usual one.
+    @inline(__always)
+    private func setReason(_ text: RawSpan, _ response: inout HttpResponse) {
+        let usual = response.status.reasonPhrase.utf8
+        var isUsual = usual.count == text.byteCount
+        var index = 0
+        for byte in usual where isUsual {
+            isUsual = text.byte(at: index) == byte
+            index &+= 1
+        }
+        if !isUsual { response.reason = text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+    }
+}

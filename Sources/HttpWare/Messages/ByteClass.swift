@@ -1,0 +1,76 @@
+/// What a byte may be in the grammar of HTTP. Each class is a 128-bit map in two constants: no table, no load.
+enum ByteClass {
+    /// `tchar`, RFC 9110 §5.6.2.
+    @inline(__always)
+    static func isToken(_ byte: UInt8) -> Bool { has(byte, 0x03ff_6cfa_0000_0000, 0x57ff_ffff_c7ff_fffe) }
+
+    /// What a field value may hold: visible characters, space, tab, and obs-text. RFC 9110 §5.5.
+    @inline(__always)
+    static func isFieldValue(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7f || byte == 0x09 }
+
+    /// What a request target may hold here: visible characters and octets above ASCII, no fragment sign.
+    /// RFC 9112 §3.2 allows less; the rest is harmless and common, and is passed on as received.
+    @inline(__always)
+    static func isTarget(_ byte: UInt8) -> Bool { byte > 0x7f || has(byte, 0xffff_fff6_0000_0000, 0x7fff_ffff_ffff_ffff) }
+
+    /// `reg-name` without brackets, RFC 3986 §3.2.2.
+    @inline(__always)
+    static func isHost(_ byte: UInt8) -> Bool { has(byte, 0x2bff_7ff2_0000_0000, 0x47ff_fffe_87ff_fffe) }
+
+    /// `unreserved`, RFC 3986 §2.3.
+    @inline(__always)
+    static func isUnreserved(_ byte: UInt8) -> Bool { has(byte, 0x03ff_6000_0000_0000, 0x47ff_fffe_87ff_fffe) }
+
+    @inline(__always)
+    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+
+    /// The value of a hexadecimal digit, `nil` for other bytes.
+    @inline(__always)
+    static func hexValue(_ byte: UInt8) -> UInt8? {
+        if isDigit(byte) { return byte &- 0x30 }
+        let letter = (byte | 0x20) &- 0x61
+        return letter < 6 ? letter &+ 10 : nil
+    }
+
+    /// ASCII upper case made lower; other bytes as they are.
+    @inline(__always)
+    static func lower(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+
+    @inline(__always)
+    private static func has(_ byte: UInt8, _ low: UInt64, _ high: UInt64) -> Bool {
+        let map = byte < 64 ? low : high
+        return byte < 128 && (map &>> UInt64(byte & 63)) & 1 != 0
+    }
+}
+
+/// Looks at eight bytes at a time, in one register.
+enum Swar {
+    /// The high bit of each byte that is below 0x20 or equal to 0x7f; bits above the first hit may be false.
+    @inline(__always)
+    static func controls(_ word: UInt64) -> UInt64 {
+        let below = (word &- 0x2020_2020_2020_2020) & ~word & 0x8080_8080_8080_8080
+        let delete = word ^ 0x7f7f_7f7f_7f7f_7f7f
+        return below | ((delete &- 0x0101_0101_0101_0101) & ~delete & 0x8080_8080_8080_8080)
+    }
+
+    /// The high bit of each byte that equals the pattern's; bits above the first hit may be false.
+    @inline(__always)
+    static func equal(_ word: UInt64, _ pattern: UInt64) -> UInt64 {
+        let difference = word ^ pattern
+        return (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
+    }
+
+    /// Eight copies of a byte.
+    @inline(__always)
+    static func all(_ byte: UInt8) -> UInt64 { UInt64(byte) &* 0x0101_0101_0101_0101 }
+}
+
+extension RawSpan {
+    /// The byte there; traps when there is none.
+    @inline(__always)
+    func byte(at offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
+
+    /// The eight bytes from there, the first in the lowest bits; traps when there are fewer.
+    @inline(__always)
+    func word(at offset: Int) -> UInt64 { unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+}

@@ -1,0 +1,39 @@
+/// A field line made ahead of time: checked once, then appended to messages as bytes. RFC 9112 §5.
+public struct FieldLine: Sendable, Hashable {
+    /// The line's name.
+    public let name: FieldName
+    /// `Name: value` and the line's end, as they go over the wire.
+    let wire: [UInt8]
+
+    /// Makes a line. Throws when the value holds a byte that a field value must not (RFC 9110 §5.5), or has white space
+    /// at either end.
+    public init(_ name: FieldName, _ value: String) throws(InvalidFieldValue) {
+        guard FieldLine.isValid(value.utf8) else { throw InvalidFieldValue(name: name) }
+        self.name = name
+        wire = Array(name.text.utf8) + [0x3a, 0x20] + Array(value.utf8) + [0x0d, 0x0a]
+    }
+
+    /// A line whose value is known to be one.
+    init(verified name: FieldName, _ value: StaticString) {
+        self.name = name
+        wire = Array("\(name.text): \(value)\r\n".utf8)
+    }
+
+    /// The line's value.
+    public var value: String { String(decoding: wire[(name.text.utf8.count + 2)..<(wire.count - 2)], as: UTF8.self) }
+
+    /// Whether the bytes may stand as a field value: no control character but tab, no white space at the ends.
+    static func isValid(_ value: some BidirectionalCollection<UInt8>) -> Bool {
+        guard let first = value.first, let last = value.last else { return true }
+        return first > 0x20 && last > 0x20 && value.allSatisfy { ByteClass.isFieldValue($0) }
+    }
+}
+
+/// A value that cannot stand in a field line: it holds a line end, a NUL or another control character, or begins or ends
+/// with white space. RFC 9110 §5.5.
+public struct InvalidFieldValue: Error, Equatable, CustomStringConvertible {
+    /// The field that it was meant for.
+    public let name: FieldName
+
+    public var description: String { "the value for \(name) holds a byte that is not allowed in a field value" }
+}

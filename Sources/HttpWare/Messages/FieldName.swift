@@ -1,0 +1,114 @@
+/// The name of a field: a token, compared without regard to case. RFC 9110 §5.1.
+public struct FieldName: Sendable {
+    /// The name as it was written.
+    public let text: String
+    let known: KnownField
+    /// For a name that is not known: the bit of `HttpFields.others` that lines of this name set. Else 0.
+    let otherBit: UInt64
+
+    /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
+    public init?(_ text: String) {
+        guard !text.isEmpty, text.utf8.count <= 1024, text.utf8.allSatisfy({ ByteClass.isToken($0) }) else { return nil }
+        self.text = text
+        known = KnownField.identify(text)
+        otherBit = known == .other ? FieldName.otherBit(count: text.utf8.count, last: text.utf8.last ?? 0) : 0
+    }
+
+    private init(_ known: KnownField) {
+        text = known.name
+        self.known = known
+        otherBit = 0
+    }
+
+    /// The bit for a name of so many bytes that ends in this one, in whatever case.
+    @inline(__always)
+    static func otherBit(count: Int, last byte: UInt8) -> UInt64 {
+        1 &<< (UInt64(truncatingIfNeeded: count) &* 5 &+ UInt64(byte | 0x20))
+    }
+
+    /// The name in lower case: the same text for all spellings of one name.
+    public var lowercased: String { text.lowercased() }
+}
+
+extension FieldName: ExpressibleByStringLiteral {
+    /// A name written in code; a literal that is no token is a mistake of the code and traps.
+    public init(stringLiteral value: StaticString) {
+        guard let name = FieldName("\(value)") else { preconditionFailure("not a field name") }
+        self = name
+    }
+}
+
+extension FieldName: Hashable {
+    public static func == (left: FieldName, right: FieldName) -> Bool {
+        if left.known != .other || right.known != .other { return left.known == right.known }
+        return left.text.utf8.count == right.text.utf8.count
+            && zip(left.text.utf8, right.text.utf8).allSatisfy { ByteClass.lower($0) == ByteClass.lower($1) }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(ByteClass.lower(byte)) }
+    }
+}
+
+extension FieldName: CustomStringConvertible {
+    public var description: String { text }
+}
+
+extension FieldName {
+    public static let accept = FieldName(.accept)
+    public static let acceptEncoding = FieldName(.acceptEncoding)
+    public static let acceptLanguage = FieldName(.acceptLanguage)
+    public static let acceptRanges = FieldName(.acceptRanges)
+    public static let age = FieldName(.age)
+    public static let allow = FieldName(.allow)
+    public static let authorization = FieldName(.authorization)
+    public static let cacheControl = FieldName(.cacheControl)
+    public static let connection = FieldName(.connection)
+    public static let contentDisposition = FieldName(.contentDisposition)
+    public static let contentEncoding = FieldName(.contentEncoding)
+    public static let contentLength = FieldName(.contentLength)
+    public static let contentLocation = FieldName(.contentLocation)
+    public static let contentRange = FieldName(.contentRange)
+    public static let contentType = FieldName(.contentType)
+    public static let cookie = FieldName(.cookie)
+    public static let date = FieldName(.date)
+    public static let etag = FieldName(.etag)
+    public static let expect = FieldName(.expect)
+    public static let expires = FieldName(.expires)
+    public static let forwarded = FieldName(.forwarded)
+    public static let host = FieldName(.host)
+    public static let ifMatch = FieldName(.ifMatch)
+    public static let ifModifiedSince = FieldName(.ifModifiedSince)
+    public static let ifNoneMatch = FieldName(.ifNoneMatch)
+    public static let ifRange = FieldName(.ifRange)
+    public static let ifUnmodifiedSince = FieldName(.ifUnmodifiedSince)
+    public static let keepAlive = FieldName(.keepAlive)
+    public static let lastModified = FieldName(.lastModified)
+    public static let link = FieldName(.link)
+    public static let location = FieldName(.location)
+    public static let maxForwards = FieldName(.maxForwards)
+    public static let origin = FieldName(.origin)
+    public static let pragma = FieldName(.pragma)
+    public static let proxyAuthenticate = FieldName(.proxyAuthenticate)
+    public static let proxyAuthorization = FieldName(.proxyAuthorization)
+    public static let proxyStatus = FieldName(.proxyStatus)
+    public static let range = FieldName(.range)
+    public static let referer = FieldName(.referer)
+    public static let retryAfter = FieldName(.retryAfter)
+    public static let server = FieldName(.server)
+    public static let setCookie = FieldName(.setCookie)
+    public static let te = FieldName(.te)
+    public static let traceparent = FieldName(.traceparent)
+    public static let tracestate = FieldName(.tracestate)
+    public static let trailer = FieldName(.trailer)
+    public static let transferEncoding = FieldName(.transferEncoding)
+    public static let upgrade = FieldName(.upgrade)
+    public static let userAgent = FieldName(.userAgent)
+    public static let vary = FieldName(.vary)
+    public static let via = FieldName(.via)
+    public static let wwwAuthenticate = FieldName(.wwwAuthenticate)
+    public static let xForwardedFor = FieldName(.xForwardedFor)
+    public static let xForwardedHost = FieldName(.xForwardedHost)
+    public static let xForwardedProto = FieldName(.xForwardedProto)
+    public static let xRequestId = FieldName(.xRequestId)
+}

@@ -1,0 +1,96 @@
+/// Why an exchange could not be carried out: on which side, which fault, and whether a second try is safe.
+public struct GatewayError: Error, Equatable, Sendable {
+    /// Where it went wrong.
+    public enum Side: Sendable { case downstream, upstream, gateway }
+
+    /// What went wrong. Names as in RFC 9209 §2.3 where it has one.
+    public enum Fault: Sendable, CaseIterable {
+        // The client's request.
+        case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
+        case transferCodingUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute, tooManyForwards
+        // Finding and reaching the origin server.
+        case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
+        case connectionLimitReached, schemeUnsupported, loopDetected
+        // Its response.
+        case connectionTerminated, responseTimeout, responseIncomplete, responseMalformed, responseHeadTooLarge
+        case responseContentTooLarge, upgradeFailed
+        // Ours.
+        case wareFailed, internalError, holdTimeout, clientLeft
+    }
+
+    public let side: Side
+    public let fault: Fault
+    /// What was seen, for people: starts in lower case, ends without a full stop, holds no credentials.
+    public let reason: String
+    /// Nothing reached the origin server, or a reused connection closed before any response and the method is
+    /// idempotent. RFC 9110 §9.2.2.
+    public let mayRetry: Bool
+
+    public init(_ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false) {
+        self.side = side
+        self.fault = fault
+        self.reason = reason
+        self.mayRetry = mayRetry
+    }
+
+    /// The client's request cannot be understood.
+    static func malformed(_ reason: String) -> GatewayError { GatewayError(.downstream, .requestMalformed, reason) }
+
+    /// The origin server's response cannot be understood.
+    static func badResponse(_ reason: String) -> GatewayError { GatewayError(.upstream, .responseMalformed, reason) }
+}
+
+extension GatewayError {
+    /// The status of the response that tells the client.
+    public var status: HttpStatus {
+        switch fault {
+        case .requestMalformed: .badRequest
+        case .requestTargetTooLong: .uriTooLong
+        case .requestHeadTooLarge: .requestHeaderFieldsTooLarge
+        case .requestTimeout: .requestTimeout
+        case .versionUnsupported: .versionNotSupported
+        case .transferCodingUnsupported: .notImplemented
+        case .contentTooLarge: .contentTooLarge
+        case .methodNotAllowed: .methodNotAllowed
+        case .requestDenied, .destinationProhibited: .forbidden
+        case .noRoute: .notFound
+        case .tooManyForwards, .loopDetected: .loopDetected
+        case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .schemeUnsupported,
+            .responseIncomplete, .responseMalformed, .responseHeadTooLarge, .responseContentTooLarge, .upgradeFailed:
+            .badGateway
+        case .connectionLimitReached, .holdTimeout: .serviceUnavailable
+        case .dnsTimeout, .connectionTimeout, .responseTimeout: .gatewayTimeout
+        case .wareFailed: side == .upstream ? .badGateway : .internalServerError
+        case .internalError, .clientLeft: .internalServerError
+        }
+    }
+
+    /// The `error` parameter of the `Proxy-Status` field. RFC 9209 §2.3.
+    public var proxyStatusName: String {
+        switch fault {
+        case .requestMalformed, .requestTargetTooLong, .requestHeadTooLarge, .requestTimeout, .versionUnsupported,
+            .transferCodingUnsupported, .contentTooLarge, .methodNotAllowed, .clientLeft, .tooManyForwards:
+            "http_request_error"
+        case .requestDenied: "http_request_denied"
+        case .noRoute: "destination_not_found"
+        case .dnsError: "dns_error"
+        case .dnsTimeout: "dns_timeout"
+        case .destinationUnavailable: "destination_unavailable"
+        case .destinationProhibited: "destination_ip_prohibited"
+        case .connectionRefused: "connection_refused"
+        case .connectionTimeout: "connection_timeout"
+        case .connectionLimitReached: "connection_limit_reached"
+        case .schemeUnsupported: "proxy_configuration_error"
+        case .loopDetected: "proxy_loop_detected"
+        case .connectionTerminated: "connection_terminated"
+        case .responseTimeout: "http_response_timeout"
+        case .responseIncomplete: "http_response_incomplete"
+        case .responseMalformed: "http_protocol_error"
+        case .responseHeadTooLarge: "http_response_header_section_size"
+        case .responseContentTooLarge: "http_response_body_size"
+        case .upgradeFailed: "http_upgrade_failed"
+        case .wareFailed, .internalError: "proxy_internal_error"
+        case .holdTimeout: "proxy_internal_response"
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/// A request, as wares see it: the same whatever version or transport carried it. RFC 9110 §6.
+///
+/// Fields that concern one connection only were taken off when it was received, and are properties here.
+public struct HttpRequest: Sendable {
+    /// What the client asks to be done.
+    public var method: HttpMethod
+    /// The version that the request was received with.
+    public internal(set) var version: HttpVersion = .http11
+    /// The header section, without fields for one hop.
+    public var fields: HttpFields = HttpFields()
+    /// What follows the head.
+    public var content: HttpContent = .none
+    var target: RequestTarget = RequestTarget()
+
+    /// The client waits for 100 (Continue) before it sends its content. RFC 9110 §10.1.1.
+    public internal(set) var expectsContinue = false
+    /// The protocols that the client would rather speak on this connection, as in `Upgrade`. RFC 9110 §7.8.
+    public internal(set) var upgrade: String?
+    /// The client understands trailer fields (`TE: trailers`). RFC 9110 §10.1.4.
+    public internal(set) var acceptsTrailers = false
+    /// The credentials for this proxy, as received. RFC 9110 §11.7.2.
+    public internal(set) var proxyAuthorization: String?
+    /// The client will send another request on this connection. RFC 9112 §9.3.
+    var isPersistent = true
+    /// A ware named another authority: its `Host` goes upstream.
+    var isAuthorityChanged = false
+
+    /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws when it is neither.
+    public init(_ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
+        throws(GatewayError)
+    {
+        self.method = method
+        self.fields = fields
+        self.content = content
+        let text = Array(target.utf8)
+        guard text.allSatisfy({ ByteClass.isTarget($0) }) else {
+            throw .malformed("the request target holds a space, a control character or a fragment")
+        }
+        try self.target.parse(text.span.bytes, isConnect: method == .connect, isReverse: false)
+    }
+
+    /// An empty request, to be decoded into.
+    init() { method = .get }
+
+    /// Empties the request and keeps its memory.
+    mutating func reset() {
+        method = .get
+        version = .http11
+        fields.reset()
+        content = .none
+        target.reset()
+        expectsContinue = false
+        upgrade = nil
+        acceptsTrailers = false
+        proxyAuthorization = nil
+        isPersistent = true
+        isAuthorityChanged = false
+    }
+
+    // MARK: The target
+
+    /// `http` or `https`.
+    public var scheme: String { target.isSecure ? "https" : "http" }
+
+    /// The host that the request names, in lower case, without a trailing dot; `nil` if it names none (HTTP/1.0).
+    public var host: String? { target.host.count == 0 ? nil : target.string(target.host) }
+
+    /// The port that the request names.
+    public var port: UInt16? { target.port }
+
+    /// `host[:port]`, `nil` if the request names none.
+    public var authority: Authority? { host.map { Authority(host: $0, port: port) } }
+
+    /// The path in its normal form (RFC 3986 §6.2.2): what routes, conditions and keys compare. `*` for `OPTIONS *`,
+    /// empty for CONNECT.
+    public var path: String { target.string(target.path) }
+
+    /// The query without its question mark; `nil` if there is none.
+    public var query: String? { target.hasQuery ? target.string(target.query) : nil }
+
+    /// The target as it stood in the request line.
+    public var receivedTarget: String { target.string(target.received) }
+
+    /// Gives the target as it stood in the request line, as bytes that are valid during the call only.
+    public func withReceivedTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        target.bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[target.received.range])) }
+    }
+
+    /// Whether the target is that of CONNECT (authority) or of `OPTIONS *`: neither has a path that could be changed.
+    public var hasPath: Bool { target.form == .origin || target.form == .absolute }
+
+    /// The path and query as they go upstream.
+    public var upstreamTarget: String {
+        target.string(target.upstreamPath) + (target.hasQuery ? "?" + target.string(target.query) : "")
+    }
+
+    /// The values of a query parameter, in order, still percent-encoded.
+    public func queryValues(_ name: String) -> [String] {
+        guard let query else { return [] }
+        return query.split(separator: "&", omittingEmptySubsequences: true).compactMap { pair in
+            guard let equals = pair.firstIndex(of: "=") else { return pair == name ? "" : nil }
+            return pair[..<equals] == name ? String(pair[pair.index(after: equals)...]) : nil
+        }
+    }
+
+    /// Sends the request to another path: a normal path that begins with a slash. Throws when it is none.
+    public mutating func setPath(_ path: String) throws(GatewayError) {
+        let text = Array(path.utf8)
+        guard text.first == 0x2f, text.allSatisfy({ ByteClass.isTarget($0) && $0 != 0x3f }) else {
+            throw GatewayError(.gateway, .requestMalformed, "not a path that can be sent")
+        }
+        var normal: [UInt8] = []
+        switch text.withUnsafeBufferPointer({ NormalPath.normalise($0, into: &normal) }) {
+        case .same: normal = text
+        case .changed: break
+        case .refused(let reason): throw GatewayError(.gateway, .requestMalformed, reason)
+        }
+        target.path = target.add(normal)
+        target.upstreamPath = target.path
+    }
+
+    /// Sends the request with another query, without its question mark; `nil` takes it away. Throws when it holds a byte
+    /// that no query may hold.
+    public mutating func setQuery(_ query: String?) throws(GatewayError) {
+        guard let query else {
+            target.hasQuery = false
+            return
+        }
+        guard query.utf8.allSatisfy({ ByteClass.isTarget($0) }) else {
+            throw GatewayError(.gateway, .requestMalformed, "not a query that can be sent")
+        }
+        target.query = target.add(query.utf8)
+        target.hasQuery = true
+    }
+
+    /// Names another authority, in the request and in its `Host` field.
+    public mutating func setAuthority(_ authority: Authority) {
+        target.host = target.add(authority.host.utf8)
+        target.port = authority.port
+        fields.setOwn(.host, authority.description)
+        isAuthorityChanged = true
+    }
+}
+
+extension HttpRequest: CustomStringConvertible {
+    public var description: String { "\(method) \(receivedTarget)" }
+}

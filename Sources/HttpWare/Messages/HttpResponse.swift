@@ -1,0 +1,41 @@
+/// A response, as wares see it: the same whatever version or transport carried it. RFC 9110 §6.
+public struct HttpResponse: Sendable {
+    /// What became of the request.
+    public var status: HttpStatus
+    /// The header section, without fields for one hop.
+    public var fields: HttpFields
+    /// What follows the head.
+    public var content: HttpContent
+    /// The version that the response was received with.
+    public internal(set) var version: HttpVersion = .http11
+    /// The reason phrase as received, when it is not the status's own. RFC 9112 §4.
+    var reason: String?
+    /// The protocols that the origin server switches to, with 101. RFC 9110 §7.8.
+    var upgrade: String?
+    /// The origin server will keep this connection open.
+    var isPersistent = true
+    /// The content ends where the connection does. RFC 9112 §6.3.
+    var endsByClose = false
+
+    public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), content: HttpContent = .none) {
+        self.status = status
+        self.fields = fields
+        self.content = content
+    }
+
+    /// Empties the response and keeps its memory.
+    mutating func reset() {
+        status = .ok
+        fields.reset()
+        content = .none
+        version = .http11
+        reason = nil
+        upgrade = nil
+        isPersistent = true
+        endsByClose = false
+    }
+}
+
+extension HttpResponse: CustomStringConvertible {
+    public var description: String { "\(status) \(reason ?? status.reasonPhrase)" }
+}

@@ -1,0 +1,116 @@
+/// One form of a path for matching, conditions and keys. RFC 3986 §6.2.2.
+///
+/// Percent-encodings in upper case, unreserved characters decoded, dot segments removed; `%2F`, `%5C` and `//` stay.
+enum NormalPath {
+    /// What normalising found.
+    enum Outcome: Equatable {
+        /// The path is in its normal form already.
+        case same
+        /// It is in another form; the normal one was appended.
+        case changed(dotSegments: Bool, encodedDotSegments: Bool)
+        /// It names something above the root, holds `%00`, or a percent sign without two digits.
+        case refused(String)
+    }
+
+    /// Whether the path may differ from its normal form: it holds a percent sign, or a dot behind a slash.
+    @inline(__always)
+    static func needsWork(_ path: UnsafeBufferPointer<UInt8>) -> Bool {
+        let bytes = path.span.bytes
+        var index = 0
+        while index &+ 8 <= bytes.byteCount {
+            let word = bytes.word(at: index)
+            if Swar.equal(word, Swar.all(0x25)) | Swar.equal(word, Swar.all(0x2e)) != 0 { return slowNeedsWork(path) }
+            index &+= 8
+        }
+        while index < bytes.byteCount {
+            if bytes.byte(at: index) == 0x25 || bytes.byte(at: index) == 0x2e { return slowNeedsWork(path) }
+            index &+= 1
+        }
+        return false
+    }
+
+    private static func slowNeedsWork(_ path: UnsafeBufferPointer<UInt8>) -> Bool {
+        var previous: UInt8 = 0
+        for byte in path {
+            if byte == 0x25 || byte == 0x2e && previous == 0x2f { return true }
+            previous = byte
+        }
+        return false
+    }
+
+    /// Normalises a path that starts with a slash, appending the result to `output` if it differs.
+    static func normalise(_ path: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) -> Outcome {
+        guard needsWork(path) else { return .same }
+        let start = output.count
+        var isChanged = false
+        var dotSegments = false
+        var encodedDotSegments = false
+        var segmentStart = output.count  // where the slash of the current segment stands
+        var segmentHasEncodedDot = false
+        var index = 0
+
+        // Ends the segment that was written since `segmentStart`; answers false when it leads above the root.
+        func endSegment(isLast: Bool) -> Bool {
+            let segment = output[(segmentStart + 1)...]
+            let isDot = segment.elementsEqual([0x2e])
+            let isDoubleDot = segment.elementsEqual([0x2e, 0x2e])
+            guard isDot || isDoubleDot else { return true }
+            dotSegments = true
+            encodedDotSegments = encodedDotSegments || segmentHasEncodedDot
+            output.removeSubrange(segmentStart...)
+            if isDoubleDot {
+                guard output.count > start else { return false }
+                let parent = output[start...].lastIndex(of: 0x2f) ?? start
+                output.removeSubrange(parent...)
+            }
+            if isLast { output.append(0x2f) }
+            return true
+        }
+
+        while index < path.count {
+            let byte = path[index]
+            if byte == 0x2f {
+                if index > 0 {
+                    guard endSegment(isLast: false) else { return refuse("the path leads above the root") }
+                }
+                segmentStart = output.count
+                segmentHasEncodedDot = false
+                output.append(byte)
+                index += 1
+            } else if byte == 0x25 {
+                guard index + 2 < path.count, let high = ByteClass.hexValue(path[index + 1]),
+                    let low = ByteClass.hexValue(path[index + 2])
+                else { return refuse("a percent sign in the path is not followed by two hexadecimal digits") }
+                let decoded = high << 4 | low
+                guard decoded != 0 else { return refuse("the path holds %00") }
+                if ByteClass.isUnreserved(decoded) {
+                    output.append(decoded)
+                    isChanged = true
+                    if decoded == 0x2e { segmentHasEncodedDot = true }
+                } else {
+                    isChanged = isChanged || path[index + 1] >= 0x61 || path[index + 2] >= 0x61
+                    output.append(0x25)
+                    output.append(upper(path[index + 1]))
+                    output.append(upper(path[index + 2]))
+                }
+                index += 3
+            } else {
+                output.append(byte)
+                index += 1
+            }
+        }
+        guard endSegment(isLast: true) else { return refuse("the path leads above the root") }
+        if !isChanged && !dotSegments {
+            output.removeSubrange(start...)
+            return .same
+        }
+        return .changed(dotSegments: dotSegments, encodedDotSegments: encodedDotSegments)
+
+        func refuse(_ reason: String) -> Outcome {
+            output.removeSubrange(start...)
+            return .refused(reason)
+        }
+    }
+
+    private static func upper(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit & 0xdf : digit }
+}

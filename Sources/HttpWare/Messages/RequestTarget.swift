@@ -1,0 +1,168 @@
+/// A request's target: as received, in its normal form for matching, and as it goes upstream. RFC 9112 §3.2, RFC 9110 §7.1.
+///
+/// One byte buffer holds them all; parts that are equal share their bytes.
+struct RequestTarget: Sendable {
+    /// The four forms of RFC 9112 §3.2.
+    enum Form: Sendable { case origin, absolute, authority, asterisk }
+
+    /// A range of `bytes`.
+    struct Part: Sendable, Equatable {
+        var start: UInt32 = 0
+        var count: UInt32 = 0
+
+        @inline(__always)
+        init() {}
+        @inline(__always)
+        init(_ range: Range<Int>) {
+            start = UInt32(truncatingIfNeeded: range.lowerBound)
+            count = UInt32(truncatingIfNeeded: range.count)
+        }
+        @inline(__always) var range: Range<Int> { Int(start)..<Int(start) + Int(count) }
+    }
+
+    var bytes: [UInt8] = []
+    var form = Form.origin
+    /// As it stood in the request line.
+    var received = Part()
+    /// The host in lower case, without a trailing dot; empty when the request named none.
+    var host = Part()
+    var port: UInt16?
+    /// The scheme of an absolute-form target, else that of the connection.
+    var isSecure = false
+    /// The path in its normal form.
+    var path = Part()
+    /// The path that goes upstream: as received, unless it held dot segments or a ware changed it.
+    var upstreamPath = Part()
+    /// The query without its question mark; meaningful if `hasQuery`.
+    var query = Part()
+    var hasQuery = false
+    /// An absolute-form target without a path: OPTIONS asks for `*` then.
+    var hasEmptyPath = false
+
+    mutating func reset() {
+        bytes.removeAll(keepingCapacity: true)
+        form = .origin
+        received = Part()
+        host = Part()
+        port = nil
+        isSecure = false
+        path = Part()
+        upstreamPath = Part()
+        query = Part()
+        hasQuery = false
+        hasEmptyPath = false
+    }
+
+    func string(_ part: Part) -> String {
+        bytes.withUnsafeBufferPointer { String(decoding: $0[part.range], as: UTF8.self) }
+    }
+
+    /// Appends bytes that a part will name.
+    mutating func add(_ text: some Collection<UInt8>) -> Part {
+        let start = bytes.count
+        bytes.append(contentsOf: text)
+        return Part(start..<bytes.count)
+    }
+
+    // MARK: Reading what was received
+
+    /// Takes the target of a request line apart. `isReverse` refuses dot segments that percent-encoding hides, which the
+    /// origin server might see otherwise than we do.
+    mutating func parse(_ text: RawSpan, isConnect: Bool, isReverse: Bool) throws(GatewayError) {
+        reset()
+        text.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        received = Part(0..<bytes.count)
+        guard let first = bytes.first else { throw .malformed("the request target is empty") }
+        if isConnect {
+            form = .authority
+            guard try setAuthority(0..<bytes.count), port != nil, port != 0 else {
+                throw .malformed("the target of CONNECT is not host:port")
+            }
+        } else if first == 0x2f {
+            try parsePath(from: 0, isReverse: isReverse)
+        } else if bytes.count == 1, first == 0x2a {
+            form = .asterisk
+            path = received
+            upstreamPath = received
+        } else {
+            try parseAbsolute(isReverse: isReverse)
+        }
+    }
+
+    private mutating func parseAbsolute(isReverse: Bool) throws(GatewayError) {
+        form = .absolute
+        let start: Int
+        if hasPrefix("http://") {
+            start = 7
+        } else if hasPrefix("https://") {
+            start = 8
+            isSecure = true
+        } else {
+            throw .malformed("the request target is neither a path nor an http or https URI")
+        }
+        let end = bytes[start...].firstIndex { $0 == 0x2f || $0 == 0x3f } ?? bytes.count
+        guard try setAuthority(start..<end) else { throw .malformed("the request target has no valid authority") }
+        if end == received.range.upperBound || bytes[end] == 0x3f {
+            // No path: RFC 9112 §3.2.1 sends "/" in its place.
+            hasEmptyPath = true
+            let hadQuery = end < received.range.upperBound
+            path = add([0x2f])
+            upstreamPath = path
+            if hadQuery {
+                query = Part((end + 1)..<received.range.upperBound)
+                hasQuery = true
+            }
+        } else {
+            try parsePath(from: end, isReverse: isReverse)
+        }
+    }
+
+    private mutating func parsePath(from start: Int, isReverse: Bool) throws(GatewayError) {
+        let end = received.range.upperBound
+        let question = bytes[start..<end].firstIndex(of: 0x3f)
+        if let question {
+            query = Part((question + 1)..<end)
+            hasQuery = true
+        }
+        path = Part(start..<(question ?? end))
+        upstreamPath = path
+        var normal: [UInt8] = []
+        let outcome = bytes.withUnsafeBufferPointer {
+            NormalPath.normalise(UnsafeBufferPointer(rebasing: $0[path.range]), into: &normal)
+        }
+        switch outcome {
+        case .same: break
+        case .refused(let reason): throw .malformed(reason)
+        case .changed(let dotSegments, let encodedDotSegments):
+            if isReverse && encodedDotSegments { throw .malformed("the path hides dot segments by percent-encoding") }
+            path = add(normal)
+            if isReverse && dotSegments { upstreamPath = path }
+        }
+    }
+
+    private func hasPrefix(_ prefix: StaticString) -> Bool {
+        bytes.count >= prefix.utf8CodeUnitCount
+            && (0..<prefix.utf8CodeUnitCount).allSatisfy { ByteClass.lower(bytes[$0]) == prefix.utf8Start[$0] }
+    }
+
+    /// Takes the authority from these bytes of the buffer; false when they are none.
+    private mutating func setAuthority(_ range: Range<Int>) throws(GatewayError) -> Bool {
+        let parsed = bytes.withUnsafeBufferPointer { Authority.parse(UnsafeBufferPointer(rebasing: $0[range])) }
+        guard let parsed else { return false }
+        port = parsed.port
+        let start = bytes.count
+        for index in parsed.host { bytes.append(ByteClass.lower(bytes[range.lowerBound + index])) }
+        host = Part(start..<bytes.count)
+        return true
+    }
+
+    /// Takes the authority from a `Host` field's value; false when it is none.
+    mutating func setAuthority(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard let parsed = Authority.parse(value) else { return false }
+        port = parsed.port
+        let start = bytes.count
+        for index in parsed.host { bytes.append(ByteClass.lower(value[index])) }
+        host = Part(start..<bytes.count)
+        return true
+    }
+}
