@@ -18,7 +18,7 @@ listeners:
     limits: {{ head: 4KiB, fieldLines: 20, requestTarget: 1KiB, headTimeout: 600ms, idleTimeout: 900ms }}
   wide:
     bind: "127.0.0.1:{wide}"
-    limits: {{ head: 4MiB, fieldLines: 20000, requestTarget: 64KiB }}
+    limits: {{ head: 1MiB, fieldLines: 10000, requestTarget: 64KiB }}
   trusting: {{ bind: "127.0.0.1:{trusting}", trustedProxies: ["127.0.0.0/8"], chain: forwarding }}
   doubting: {{ bind: "127.0.0.1:{doubting}", chain: forwarding }}
   local: {{ bind: "unix:{local}" }}
