@@ -7,12 +7,13 @@ import socket
 from Rig.origins import Origin
 from Rig.processes import Workplace, free_port
 
-LISTENERS = ["web", "tight", "wide", "trusting", "doubting", "proxy", "guarded", "guardedPorts"]
+LISTENERS = ["web", "narrow", "tight", "wide", "trusting", "doubting", "proxy", "guarded", "guardedPorts"]
 
 CONFIG = """
 version: 1
 listeners:
   web: {{ bind: "127.0.0.1:{web}", limits: {{ headTimeout: 5s, idleTimeout: 5s }} }}
+  narrow: {{ bind: "127.0.0.1:{narrow}", limits: {{ head: 4KiB, fieldLines: 20, requestTarget: 1KiB }} }}
   tight:
     bind: "127.0.0.1:{tight}"
     limits: {{ head: 4KiB, fieldLines: 20, requestTarget: 1KiB, headTimeout: 600ms, idleTimeout: 900ms }}
@@ -74,6 +75,7 @@ routes:
   - {{ name: defaulting, match: {{ path: "/defaulting/**" }}, service: defaulting }}
   - {{ name: nowhere, match: {{ host: nowhere.test, path: "/nowhere" }}, chain: mock }}
   - {{ name: web, listener: web, service: origin }}
+  - {{ name: narrow, listener: narrow, service: origin }}
   - {{ name: tight, listener: tight, service: origin }}
   - {{ name: wide, listener: wide, service: origin }}
   - {{ name: trusting, listener: trusting, service: origin }}

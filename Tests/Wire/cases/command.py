@@ -62,7 +62,7 @@ def refused(name: str, text: str, *words: str, code: int = 1) -> None:
             check(word in result.stderr, f"{word!r} is not in:", result.stderr)
 
 
-refused("an unknown key, with the place and a suggestion", GOOD.replace("baseUrl", "baseUrll"), "file.yaml:3:21: error:", "baseUrll", "baseUrl")
+refused("an unknown key, with the place and a suggestion", GOOD.replace("baseUrl", "baseUrll"), "file.yaml:3:20: error:", "baseUrll", "baseUrl")
 refused("an unknown noun", GOOD + "rutes: []\n", "file.yaml:5:1: error:", "rutes", "routes")
 refused("a duplicate key", GOOD + "routes: []\n", "file.yaml:5:1: error:", "routes")
 refused("no version", GOOD.replace("version: 1\n", ""), "error:", "version")
@@ -73,7 +73,7 @@ refused("an unknown option of a ware", GOOD + "chains: { c: { middlewares: [{ bo
 refused("a byte count without a proper unit", GOOD + "chains: { c: { middlewares: [{ bodyLimit: { max: 10 mb } }] } }\n", "file.yaml:5:", "10 mb", "10MiB")
 refused("a duration without a unit", GOOD.replace("3000\"", "3000\", timeouts: { connect: 5 }"), "file.yaml:3:", "5")
 refused("a postware among the middlewares", GOOD + "chains: { c: { middlewares: [accessLog] } }\n", "file.yaml:5:", "accessLog")
-refused("a cycle of chains", GOOD + "chains: { a: { middlewares: [use: b] }, b: { middlewares: [use: a] } }\n", "file.yaml:5:", "cycle")
+refused("a cycle of chains", GOOD + "chains: { a: { middlewares: [use: b] }, b: { middlewares: [use: a] } }\n", "file.yaml:5:", "a → b → a")
 refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb] } }\n", "file.yaml:5:", "bb")
 refused("not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")

@@ -9,10 +9,10 @@ from suite import Failure, Trial, case, check, eventually, expect_closed, expect
 
 from .refused_requests import OTHER, head, post, refused
 
-refused("RFC 9110 §15.5.15: a target over the limit is 414", head(start=b"GET /" + b"a" * 1100 + b" HTTP/1.1"), 414, listener="tight", nginx=OTHER)
-refused("RFC 6585 §5: more field lines than the limit is 431", head(*[b"X-%d: a" % index for index in range(21)]), 431, listener="tight", nginx=OTHER)
-refused("RFC 6585 §5: a head over the limit is 431", head(b"X-A: " + b"a" * 4200), 431, listener="tight", nginx=OTHER)
-refused("RFC 6585 §5: a field name over the limit is 431", head(b"X" * 4200 + b": a"), 431, listener="tight", nginx=OTHER)
+refused("RFC 9110 §15.5.15: a target over the limit is 414", head(start=b"GET /" + b"a" * 1100 + b" HTTP/1.1"), 414, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: more field lines than the limit is 431", head(*[b"X-%d: a" % index for index in range(21)]), 431, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: a head over the limit is 431", head(b"X-A: " + b"a" * 4200), 431, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: a field name over the limit is 431", head(b"X" * 4200 + b": a"), 431, listener="narrow", nginx=OTHER)
 
 
 @case("default limits: a target of 17 KiB is 414, one of 15 KiB is not", nginx=OTHER)
@@ -161,7 +161,7 @@ costs("linear cost: 1 MB of distinct Connection tokens and fields",
 costs("linear cost: 10,000 Connection lines with 5,000 fields",
       lambda: head(*[b"Connection: X-Field-%d" % index for index in range(5_000)], *[b"X-Field-%d: v" % index for index in range(5_000)]), (200, 400, 431))
 costs("linear cost: 1 MB of Transfer-Encoding members", lambda: head(b"Transfer-Encoding: " + b"a," * 500_000 + b"chunked", start=b"POST / HTTP/1.1"), (400, 431, 501))
-costs("linear cost: 1 MB of Content-Length members", lambda: head(b"Content-Length: " + b"5," * 500_000 + b"5", start=b"POST / HTTP/1.1"), (400, 431, 200, 408))
+costs("linear cost: 1 MB of Content-Length members", lambda: head(b"Content-Length: " + b"5," * 500_000 + b"5", start=b"POST / HTTP/1.1") + b"hello", (400, 431, 200))
 costs("linear cost: 1 MB of Upgrade members", lambda: head(b"Connection: Upgrade", b"Upgrade: " + b"a," * 500_000), (200, 400, 431))
 costs("linear cost: 1 MB of Via members", lambda: head(b"Via: " + b"1.1 a, " * 140_000), (200, 400, 431, 502))
 costs("linear cost: a path of 60,000 bytes of dot segments", lambda: head(start=b"GET " + b"/a/.." * 10_000 + b"/ HTTP/1.1"), (200, 400, 414))
