@@ -43,6 +43,7 @@ public struct PathPattern: Sendable, Hashable {
     private func walk(_ path: Span<UInt8>, _ capture: (Range<Int>) -> Void) -> Bool {
         let slash = UInt8(ascii: "/")
         var start = 0  // at the slash before a segment, or at the end
+        guard path.count > 0, path[0] == slash else { return false }
         for segment in segments {
             guard start < path.count, path[start] == slash else { return false }
             start += 1
