@@ -60,13 +60,20 @@ public final class Exchange {
         set { madeId = newValue }
     }
 
+    /// The id, if anybody asked for it so far.
+    public var idIfMade: String? { madeId }
+
+    /// Whether what the peer says about the client is believed.
+    public var isPeerTrusted: Bool {
+        guard !trustedProxies.isEmpty, let peerAddress = peer?.address else { return false }
+        return trustedProxies.contains { $0.contains(peerAddress) }
+    }
+
     /// The client's address: the peer's, or what a trusted proxy says it is (the right-most address in `X-Forwarded-For`
     /// that is not trusted itself).
     public var client: IPAddress? {
         guard let peerAddress = peer?.address else { return nil }
-        guard !trustedProxies.isEmpty, trustedProxies.contains(where: { $0.contains(peerAddress) }) else {
-            return peerAddress
-        }
+        guard isPeerTrusted else { return peerAddress }
         return ForwardedFor.client(behind: peerAddress, receivedForwardedFor, trusted: trustedProxies)
     }
 
@@ -102,6 +109,9 @@ public final class Exchange {
 
     /// The wall clock's time.
     public var wallNow: WallTime { loop.wallNow() }
+
+    /// Tells the loops apart: for what is kept once a loop.
+    public var loopIdentity: ObjectIdentifier { ObjectIdentifier(loop) }
 
     /// Waits on the loop's timers: for what is awaited in a `.wait`.
     public func sleep(for duration: Duration) async throws { try await loop.sleep(for: duration) }

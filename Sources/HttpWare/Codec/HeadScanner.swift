@@ -92,7 +92,8 @@ struct HeadScanner {
                     valueStart: UInt32(truncatingIfNeeded: valueStart &- fieldsStart),
                     valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
                     nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
-                    flags: isExact ? HttpFields.Line.exact : 0))
+                    flags: isExact ? HttpFields.Line.exact : 0),
+                others: known == .other ? FieldName.otherBit(count: nameCount, last: input.byte(at: colon &- 1)) : 0)
             position = end &+ 2
         }
         guard input.byteCount <= limits.head else { throw .tooLarge }

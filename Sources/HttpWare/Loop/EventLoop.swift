@@ -317,10 +317,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     private func arm(afterNanoseconds nanoseconds: Int64) {
-        let microseconds = nanoseconds / 1000 &+ (nanoseconds % 1000 == 0 ? 0 : 1)
-        var interval = timeval(
-            tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
-        event_add(timerEvent, &interval)
+        event_add_after(timerEvent, nanoseconds / 1000 &+ (nanoseconds % 1000 == 0 ? 0 : 1))
     }
 
     /// The libevent timer came.
