@@ -24,6 +24,7 @@ public struct PathPattern: Sendable, Hashable {
         walk(path) { _ in }
     }
 
+    /// Whether the path matches, by its bytes.
     public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
         matches(Span(_unsafeBytes: path))
     }
@@ -35,6 +36,7 @@ public struct PathPattern: Sendable, Hashable {
         return walk(path) { ranges.append($0) } ? ranges : nil
     }
 
+    /// The places of the captured segments, by the bytes of the path.
     public func captured(in path: UnsafeRawBufferPointer) -> [Range<Int>]? {
         captured(in: Span(_unsafeBytes: path))
     }

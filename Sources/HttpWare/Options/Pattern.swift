@@ -18,11 +18,13 @@ public final class Pattern: @unchecked Sendable {
 
     /// A limit was reached: neither a match nor the absence of one is known.
     public struct LimitReached: Error, Sendable, Equatable {
+        /// Makes the error.
         public init() {}
     }
 
     /// Where the pattern matched: first the whole, then each group; a group that took no part is `nil`.
     public struct Match: Sendable, Equatable {
+        /// The whole, then each group, as offsets into the subject.
         public let ranges: [Range<Int>?]
         /// The whole match.
         public var range: Range<Int> { ranges.first.flatMap(\.self) ?? 0..<0 }
