@@ -45,7 +45,7 @@ let package = Package(
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
-            dependencies: ["HttpGateway", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: ["HttpGateway", "GatewayConfig", "HttpWare", "Wares", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: settings),
         .executableTarget(name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings),
 

@@ -28,13 +28,16 @@ extension ExchangeDriver: RequestHandler {
                 ? .malformed("a proxy needs an absolute URI, such as http://example.com/") : nil
         case .authority:
             server.settings.isForward
-                ? nil : GatewayError(.downstream, .methodNotAllowed, "CONNECT is for proxies; this is a reverse gateway")
+                ? nil
+                : GatewayError(.downstream, .methodNotAllowed, "CONNECT is for proxies; this is a reverse gateway")
         case .absolute: nil
         }
     }
 
     private func keepForwardedFor() {
-        guard let peer = exchange.peer?.address, exchange.trustedProxies.contains(where: { $0.contains(peer) }) else { return }
+        guard let peer = exchange.peer?.address, exchange.trustedProxies.contains(where: { $0.contains(peer) }) else {
+            return
+        }
         exchange.receivedForwardedFor = exchange.request.fields.listMembers(of: .xForwardedFor)
     }
 
@@ -58,7 +61,9 @@ extension ExchangeDriver: RequestHandler {
             let index = requestIndex
             if let condition = chain.middlewares[index].condition, !condition.matches(request) {
                 passed[index] = false
-                if chain.observesWares { note(chain.middlewares[index].label, .skipped, isResponse: false, since: loop.tick()) }
+                if chain.observesWares {
+                    note(chain.middlewares[index].label, .skipped, isResponse: false, since: loop.tick())
+                }
                 requestIndex = index + 1
                 continue
             }
@@ -68,7 +73,9 @@ extension ExchangeDriver: RequestHandler {
             do {
                 verdict = try chain.middlewares[index].ware.handle(&request, in: exchange)
             } catch {
-                if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) { continue }
+                if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
+                    continue
+                }
                 return
             }
             if case .wait(let continuing) = verdict { return waitForMiddleware(continuing) }
@@ -146,7 +153,8 @@ extension ExchangeDriver: RequestHandler {
         let now = loop.tick().nanoseconds
         exchange.record.wares.append(
             ExchangeRecord.WareStep(
-                label: label, isResponse: isResponse, decision: decision, duration: now - (since?.nanoseconds ?? wareStarted)))
+                label: label, isResponse: isResponse, decision: decision,
+                duration: now - (since?.nanoseconds ?? wareStarted)))
     }
 
     // MARK: Content
@@ -164,7 +172,9 @@ extension ExchangeDriver: RequestHandler {
         let length = request.content.length ?? 0
         swap(&request, &exchange.request)
         guard length <= limit else {
-            fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"), from: requestIndex - 1)
+            fail(
+                GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"),
+                from: requestIndex - 1)
             return false
         }
         phase = .collectingRequest
@@ -211,8 +221,11 @@ extension ExchangeDriver: RequestHandler {
         case .ended: break
         default:
             if phase == .middlewares { swap(&request, &exchange.request) }
-            let passedTo = phase == .middlewares || phase == .collectingRequest ? requestIndex - 1 : chain.middlewares.count - 1
-            fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"), from: passedTo)
+            let passedTo =
+                phase == .middlewares || phase == .collectingRequest ? requestIndex - 1 : chain.middlewares.count - 1
+            fail(
+                GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"), from: passedTo
+            )
         }
     }
 

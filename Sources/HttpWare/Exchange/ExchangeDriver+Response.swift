@@ -83,12 +83,15 @@ extension ExchangeDriver: ResponseHandler {
         while postIndex < chain.postwares.count {
             let index = postIndex
             if let condition = chain.postwares[index].condition, !condition.matches(response, in: exchange) {
-                if chain.observesWares { note(chain.postwares[index].label, .skipped, isResponse: true, since: loop.tick()) }
+                if chain.observesWares {
+                    note(chain.postwares[index].label, .skipped, isResponse: true, since: loop.tick())
+                }
                 postIndex = index + 1
                 continue
             }
             if let limit = chain.postwares[index].whole, !takeWholeResponse(upTo: limit) { return }
-            guard ask(chain.postwares[index].ware, chain.postwares[index].label, chain.postwares[index].failsOpen) else {
+            guard ask(chain.postwares[index].ware, chain.postwares[index].label, chain.postwares[index].failsOpen)
+            else {
                 return
             }
         }
@@ -214,7 +217,9 @@ extension ExchangeDriver: ResponseHandler {
                 return
             }
             guard let kept else {
-                return fail(GatewayError(.gateway, .internalError, "the content was too large to be sent again"), from: halfIndex - 1)
+                return fail(
+                    GatewayError(.gateway, .internalError, "the content was too large to be sent again"),
+                    from: halfIndex - 1)
             }
             held = kept
         }
@@ -229,7 +234,9 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Whether all content is in `response.content.bytes`; if not, it is waited for.
     private func takeWholeResponse(upTo limit: Int) -> Bool {
-        guard upstream != nil || hasUpstreamEnded, response.content.bytes == nil, !response.content.isEmpty else { return true }
+        guard upstream != nil || hasUpstreamEnded, response.content.bytes == nil, !response.content.isEmpty else {
+            return true
+        }
         if let length = response.content.length, length > limit {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             return false
@@ -252,7 +259,8 @@ extension ExchangeDriver: ResponseHandler {
         let extent: HttpContent.Extent
         switch response.content.extent {
         case .none: extent = upstream == nil && !hasUpstreamEnded ? .none : responseExtentWithoutContent
-        case .length(let length): extent = exchange.responseFilters.allSatisfy(\.keepsLength) ? .length(length) : .unknown
+        case .length(let length):
+            extent = exchange.responseFilters.allSatisfy(\.keepsLength) ? .length(length) : .unknown
         case .unknown: extent = .unknown
         }
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
@@ -308,7 +316,8 @@ extension ExchangeDriver: ResponseHandler {
             guard let sink else { return }
             exchange.record.responseBytes += bytes.count
             if let limit = response.content.limit, exchange.record.responseBytes > limit {
-                exchange.failure = GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes")
+                exchange.failure = GatewayError(
+                    .upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes")
                 return end(.cutOff)
             }
             if exchange.responseFilters.isEmpty {

@@ -33,7 +33,8 @@ extension ExchangeDriver: ConnectionWaiter {
         else { return nil }
         let number = Int(text) ?? .max
         guard number > 0 else {
-            return exchange.request.method == .trace ? GatewayResponse.trace(exchange.request) : GatewayResponse.options()
+            return exchange.request.method == .trace
+                ? GatewayResponse.trace(exchange.request) : GatewayResponse.options()
         }
         exchange.request.fields.setOwn(.maxForwards, "\(number - 1)")
         return nil
@@ -84,7 +85,8 @@ extension ExchangeDriver: ConnectionWaiter {
                 GatewayError(.gateway, .schemeUnsupported, "https origins are not supported yet; use CONNECT, or http"))
         }
         return .success(
-            Endpoint(host: host, port: exchange.request.port ?? 80, deniesPrivate: rules.deniesPrivate, isPassing: true))
+            Endpoint(host: host, port: exchange.request.port ?? 80, deniesPrivate: rules.deniesPrivate, isPassing: true)
+        )
     }
 
     // MARK: The connection
@@ -103,7 +105,11 @@ extension ExchangeDriver: ConnectionWaiter {
         upstream = connection
         hasUpstreamEnded = false
         transport.inEvent {
-            if exchange.request.method == .connect { openTunnel(connection, service) } else { sendRequest(connection, service) }
+            if exchange.request.method == .connect {
+                openTunnel(connection, service)
+            } else {
+                sendRequest(connection, service)
+            }
         }
     }
 
@@ -113,10 +119,10 @@ extension ExchangeDriver: ConnectionWaiter {
         options.defaults = service.defaults
         options.via = exchange.request.version
         options.upgrade = exchange.request.upgrade
-        options.host = hostField(connection.endpoint, service)
+        options.host = hostField(endpoint ?? connection.endpoint, service)
         let isEmptyOptions = exchange.request.method == .options && exchange.request.target.hasEmptyPath
         if isEmptyOptions { exchange.request.target.upstreamPath = exchange.request.target.add([0x2a]) }  // RFC 9112 §3.2.4
-        options.basePath = service.basePath
+        options.basePath = endpoint?.basePath ?? ""
         let content = exchange.request.content
         if let kept, hasSentContent { held = kept }
         switch content.extent {
@@ -242,7 +248,8 @@ extension ExchangeDriver: ConnectionWaiter {
     // MARK: Tunnels
 
     private func openTunnel(_ connection: ClientConnection, _ service: UpstreamService) {
-        connection.startTunnel(handler: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+        connection.startTunnel(
+            handler: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         connection.pause()
         exchange.responder = .upstream
         var opened = HttpResponse(.ok)

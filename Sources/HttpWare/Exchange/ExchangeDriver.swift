@@ -164,6 +164,7 @@ final class ExchangeDriver {
 
     /// 10. Those who asked to know.
     private func tellObservers() {
+        if exchange.failure != nil { server.onFailure?(exchange) }
         for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
         if !exchange.endHandlers.isEmpty {
             for handler in exchange.endHandlers { handler(exchange) }
@@ -201,7 +202,8 @@ final class ExchangeDriver {
     ) {
         waitNumber &+= 1
         let wait = PendingWait(
-            driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing, resume: resume)
+            driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing,
+            resume: resume)
         task = Task(executorPreference: loop) { await wait.run() }
     }
 }

@@ -7,7 +7,8 @@ enum GatewayResponse {
         // What was seen upstream tells of the inside; the client learns the fault only.
         let detail = error.side == .upstream ? "" : ",\"detail\":\(error.reason.jsonString)"
         response.content = .text(
-            "{\"title\":\"\(phrase)\",\"status\":\(error.status.code),\"error\":\"\(error.proxyStatusName)\"\(detail)}\n")
+            "{\"title\":\"\(phrase)\",\"status\":\(error.status.code),\"error\":\"\(error.proxyStatusName)\"\(detail)}\n"
+        )
         response.fields.setOwn(.contentType, "application/problem+json")
         response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")
         if error.status == .methodNotAllowed {

@@ -11,6 +11,8 @@ public final class LoopServer: ExchangeSource {
     /// Chooses plans; swapped whole on reload.
     public var router: any ExchangeRouter
     public private(set) var isDraining = false
+    /// Called with each exchange that failed, when it has ended.
+    public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.
     public var onEmpty: (() -> Void)?
 
@@ -28,7 +30,11 @@ public final class LoopServer: ExchangeSource {
         self.settings = settings
         self.forward = forward
         self.trustedProxies = trustedProxies
-        if let bindAddress, bindAddress.address?.isUnspecified != true { self.bindAddress = bindAddress } else { self.bindAddress = nil }
+        if let bindAddress, bindAddress.address?.isUnspecified != true {
+            self.bindAddress = bindAddress
+        } else {
+            self.bindAddress = nil
+        }
         self.router = router
     }
 

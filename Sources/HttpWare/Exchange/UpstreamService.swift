@@ -31,8 +31,6 @@ public final class UpstreamService: Sendable {
     public let timeouts: Timeouts
     /// Fields that are added when the request lacks them.
     public let defaults: [FieldLine]
-    /// The path of the base URL, without its last slash: put before each path.
-    public let basePath: String
 
     /// Endpoints by turns, one as often as it weighs.
     private let turns: [UInt16]
@@ -43,7 +41,7 @@ public final class UpstreamService: Sendable {
 
     public init(
         name: String, endpoints: [Endpoint], isPassthrough: Bool = false, host: HostPolicy = .upstream,
-        timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = [], basePath: String = ""
+        timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = []
     ) {
         self.name = name
         self.endpoints = endpoints
@@ -51,7 +49,6 @@ public final class UpstreamService: Sendable {
         self.host = host
         self.timeouts = timeouts
         self.defaults = defaults
-        self.basePath = basePath
         turns = UpstreamService.spread(endpoints.map(\.weight))
         connectTimeout = timeouts.connect
         responseNanoseconds = timeouts.response.nanoseconds

@@ -60,3 +60,11 @@ extension Template: OptionValue {
         source = optionText
     }
 }
+
+extension Template: ExpressibleByStringLiteral {
+    /// A template written in code; a literal that is none is a mistake of the code and traps.
+    public init(stringLiteral value: String) {
+        guard let template = try? Template(optionText: value) else { preconditionFailure("not a template") }
+        self = template
+    }
+}

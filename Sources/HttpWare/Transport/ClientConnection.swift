@@ -92,7 +92,9 @@ final class ClientConnection: SocketConnection {
         if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
         isRequestSent = request.content.isEmpty
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
-        sendHead(request.encodedBound + options.defaults.reduce(0) { $0 + $1.wire.count }) { $0.write(request, options) }
+        sendHead(request.encodedBound + options.defaults.reduce(0) { $0 + $1.wire.count }) {
+            $0.write(request, options)
+        }
     }
 
     /// Sends a piece of the request's content.
@@ -239,7 +241,9 @@ final class ClientConnection: SocketConnection {
     private func startContent(hasMore: Bool) {
         if response.status.isInterim {
             interimCount += 1
-            guard interimCount <= ClientConnection.mostInterim else { return fail(.badResponse("too many interim responses")) }
+            guard interimCount <= ClientConnection.mostInterim else {
+                return fail(.badResponse("too many interim responses"))
+            }
             handler?.responseInterim(&response)
             response.reset()
             decoder = ResponseHeadDecoder()
@@ -333,7 +337,9 @@ final class ClientConnection: SocketConnection {
             fail(
                 GatewayError(
                     .upstream, hasReceived ? .responseIncomplete : .connectionTerminated,
-                    hasReceived ? "the connection closed inside the response's head" : "the connection closed without a response",
+                    hasReceived
+                        ? "the connection closed inside the response's head"
+                        : "the connection closed without a response",
                     mayRetry: !hasReceived))
         case .length, .chunked, .untilClose:
             fail(GatewayError(.upstream, .responseIncomplete, "the connection closed inside the response's content"))
@@ -347,7 +353,8 @@ final class ClientConnection: SocketConnection {
             let text = String(cString: strerror(error)).lowercased()
             fail(
                 GatewayError(
-                    .upstream, hasReceived ? .responseIncomplete : .connectionTerminated, "the connection broke: \(text)",
+                    .upstream, hasReceived ? .responseIncomplete : .connectionTerminated,
+                    "the connection broke: \(text)",
                     mayRetry: !hasReceived))
         }
     }

@@ -53,7 +53,8 @@ final class ConnectionPool {
                 self.waiting.removeAll { $0 === ticket }
                 waiter.connectionFailed(
                     GatewayError(
-                        .upstream, .connectionLimitReached, "all \(most) connections to \(self.endpoint.name) are in use",
+                        .upstream, .connectionLimitReached,
+                        "all \(most) connections to \(self.endpoint.name) are in use",
                         mayRetry: true))
             }
             return

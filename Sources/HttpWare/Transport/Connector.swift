@@ -66,7 +66,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
                 return answer(
                     .failure(
                         GatewayError(
-                            .downstream, .destinationProhibited, "\(endpoint.name) has a private address, which is denied")))
+                            .downstream, .destinationProhibited,
+                            "\(endpoint.name) has a private address, which is denied")))
             }
         }
         times.connectStarted = loop.now.nanoseconds
@@ -77,7 +78,6 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         while let address = addresses.popFirst() {
             switch Socket.connect(to: address) {
             case .connected(let descriptor):
-                Socket.setNoDelay(descriptor)
                 return answer(.success(descriptor))
             case .inProgress(let descriptor):
                 let events = SocketEvents(loop: loop, descriptor: descriptor, handler: self)
@@ -99,7 +99,6 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         self.socket = nil
         if code == 0 {
             let descriptor = socket.detach()
-            Socket.setNoDelay(descriptor)
             answer(.success(descriptor))
         } else {
             socket.close()
@@ -110,7 +109,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     func timerFired(_ timer: LoopTimer) {
         let fault: GatewayError.Fault = times.connectStarted == 0 ? .dnsTimeout : .connectionTimeout
-        let what = times.connectStarted == 0 ? "finding the address of \(endpoint.name)" : "connecting to \(endpoint.name)"
+        let what =
+            times.connectStarted == 0 ? "finding the address of \(endpoint.name)" : "connecting to \(endpoint.name)"
         answer(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
@@ -134,7 +134,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         switch code {
         case ECONNREFUSED, ENOENT: return GatewayError(.upstream, .connectionRefused, reason, mayRetry: true)
         case ETIMEDOUT: return GatewayError(.upstream, .connectionTimeout, reason, mayRetry: true)
-        case EMFILE, ENFILE, EADDRNOTAVAIL: return GatewayError(.upstream, .connectionLimitReached, reason, mayRetry: true)
+        case EMFILE, ENFILE, EADDRNOTAVAIL:
+            return GatewayError(.upstream, .connectionLimitReached, reason, mayRetry: true)
         default: return GatewayError(.upstream, .destinationUnavailable, reason, mayRetry: true)
         }
     }

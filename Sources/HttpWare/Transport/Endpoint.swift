@@ -27,6 +27,8 @@ public final class Endpoint: Sendable {
     public let name: String
     /// The address, when the host is one.
     let address: SocketAddress?
+    /// Put before the path of each request: empty, or `/api` without a slash at its end.
+    public let basePath: String
     /// How often it is chosen, in proportion to the others; at least 1.
     public let weight: Int
     /// Made for one request of a client's choice: its pool goes when it is empty.
@@ -34,7 +36,8 @@ public final class Endpoint: Sendable {
 
     /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port.
     public init(
-        host: String, port: UInt16, weight: Int = 1, limits: PoolLimits = PoolLimits(), deniesPrivate: Bool = false,
+        host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
+        deniesPrivate: Bool = false,
         isPassing: Bool = false
     ) {
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
@@ -42,6 +45,7 @@ public final class Endpoint: Sendable {
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == 80 ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"
+        self.basePath = basePath
         address = IPAddress(bare).map { .ip($0, port: port) }
         self.weight = max(1, weight)
         self.isPassing = isPassing
@@ -52,6 +56,7 @@ public final class Endpoint: Sendable {
         key = Key(host: "unix:" + path, port: 0, deniesPrivate: false, limits: limits)
         authority = "localhost"
         name = "unix:" + path
+        basePath = ""
         address = .unix(path: path)
         self.weight = max(1, weight)
         isPassing = false

@@ -306,7 +306,9 @@ final class ServerConnection: SocketConnection, ResponseSink {
     // MARK: Responding
 
     func sendInterim(_ response: HttpResponse) {
-        guard let request = handler?.exchange.request, request.version >= .http11, responsePhase == .none else { return }
+        guard let request = handler?.exchange.request, request.version >= .http11, responsePhase == .none else {
+            return
+        }
         sendHead(response.encodedBound) { $0.write(response, HeadEncoder.ResponseOptions()) }
     }
 
@@ -320,7 +322,11 @@ final class ServerConnection: SocketConnection, ResponseSink {
         } else if handler.exchange.request.method == .connect, response.status.code < 300, response.status.code >= 200 {
             options.framing = .none
         } else if handler.exchange.request.method == .head || response.status == .notModified {
-            if case .length(let length) = extent { options.framing = .length(length) } else { options.framing = .asGiven }
+            if case .length(let length) = extent {
+                options.framing = .length(length)
+            } else {
+                options.framing = .asGiven
+            }
         } else if response.status.neverHasContent {
             options.framing = .none
         } else {
@@ -337,7 +343,9 @@ final class ServerConnection: SocketConnection, ResponseSink {
                 }
             }
         }
-        if !isRequestComplete, handler.exchange.responder != .upstream || response.status.code >= 400 { closesAfter = true }
+        if !isRequestComplete, handler.exchange.responder != .upstream || response.status.code >= 400 {
+            closesAfter = true
+        }
         if source.isDraining { closesAfter = true }
         options.closes = closesAfter
         options.keepsAlive10 = !closesAfter && handler.exchange.request.version == .http10

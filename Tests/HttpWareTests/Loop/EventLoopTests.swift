@@ -107,6 +107,22 @@ import Testing
         loop.join()
     }
 
+    @Test func `a loop that has ended holds nothing`() async throws {
+        final class Witness: Sendable {}
+        let loop = try EventLoop.start(name: "test")
+        var witness: Witness? = Witness()
+        weak let gone = witness
+        await loop.submit { [loop, witness] in
+            loop.schedule(after: .seconds(60)) { _ = (witness, loop) }
+            return
+        }
+        loop.stop()
+        loop.join()
+        loop.execute { [loop, witness] in _ = (witness, loop) }
+        witness = nil
+        #expect(gone == nil)
+    }
+
     @Test func `work put off on the loop runs after the present callback`() async throws {
         try await withLoop { loop in
             let order = await loop.submit { [loop] in

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `the hosts file is honoured, and remembered for five seconds`() async throws {
+    @Test func `the hosts file is asked first`() async throws {
         try await withResolver { resolver, server, _ in
             let found = try await resolver.resolve("localhost", port: 80)
             #expect(found.allSatisfy { $0.isLoopback })
