@@ -124,7 +124,8 @@ public struct HttpFields: Sendable {
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
-                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount), known: line.name.known,
+                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
+                known: line.name.known,
                 flags: Line.exact))
     }
 
