@@ -15,6 +15,16 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+// The fuzz targets need libFuzzer, and the sanitizers that Tests/Fuzz/run.sh turns on: they are here only for it.
+let fuzzTargets: [Target] =
+    Context.environment["HTTPWARE_FUZZ"] == nil
+    ? []
+    : [.target(name: "FuzzSupport", dependencies: ["HttpWare"], path: "Tests/Fuzz/Support", swiftSettings: settings)]
+        + ["RequestHead", "ResponseHead", "Chunks"].map {
+            .executableTarget(
+                name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
+        }
+
 let package = Package(
     name: "httpware",
     platforms: [.macOS(.v26)],
@@ -50,6 +60,6 @@ let package = Package(
         .executableTarget(name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
-    ],
+    ] + fuzzTargets,
     swiftLanguageModes: [.v6]
 )
