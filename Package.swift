@@ -25,6 +25,11 @@ let fuzzTargets: [Target] =
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
 
+// The benchmarks measure what is internal to the data path: Sources/httpware-bench/Bench.swift says how they are built.
+let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil
+let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-testing"])] : []
+let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
+
 let package = Package(
     name: "httpware",
     platforms: [.macOS(.v26)],
@@ -46,7 +51,8 @@ let package = Package(
         .target(name: "CSystem"),
 
         .target(
-            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "CSystem"], swiftSettings: settings),
+            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "CSystem"],
+            swiftSettings: settings + measuredSettings),
         .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings),
         .target(
             name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
@@ -57,7 +63,8 @@ let package = Package(
             name: "HttpWareCommand",
             dependencies: ["HttpGateway", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: settings),
-        .executableTarget(name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings),
+        .executableTarget(
+            name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
     ] + fuzzTargets,

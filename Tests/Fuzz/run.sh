@@ -29,7 +29,7 @@ for name in "$@"; do
         { tail -40 "$work/log"; exit 1; }
     # What covers as much with the fewest bytes is kept.
     rm -f "$work"/merged/*
-    "$binaries/Fuzz$name" -merge=1 -max_len=700 "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
+    "$binaries/Fuzz$name" -merge=1 -use_counters=0 -max_len=700 "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
     rm -f "$corpus"/*
     cp "$work"/merged/* "$corpus"/
     echo "$name: $(grep -o 'stat::number_of_executed_units:.*' "$work/log" | tail -1), corpus $(ls "$corpus" | wc -l) files"
