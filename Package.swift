@@ -15,6 +15,21 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+// The fuzz targets need libFuzzer, and the sanitizers that Tests/Fuzz/run.sh turns on: they are here only for it.
+let fuzzTargets: [Target] =
+    Context.environment["HTTPWARE_FUZZ"] == nil
+    ? []
+    : [.target(name: "FuzzSupport", dependencies: ["HttpWare"], path: "Tests/Fuzz/Support", swiftSettings: settings)]
+        + ["RequestHead", "ResponseHead", "Chunks"].map {
+            .executableTarget(
+                name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
+        }
+
+// The benchmarks measure what is internal to the data path: Sources/httpware-bench/Bench.swift says how they are built.
+let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil
+let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-testing"])] : []
+let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
+
 let package = Package(
     name: "httpware",
     platforms: [.macOS(.v26)],
@@ -36,7 +51,8 @@ let package = Package(
         .target(name: "CSystem"),
 
         .target(
-            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "CSystem"], swiftSettings: settings),
+            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "CSystem"],
+            swiftSettings: settings + measuredSettings),
         .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings),
         .target(
             name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
@@ -45,14 +61,18 @@ let package = Package(
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
-            dependencies: ["HttpGateway", "GatewayConfig", "HttpWare", "Wares", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                "HttpGateway", "GatewayConfig", "HttpWare", "Wares",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: settings),
-        .executableTarget(name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings),
+        .executableTarget(
+            name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
             name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
             swiftSettings: settings),
-    ],
+    ] + fuzzTargets,
     swiftLanguageModes: [.v6]
 )

@@ -23,6 +23,7 @@ public struct ConfigurationReader: Sendable {
     private let environment: [String: String]
     private let files: ConfigurationFiles
 
+    /// Names the wares that a file can use, and the variables that `${VAR}` finds.
     public init(
         wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system
     ) {

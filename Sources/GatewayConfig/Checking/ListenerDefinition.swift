@@ -2,6 +2,7 @@ public import HttpWare
 
 /// A listener, checked: what it binds, whom it serves, and its routes with their chains.
 public struct ListenerDefinition: Sendable {
+    /// Which requests a listener takes.
     public enum Mode: String, OptionWord {
         /// A gateway: origin-form requests, routed to services.
         case reverse
@@ -27,9 +28,13 @@ public struct ListenerDefinition: Sendable {
         public var bodyMinRate: Rate?
     }
 
+    /// As metrics, traces, logs and errors call it.
     public let name: String
+    /// Where its options begin.
     public let location: SourceLocation
+    /// The address that it listens on.
     public internal(set) var bind = SocketAddress.loopback
+    /// Which requests it takes.
     public internal(set) var mode = Mode.reverse
     /// The ports that a CONNECT may name.
     public internal(set) var connectPorts: [Int] = [443]
@@ -37,6 +42,7 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var denyPrivate = true
     /// Whose forwarding fields are believed.
     public internal(set) var trustedProxies: [IPNetwork] = []
+    /// What a client may ask of it.
     public internal(set) var limits = Limits()
     /// The listener's own chain: all that runs where no route matches.
     public internal(set) var chain = WareChain.empty

@@ -7,17 +7,29 @@ struct HeadScanner {
     /// No line end stands between `position` and here.
     private var scanned = 0
     /// Where the first field line began.
-    var fieldsStart = 0
+    private var fieldsStart = 0
+    /// Behind the last field line that was read.
+    private var linesEnd = 0
 
-    /// The end of the line that begins at `position` – the place of its CR – or `nil` when the input ends before it.
+    /// Goes on behind the start line, whose CR is there.
+    mutating func passStartLine(endingAt end: Int) {
+        position = end &+ 2
+        fieldsStart = position
+        linesEnd = position
+    }
+
+    /// The end of the line that begins at `position` – the place of its CR – or `nil` when there is none in the first
+    /// `limit` bytes of the input. What stands behind the limit is not looked at, so that the answer does not depend on
+    /// how much has come.
     ///
     /// Throws for a bare CR or LF, and for control characters; tab is allowed behind the start line only.
     @inline(__always)
-    mutating func lineEnd(_ input: RawSpan, allowsTab: Bool) throws(HeadFault) -> Int? {
+    mutating func lineEnd(_ input: RawSpan, limit: Int, allowsTab: Bool) throws(HeadFault) -> Int? {
+        let end = min(input.byteCount, limit)
         var index = max(scanned, position)
         while true {
             var byte: UInt8
-            if index &+ 8 <= input.byteCount {
+            if index &+ 8 <= end {
                 let controls = Swar.controls(input.word(at: index))
                 if controls == 0 {
                     index &+= 8
@@ -26,7 +38,7 @@ struct HeadScanner {
                 index &+= controls.trailingZeroBitCount &>> 3
                 byte = input.byte(at: index)
             } else {
-                guard index < input.byteCount else { break }
+                guard index < end else { break }
                 byte = input.byte(at: index)
                 if byte >= 0x20 && byte != 0x7f {
                     index &+= 1
@@ -40,7 +52,7 @@ struct HeadScanner {
             guard byte == 0x0d else {
                 throw byte == 0x0a ? .bareLineFeed : .controlCharacter
             }
-            guard index &+ 1 < input.byteCount else { break }
+            guard index &+ 1 < end else { break }
             byte = input.byte(at: index &+ 1)
             guard byte == 0x0a else { throw .bareCarriageReturn }
             scanned = index &+ 2
@@ -51,16 +63,20 @@ struct HeadScanner {
     }
 
     /// Reads field lines into `fields` until the empty line. True when it was found: `position` is then behind it.
+    ///
+    /// Whatever the answer, the bytes of the lines read so far are in `fields`: a message that is refused or never ends
+    /// can be read as far as it came.
     @inline(__always)
-    mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool {
-        while let end = try lineEnd(input, allowsTab: true) {
+    mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool
+    {
+        defer { copyLines(input, into: &fields) }
+        while let end = try lineEnd(input, limit: limits.head, allowsTab: true) {
             let start = position
             if end == start {
                 position = end &+ 2
-                guard position <= limits.head else { throw .tooLarge }
                 return true
             }
-            guard fields.lines.count < limits.fieldLines, end &+ 2 <= limits.head else { throw .tooLarge }
+            guard fields.lines.count < limits.fieldLines else { throw .tooLarge }
             let first = input.byte(at: start)
             guard first != 0x20, first != 0x09 else {
                 throw start == fieldsStart ? .leadingSpace : .obsoleteFolding
@@ -95,15 +111,18 @@ struct HeadScanner {
                     flags: isExact ? HttpFields.Line.exact : 0),
                 others: known == .other ? FieldName.otherBit(count: nameCount, last: input.byte(at: colon &- 1)) : 0)
             position = end &+ 2
+            linesEnd = position
         }
-        guard input.byteCount <= limits.head else { throw .tooLarge }
+        guard input.byteCount < limits.head else { throw .tooLarge }
         return false
     }
 
-    /// Copies the field lines that were read; the offsets in `fields` are those of the copy.
+    /// Copies the lines that were read and are not in `fields` yet; its offsets are those of the copy.
     @inline(__always)
-    func copyFields(_ input: RawSpan, into fields: inout HttpFields) {
-        input.extracting(fieldsStart..<position).withUnsafeBytes { fields.bytes.append(contentsOf: $0) }
+    private func copyLines(_ input: RawSpan, into fields: inout HttpFields) {
+        let start = fieldsStart &+ fields.bytes.count
+        guard linesEnd > start else { return }
+        input.extracting(start..<linesEnd).withUnsafeBytes { fields.bytes.append(contentsOf: $0) }
         fields.receivedCount = fields.lines.count
     }
 }

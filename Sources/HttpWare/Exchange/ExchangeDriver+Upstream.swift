@@ -120,8 +120,6 @@ extension ExchangeDriver: ConnectionWaiter {
         options.via = exchange.request.version
         options.upgrade = exchange.request.upgrade
         options.host = hostField(endpoint ?? connection.endpoint, service)
-        let isEmptyOptions = exchange.request.method == .options && exchange.request.target.hasEmptyPath
-        if isEmptyOptions { exchange.request.target.upstreamPath = exchange.request.target.add([0x2a]) }  // RFC 9112 §3.2.4
         options.basePath = endpoint?.basePath ?? ""
         let content = exchange.request.content
         if let kept, hasSentContent { held = kept }

@@ -92,6 +92,9 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         !isIPv4 && high == 0 && low >> 32 == 0xffff ? IPAddress(ipv4: UInt32(truncatingIfNeeded: low)) : self
     }
 
+    /// The address alone: a scope means something on this host only.
+    public var withoutScope: IPAddress { isIPv4 || scope == 0 ? self : IPAddress(ipv6: high, low) }
+
     /// Whether this is the host itself: 127.0.0.0/8, `::1`, or such an IPv4 address mapped.
     public var isLoopback: Bool {
         let address = unmapped

@@ -11,11 +11,13 @@ enum ByteClass {
     /// What a request target may hold here: visible characters and octets above ASCII, no fragment sign.
     /// RFC 9112 §3.2 allows less; the rest is harmless and common, and is passed on as received.
     @inline(__always)
-    static func isTarget(_ byte: UInt8) -> Bool { byte > 0x7f || has(byte, 0xffff_fff6_0000_0000, 0x7fff_ffff_ffff_ffff) }
+    static func isTarget(_ byte: UInt8) -> Bool {
+        byte > 0x7f || has(byte, 0xffff_fff6_0000_0000, 0x7fff_ffff_ffff_ffff)
+    }
 
-    /// `reg-name` without brackets, RFC 3986 §3.2.2.
+    /// `reg-name` without percent-encodings, which no name on the network has, RFC 3986 §3.2.2.
     @inline(__always)
-    static func isHost(_ byte: UInt8) -> Bool { has(byte, 0x2bff_7ff2_0000_0000, 0x47ff_fffe_87ff_fffe) }
+    static func isHost(_ byte: UInt8) -> Bool { has(byte, 0x2bff_7fd2_0000_0000, 0x47ff_fffe_87ff_fffe) }
 
     /// `unreserved`, RFC 3986 §2.3.
     @inline(__always)

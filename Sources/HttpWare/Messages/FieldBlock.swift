@@ -12,12 +12,12 @@ public struct FieldBlock: Sendable {
     public init(_ lines: [FieldLine]) {
         var fields = HttpFields()
         for line in lines { fields.append(line) }
+        var names: [FieldName] = []
+        for line in lines where !names.contains(line.name) { names.append(line.name) }
         wire = fields.bytes
         self.lines = fields.lines
         present = fields.present
         others = fields.others
-        var names: [FieldName] = []
-        for line in lines where !names.contains(line.name) { names.append(line.name) }
         self.names = names
     }
 

@@ -21,6 +21,7 @@ public struct OptionsReader: Sendable {
     public let isDescribing: Bool
     /// What was written is a map, or nothing; else that is the one error, and what is missing is none.
     public private(set) var isMap = true
+    /// The mistakes so far.
     public internal(set) var diagnostics = Diagnostics()
     /// What was asked for, in order; filled only when describing.
     public internal(set) var described: [OptionDescription] = []
@@ -58,6 +59,7 @@ public struct OptionsReader: Sendable {
         if let read: T = parse(node, path(key)) { value = read }
     }
 
+    /// Reads a value that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
         guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
         if let read: T = parse(node, path(key)) { value = read }

@@ -113,19 +113,11 @@ public struct FieldEdits: Sendable {
         check(rename.map(\.key), "rename", allowsHost: false, &options)
         check(rename.map(\.value), "rename", allowsHost: false, &options)
 
-        var fixed: [FieldLine] = []
-        for entry in set {
-            if entry.key == .host, let setHost {
-                setHost(entry.value, &options)
-                continue
-            }
-            switch FieldEdits.value(entry.key, entry.value, "set", &options) {
-            case .fixed(let line): fixed.append(line)
-            case .made(let name, let template): madeSet.append((name, template))
-            case nil: break
-            }
+        if let setHost {
+            for entry in set where entry.key == .host { setHost(entry.value, &options) }
+            set.entries.removeAll { $0.key == .host }
         }
-        self.set = FieldBlock(fixed)
+        prepare(set, "set", &options)
         self.setIfAbsent = setIfAbsent.compactMap {
             FieldEdits.value($0.key, $0.value, "setIfAbsent", &options)
         }
@@ -134,6 +126,27 @@ public struct FieldEdits: Sendable {
         }
         self.remove = remove
         self.rename = rename.map { ($0.key, $0.value) }
+    }
+
+    /// Only `set`, of fields that were read as another option.
+    init(options: inout OptionsReader, setting map: OptionMap<FieldName, Template>, at key: String) {
+        check(map.map(\.key), key, allowsHost: false, &options)
+        prepare(map, key, &options)
+    }
+
+    /// Takes what is to be set: fixed lines as one block, the others as they are.
+    private mutating func prepare(
+        _ map: OptionMap<FieldName, Template>, _ key: String, _ options: inout OptionsReader
+    ) {
+        var fixed: [FieldLine] = []
+        for entry in map {
+            switch FieldEdits.value(entry.key, entry.value, key, &options) {
+            case .fixed(let line): fixed.append(line)
+            case .made(let name, let template): madeSet.append((name, template))
+            case nil: break
+            }
+        }
+        set = FieldBlock(fixed)
     }
 
     /// Whether there is nothing to do.

@@ -26,7 +26,7 @@ public struct Forwarded: Middleware {
         if !isTrusted {
             for name in Forwarded.claims { request.fields.remove(name) }
         }
-        let address = exchange.peer?.address?.unmapped
+        let address = exchange.peer?.address?.unmapped.withoutScope
         if style != .forwarded { try writeXForwarded(&request, address, exchange) }
         if style != .xForwarded { try writeForwarded(&request, address, exchange) }
         return .pass
