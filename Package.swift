@@ -45,11 +45,14 @@ let package = Package(
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
-            dependencies: ["HttpGateway", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: ["HttpGateway", "GatewayConfig", "HttpWare", "Wares", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: settings),
         .executableTarget(name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
+        .testTarget(
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -15,6 +15,8 @@ struct ChainTable {
     private(set) var diagnostics = Diagnostics()
 
     private static let longestList = 1000
+    /// How far chains may use chains that use chains: each takes stack.
+    private static let deepest = 32
 
     init(_ chains: [WrittenChain]) {
         self.chains = Dictionary(chains.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -54,6 +56,8 @@ struct ChainTable {
                     let names = (circle[start...] + [other.value]).joined(separator: " → ")
                     diagnostics.error(
                         at: other.location, keyPath, "chains use each other in a circle: \(names.shortened)")
+                } else if circle.count >= Self.deepest {
+                    diagnostics.error(at: other.location, keyPath, "chains use each other deeper than \(Self.deepest)")
                 } else {
                     used.insert(other.value)
                     result += splice(other.value, list, open: circle)

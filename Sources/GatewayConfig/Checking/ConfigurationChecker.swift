@@ -39,10 +39,13 @@ struct ConfigurationChecker {
         join(&listeners, routes, services, &chains)
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
-        let lints = Lints(listeners: listeners, services: services, routes: routes)
-        diagnostics.append(lints.found)
-        for chain in written where !chains.used.contains(chain.name) {
-            diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
+        diagnostics.append(Safety(listeners: listeners).found)
+        // Behind an error, much looks unused or unreachable that is not.
+        if !diagnostics.hasErrors {
+            diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            for chain in written where !chains.used.contains(chain.name) {
+                diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
+            }
         }
         return GatewayConfiguration(listeners: listeners, services: services, routes: routes, log: log)
     }
@@ -76,7 +79,7 @@ struct ConfigurationChecker {
                         at: entry.location, keyPath, "this name is defined twice; the first is at \(first)")
                 } else if !isName(entry.key) {
                     diagnostics.error(
-                        at: entry.location, keyPath, "is not a name; write letters, digits, - and _, at most 64")
+                        at: entry.location, keyPath, "is not a name; write letters, digits, -, _ and ., at most 64")
                 } else {
                     places[entry.key] = entry.location
                     result.append(entry)

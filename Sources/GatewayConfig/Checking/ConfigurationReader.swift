@@ -23,6 +23,7 @@ public struct ConfigurationReader: Sendable {
     private let environment: [String: String]
     private let files: ConfigurationFiles
 
+    /// Names the wares that a file can use, and the variables that `${VAR}` finds.
     public init(
         wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system
     ) {
@@ -40,7 +41,9 @@ public struct ConfigurationReader: Sendable {
         var checker = ConfigurationChecker(registry: WareRegistry(wares))
         let configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
         var diagnostics = tree.diagnostics
-        diagnostics.append(checker.diagnostics.all)
+        // What could not be interpolated is one mistake, not two.
+        let places = Set(diagnostics.all.map(\.location))
+        diagnostics.append(checker.diagnostics.all.filter { $0.severity == .warning || !places.contains($0.location) })
         return Result(
             configuration: diagnostics.hasErrors ? nil : configuration, errors: diagnostics.sorted, paths: tree.paths)
     }

@@ -4,11 +4,13 @@ public import HttpWare
 public struct EndpointDefinition: Sendable, Hashable {
     /// A name in lower case, an IPv4 address, or an IPv6 address in brackets.
     public let host: String
+    /// The TCP port; 80 where the URL has none.
     public let port: UInt16
     /// What goes before the path of every request: empty, or `/api` without a slash at its end.
     public let basePath: String
     /// Its share of the requests, beside those of the other endpoints.
     public var weight = 1
+    /// Where its URL is written.
     public var location: SourceLocation
 
     /// `host:port`, without the port where it is 80: what goes into `Host`.

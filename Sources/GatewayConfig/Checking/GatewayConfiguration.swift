@@ -8,5 +8,6 @@ public struct GatewayConfiguration: Sendable {
     public let services: [ServiceDefinition]
     /// In file order; the first that matches wins.
     public let routes: [RouteDefinition]
+    /// The gateway's own log.
     public let log: LogDefinition
 }

@@ -2,6 +2,7 @@ public import HttpWare
 
 /// A listener, checked: what it binds, whom it serves, and its routes with their chains.
 public struct ListenerDefinition: Sendable {
+    /// Which requests a listener takes.
     public enum Mode: String, OptionWord {
         /// A gateway: origin-form requests, routed to services.
         case reverse
@@ -27,9 +28,13 @@ public struct ListenerDefinition: Sendable {
         public var bodyMinRate: Rate?
     }
 
+    /// As metrics, traces, logs and errors call it.
     public let name: String
+    /// Where its options begin.
     public let location: SourceLocation
+    /// The address that it listens on.
     public internal(set) var bind = SocketAddress.loopback
+    /// Which requests it takes.
     public internal(set) var mode = Mode.reverse
     /// The ports that a CONNECT may name.
     public internal(set) var connectPorts: [Int] = [443]
@@ -37,6 +42,7 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var denyPrivate = true
     /// Whose forwarding fields are believed.
     public internal(set) var trustedProxies: [IPNetwork] = []
+    /// What a client may ask of it.
     public internal(set) var limits = Limits()
     /// The listener's own chain: all that runs where no route matches.
     public internal(set) var chain = WareChain.empty
@@ -57,12 +63,9 @@ public struct ListenerDefinition: Sendable {
         options.read("chain", into: &chainName)
         options.read("trustedProxies", into: &trustedProxies)
         options.read("forward") { options in
-            var ports = connectPorts.map { Located($0, at: options.location) }
+            var ports = connectPorts.map(PortNumber.init)
             options.read("connectPorts", into: &ports)
-            for port in ports where !(1...65535).contains(port.value) {
-                options.fail(at: "connectPorts", "\(port.value) is not a port; write 1 to 65535")
-            }
-            connectPorts = ports.map(\.value)
+            connectPorts = ports.map(\.number)
             options.read("denyPrivate", into: &denyPrivate)
         }
         if mode == .reverse, options.isGiven("forward") {
@@ -86,5 +89,22 @@ extension ListenerDefinition.Limits {
             options.fail(
                 at: "requestTarget", "\(requestTarget) does not fit into a head of \(head); write at most that")
         }
+    }
+}
+
+/// A TCP port that can be connected to.
+private struct PortNumber: OptionValue {
+    let number: Int
+
+    static let optionType = "port"
+    var optionText: String { String(number) }
+
+    init(_ number: Int) { self.number = number }
+
+    init(optionText: String) throws(OptionMistake) {
+        guard let number = try? Int(optionText: optionText), (1...65535).contains(number) else {
+            throw OptionMistake("write a number from 1 to 65535")
+        }
+        self.number = number
     }
 }

@@ -6,7 +6,9 @@ public struct RouteDefinition: Sendable {
     public let name: String
     /// The place among all routes.
     public let index: Int
+    /// Where it is written.
     public let location: SourceLocation
+    /// What it asks of a request; empty: nothing.
     public internal(set) var match = RequestMatch()
     /// `nil`: the chain answers by itself, and what passes the whole of it is 404.
     public internal(set) var service: ServiceDefinition?
@@ -35,7 +37,7 @@ public struct RouteDefinition: Sendable {
                 options.fail(at: "with", "\(node.shown) is not a map; write ware: {options}, or ware: false")
             }
         }
-        if !options.isGiven("service"), !options.isGiven("chain") {
+        if options.isMap, !options.isGiven("service"), !options.isGiven("chain") {
             options.fail("nothing answers; write a service, or a chain that answers by itself")
         }
     }
@@ -43,6 +45,7 @@ public struct RouteDefinition: Sendable {
 
 /// A route as one listener has it.
 public struct ResolvedRoute: Sendable {
+    /// The route itself.
     public let route: RouteDefinition
     /// The chains of the listener, the route and its service, joined.
     public let chain: WareChain

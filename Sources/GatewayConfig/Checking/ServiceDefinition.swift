@@ -2,6 +2,7 @@ public import HttpWare
 
 /// A service: the origin servers that requests go to, and how.
 public struct ServiceDefinition: Sendable {
+    /// Who of the endpoints gets the next request.
     public enum Balance: String, OptionWord {
         case roundRobin, leastRequests, random2, hash
     }
@@ -15,7 +16,9 @@ public struct ServiceDefinition: Sendable {
         case fixed(String)
     }
 
+    /// How long each step of a request may take.
     public struct Timeouts: Sendable, Hashable {
+        /// Until the connection stands, with its name resolved.
         public var connect = Duration.seconds(5)
         /// From the end of the request to the head of the response.
         public var response = Duration.seconds(30)
@@ -25,6 +28,7 @@ public struct ServiceDefinition: Sendable {
         public var total: Duration?
     }
 
+    /// How many connections are kept, and made.
     public struct Pool: Sendable, Hashable {
         /// The most idle connections to one endpoint, for each loop.
         public var maxIdle = 128
@@ -35,19 +39,26 @@ public struct ServiceDefinition: Sendable {
     /// The service whose origin is the one that the client asked for; forward listeners only.
     public static let passthroughName = "passthrough"
 
+    /// As metrics, traces, logs and errors call it.
     public let name: String
+    /// Where its options begin.
     public let location: SourceLocation
     /// At least one, but for `passthrough`, which has none.
     public internal(set) var endpoints: [EndpointDefinition] = []
+    /// `roundRobin`, until the others are built.
     public internal(set) var balance = Balance.roundRobin
+    /// How long each step may take.
     public internal(set) var timeouts = Timeouts()
+    /// How many connections are kept, and made.
     public internal(set) var pool = Pool()
+    /// What `Host` goes upstream.
     public internal(set) var host = HostPolicy.upstream
     /// Added to a request that has no such field.
     public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
 
     var chainName: Located<String>?
 
+    /// The origin is the one that the client asked for.
     public var isPassthrough: Bool { name == Self.passthroughName }
 
     /// The built-in one.

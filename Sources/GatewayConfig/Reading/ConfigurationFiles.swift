@@ -4,10 +4,12 @@ import Glibc
 public struct ConfigurationFiles: Sendable {
     /// Why a file cannot be read, in the words of an error.
     public struct Fault: Error, Sendable, Equatable {
+        /// Such as `no such file or directory`.
         public var reason: String
         /// There is no such file, as opposed to one that cannot be read.
         public var isAbsent: Bool
 
+        /// Makes a fault of its words.
         public init(_ reason: String, isAbsent: Bool = false) {
             self.reason = reason
             self.isAbsent = isAbsent
@@ -19,6 +21,7 @@ public struct ConfigurationFiles: Sendable {
     /// The paths that match a pattern with `*`, `?` or `[…]`, in name order.
     public var list: @Sendable (_ pattern: String) -> [String]
 
+    /// Makes a source of two functions.
     public init(
         read: @escaping @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8],
         list: @escaping @Sendable (_ pattern: String) -> [String]

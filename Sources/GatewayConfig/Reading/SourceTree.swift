@@ -15,6 +15,8 @@ struct SourceTree {
     private var open: [String] = []
 
     private static let mostFiles = 1000
+    /// How far files may include files that include files: each takes stack.
+    private static let deepest = 32
 
     /// Reads the file and all that it includes.
     init(_ path: String, environment: [String: String], files: ConfigurationFiles) {
@@ -36,8 +38,11 @@ struct SourceTree {
             return
         }
         paths.append(path)
-        guard paths.count <= Self.mostFiles else {
-            diagnostics.error(at: place, keyPath, "more than \(Self.mostFiles) files")
+        guard paths.count <= Self.mostFiles, open.count < Self.deepest else {
+            let isDeep = open.count >= Self.deepest
+            let problem =
+                isDeep ? "files include each other deeper than \(Self.deepest)" : "more than \(Self.mostFiles) files"
+            diagnostics.error(at: place, keyPath, problem)
             isBroken = true
             return
         }

@@ -19,25 +19,28 @@ public struct Condition: Sendable {
     /// Whether the request is one that the condition means. A part that a partial request lacks makes it false.
     public func matches(_ request: HttpRequest) -> Bool {
         options.request.matchesTarget(of: request)
-            && headers.allSatisfy { Condition.matches(request.fields, $0.name, $0.values) }
+            && headers.allSatisfy { request.fields.matches($0.name, $0.values) }
     }
 
     /// Whether the response is one that the condition means; the request is judged as received.
     public func matches(_ response: HttpResponse, in exchange: Exchange) -> Bool {
         if let statuses = options.statuses, !statuses.contains(response.status.code) { return false }
         if !options.responders.isEmpty, !options.responders.contains(exchange.responder.name) { return false }
-        guard responseHeaders.allSatisfy({ Condition.matches(response.fields, $0.name, $0.values) }) else {
+        guard responseHeaders.allSatisfy({ response.fields.matches($0.name, $0.values) }) else {
             return false
         }
         guard options.request.matchesTarget(of: exchange.request) else { return false }
         guard !headers.isEmpty else { return true }
         let received = exchange.request.fields.received
-        return headers.allSatisfy { Condition.matches(received, $0.name, $0.values) }
+        return headers.allSatisfy { received.matches($0.name, $0.values) }
     }
+}
 
-    static func matches(_ fields: HttpFields, _ name: FieldName, _ values: [ValueMatch]) -> Bool {
-        guard fields.contains(name) else { return false }
-        return fields.values(of: name).contains { value in values.contains { $0.matches(value) } }
+extension HttpFields {
+    /// Whether a line of that name has one of the values.
+    public func matches(_ name: FieldName, _ wanted: [ValueMatch]) -> Bool {
+        guard contains(name) else { return false }
+        return values(of: name).contains { value in wanted.contains { $0.matches(value) } }
     }
 }
 

@@ -46,12 +46,21 @@ public final class WareChain: Sendable {
         let failsOpen: Bool
     }
 
+    /// A ware that is told of ends.
+    struct Observer: Sendable {
+        let ware: any ExchangeObserver
+        let condition: Condition?
+        let isPostware: Bool
+    }
+
     let middlewares: [RequestStep]
     let postwares: [ResponseStep]
     /// The request's content is kept up to so many bytes, so that it can be sent again.
     let kept: Int
     let hasReplays: Bool
     let hasResponseHalves: Bool
+    /// The wares that are told when an exchange ends.
+    let observers: [Observer]
     /// A ware asks for each ware's times.
     let observesWares: Bool
 
@@ -92,6 +101,13 @@ public final class WareChain: Sendable {
         self.kept = kept
         hasReplays = requestSteps.contains { $0.mayReplay }
         hasResponseHalves = requestSteps.contains { $0.responseHalf != nil }
+        observers =
+            before.compactMap { entry in
+                (entry.ware as? any ExchangeObserver).map { Observer(ware: $0, condition: entry.condition, isPostware: false) }
+            }
+            + after.compactMap { entry in
+                (entry.ware as? any ExchangeObserver).map { Observer(ware: $0, condition: entry.condition, isPostware: true) }
+            }
         observesWares = (before + after).contains { $0.ware is any WareObserver }
     }
 
@@ -104,6 +120,7 @@ public final class WareChain: Sendable {
         kept = 0
         hasReplays = false
         hasResponseHalves = false
+        observers = []
         observesWares = false
         entries = ([], [])
     }

@@ -1,15 +1,12 @@
-import Synchronization
-
 extension EventLoop {
     /// Waits for a duration of the loop's clock. Throws `CancellationError` as soon as the task is cancelled.
     ///
     /// From any task; one that prefers this loop does not leave it. About a hundred times cheaper than `Task.sleep`.
     public func sleep(for duration: Duration) async throws(CancellationError) {
         let wait = LoopWait<Void>()
-        let isSet = Mutex<SleepTimer?>(nil)
+        var timer: SleepTimer?
         if isCurrent {
-            let timer = schedule(after: duration) { wait.resume(returning: ()) }
-            isSet.withLock { $0 = SleepTimer(timer: timer) }
+            timer = SleepTimer(timer: schedule(after: duration) { wait.resume(returning: ()) })
         } else {
             execute { self.schedule(after: duration) { wait.resume(returning: ()) } }
         }
@@ -17,7 +14,7 @@ extension EventLoop {
             try await wait.value()
         } catch {
             // Off the loop the timer is left to run out: it finds the wait over.
-            if isCurrent { isSet.withLock { $0.take() }?.timer.cancel() }
+            if isCurrent { timer?.timer.cancel() }
             throw error
         }
     }

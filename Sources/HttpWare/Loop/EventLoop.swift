@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// A loop is a thread. Everything that belongs to it – sockets, timers, buffers – is used on that thread only; other threads
 /// reach it through `execute`, `submit`, `stop` and, as an executor, through `enqueue`.
-// @unchecked Sendable: what other threads touch are the constants, `foreign` and `thread`, each behind a mutex, and `running`,
+// @unchecked Sendable: what other threads touch are the constants, `foreign` and `thread`, each behind a lock, and `running`,
 // an atomic. All else is confined to the thread in `run()`, or before it to the one that prepares the loop.
 public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {
     /// The name of the loop and of its thread.
@@ -28,12 +28,13 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The timers that are filed.
     var timers = TimerHeap<LoopTimer>()
 
-    private struct Foreign: ~Copyable {
+    private struct Foreign {
         var work: [LoopWork] = []
         var isStopping = false
+        var hasEnded = false
     }
 
-    private let foreign = Mutex(Foreign())
+    private let foreign = ThreadLock(Foreign())
     private let thread = Mutex<pthread_t?>(nil)
     private let running = Atomic(false)
     private let wakeDescriptor: Int32
@@ -120,6 +121,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     public func run() {
         precondition(csystem_current_loop() == nil, "another loop runs on this thread")
         precondition(!running.exchange(true, ordering: .acquiringAndReleasing), "the loop runs already")
+        precondition(!foreign.withLock { $0.hasEnded }, "the loop has run already")
         csystem_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
         enter()
         takeForeignWork()
@@ -131,8 +133,21 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         enter()
         takeForeignWork()
         drain()
+        end()
         csystem_set_current_loop(nil)
         running.store(false, ordering: .releasing)
+    }
+
+    /// Lets go of what will not happen any more, and of what it holds.
+    private func end() {
+        let (late, left) = foreign.withLock { foreign in
+            foreign.hasEnded = true
+            defer { foreign.work = [] }
+            return (foreign.work, work)
+        }
+        work = WorkQueue()
+        while let timer = timers.first { timer.cancel() }
+        withExtendedLifetime((late, left)) {}
     }
 
     /// Ends `run()` after the present callback and the work that waits. From any thread; more than once does no harm.
@@ -254,6 +269,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     private func appendForeign(_ work: LoopWork) {
         let isFirst = foreign.withLock { foreign in
+            if foreign.hasEnded { return false }
             foreign.work.append(work)
             return foreign.work.count == 1
         }
@@ -299,7 +315,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     /// Tells the loop that its clock was moved by hand: the timers that are due fire. From any thread.
     public func clockMoved() {
-        execute { self.fireTimers() }
+        execute { [weak self] in self?.fireTimers() }
     }
 
     /// Fires the timers that are due, because the libevent timer came or a clock was moved by hand.
@@ -317,10 +333,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     private func arm(afterNanoseconds nanoseconds: Int64) {
-        let microseconds = nanoseconds / 1000 &+ (nanoseconds % 1000 == 0 ? 0 : 1)
-        var interval = timeval(
-            tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
-        event_add(timerEvent, &interval)
+        event_add_after(timerEvent, nanoseconds / 1000 &+ (nanoseconds % 1000 == 0 ? 0 : 1))
     }
 
     /// The libevent timer came.

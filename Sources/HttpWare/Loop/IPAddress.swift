@@ -130,7 +130,8 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         case 0xfe80...0xfeff: return true  // link-local, and the abandoned site-local
         case 0xff00...0xffff: return true  // multicast
         case 0x2002: return IPAddress.isPrivate(ipv4: UInt32(truncatingIfNeeded: high >> 16))  // 6to4, RFC 3056
-        case 0x2001 where high >> 32 == 0x2001_0000:  // Teredo, RFC 4380: the server, and the client with its bits inverted
+        case 0x2001 where high >> 32 == 0x2001_0000:
+            // Teredo, RFC 4380: the server, and the client with its bits inverted.
             return IPAddress.isPrivate(ipv4: UInt32(truncatingIfNeeded: high))
                 || IPAddress.isPrivate(ipv4: ~UInt32(truncatingIfNeeded: low))
         case 0x0064 where high == 0x0064_ff9b_0000_0000 && low >> 32 == 0:  // NAT64, RFC 6052

@@ -63,8 +63,10 @@ public final class LoopTimer: TimerHeapNode {
 
     /// Sets the timer in nanoseconds of the loop's clock; `Int64.max` clears it.
     func set(dueNanoseconds due: Int64) {
+        let before = dueNanoseconds
         dueNanoseconds = due
         if heapIndex >= 0 {
+            if due >= before { return }  // never filed later than it was due before
             guard due < loop.timers.due(of: self) else { return }
             loop.timers.move(self, due: due)
         } else {

@@ -1,8 +1,6 @@
-import Synchronization
-
 /// One value that a task waits for and that a callback brings, whichever comes first; a cancelled task does not wait on.
 ///
-/// The first `resume` wins, the others do nothing. From any thread: the state is guarded by a mutex.
+/// The first `resume` wins, the others do nothing. From any thread: the state is guarded by a lock.
 final class LoopWait<Value: Sendable>: Sendable {
     private enum State {
         case open
@@ -10,7 +8,7 @@ final class LoopWait<Value: Sendable>: Sendable {
         case ended(Result<Value, CancellationError>)
     }
 
-    private let state = Mutex(State.open)
+    private let state = ThreadLock(State.open)
 
     /// Brings the value.
     func resume(returning value: Value) { end(.success(value)) }

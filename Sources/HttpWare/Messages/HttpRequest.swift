@@ -22,6 +22,8 @@ public struct HttpRequest: Sendable {
     public internal(set) var proxyAuthorization: String?
     /// The client will send another request on this connection. RFC 9112 §9.3.
     var isPersistent = true
+    /// A ware named another authority: its `Host` goes upstream.
+    var isAuthorityChanged = false
 
     /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws when it is neither.
     public init(_ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
@@ -52,6 +54,7 @@ public struct HttpRequest: Sendable {
         acceptsTrailers = false
         proxyAuthorization = nil
         isPersistent = true
+        isAuthorityChanged = false
     }
 
     // MARK: The target
@@ -135,6 +138,7 @@ public struct HttpRequest: Sendable {
         target.host = target.add(authority.host.utf8)
         target.port = authority.port
         fields.setOwn(.host, authority.description)
+        isAuthorityChanged = true
     }
 }
 

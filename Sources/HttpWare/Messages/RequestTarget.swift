@@ -36,6 +36,8 @@ struct RequestTarget: Sendable {
     /// The query without its question mark; meaningful if `hasQuery`.
     var query = Part()
     var hasQuery = false
+    /// An absolute-form target without a path: OPTIONS asks for `*` then.
+    var hasEmptyPath = false
 
     mutating func reset() {
         bytes.removeAll(keepingCapacity: true)
@@ -48,6 +50,7 @@ struct RequestTarget: Sendable {
         upstreamPath = Part()
         query = Part()
         hasQuery = false
+        hasEmptyPath = false
     }
 
     func string(_ part: Part) -> String {
@@ -101,6 +104,7 @@ struct RequestTarget: Sendable {
         guard try setAuthority(start..<end) else { throw .malformed("the request target has no valid authority") }
         if end == received.range.upperBound || bytes[end] == 0x3f {
             // No path: RFC 9112 §3.2.1 sends "/" in its place.
+            hasEmptyPath = true
             let hadQuery = end < received.range.upperBound
             path = add([0x2f])
             upstreamPath = path

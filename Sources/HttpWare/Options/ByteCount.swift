@@ -3,11 +3,16 @@ public struct ByteCount: Sendable, Hashable, Comparable, CustomStringConvertible
     /// Never negative when read from a configuration.
     public var bytes: Int
 
+    /// Makes a count of single bytes.
     public init(bytes: Int) { self.bytes = bytes }
 
+    /// So many bytes.
     public static func bytes(_ count: Int) -> ByteCount { ByteCount(bytes: count) }
+    /// So many times 1,024 bytes; for literals, as an overflow traps.
     public static func kibibytes(_ count: Int) -> ByteCount { ByteCount(bytes: count << 10) }
+    /// So many times 1,024 KiB; for literals, as an overflow traps.
     public static func mebibytes(_ count: Int) -> ByteCount { ByteCount(bytes: count << 20) }
+    /// So many times 1,024 MiB; for literals, as an overflow traps.
     public static func gibibytes(_ count: Int) -> ByteCount { ByteCount(bytes: count << 30) }
 
     public static func < (left: ByteCount, right: ByteCount) -> Bool { left.bytes < right.bytes }

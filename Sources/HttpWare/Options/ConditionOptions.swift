@@ -11,6 +11,7 @@ public struct ConditionOptions: Sendable, Hashable {
     /// On postwares only.
     public var responseHeaders: [NamedMatch] = []
 
+    /// A condition that asks nothing.
     public init() {}
 
     /// Reads the keys; on a request-side entry those of the response are refused.

@@ -20,7 +20,7 @@ extension ConfigNode {
 
 extension String {
     /// This text as a JSON string (RFC 8259 §7), quotes included.
-    var jsonString: String {
+    public var jsonString: String {
         var quoted = "\""
         for scalar in unicodeScalars {
             switch scalar {

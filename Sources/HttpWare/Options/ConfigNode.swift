@@ -3,6 +3,7 @@
 /// Scalars are text only; the type of the option that reads them decides what they mean (YAML 1.2; `no` is never a boolean).
 /// In code, literals write it: `["max": "1KiB", "statuses": ["401", "403"]]`.
 public struct ConfigNode: Sendable, Hashable {
+    /// What a value can be.
     public enum Content: Sendable, Hashable {
         /// `isQuoted` tells `""` from nothing at all, and the text `"1"` from the number `1` where a value becomes JSON.
         case scalar(String, isQuoted: Bool)
@@ -13,10 +14,14 @@ public struct ConfigNode: Sendable, Hashable {
 
     /// A key and its value.
     public struct Entry: Sendable, Hashable {
+        /// As written; nothing is interpolated in it.
         public var key: String
+        /// Where it is written.
         public var location: SourceLocation
+        /// What stands behind the key.
         public var value: ConfigNode
 
+        /// Makes an entry of its parts.
         public init(key: String, location: SourceLocation, value: ConfigNode) {
             self.key = key
             self.location = location
@@ -24,11 +29,14 @@ public struct ConfigNode: Sendable, Hashable {
         }
     }
 
+    /// The text, the list or the map.
     public var content: Content
+    /// Where it is written.
     public var location: SourceLocation
     /// The value came from `${file:…}`: nothing may print it.
     public var isSecret: Bool
 
+    /// Makes a value of its parts.
     public init(_ content: Content, at location: SourceLocation = .code, isSecret: Bool = false) {
         self.content = content
         self.location = location

@@ -3,6 +3,7 @@ public struct Diagnostics: Sendable {
     /// In the order in which they were found.
     public private(set) var all: [ConfigError] = []
 
+    /// Nothing was found yet.
     public init() {}
 
     /// Whether anything keeps the configuration from being used; warnings do not.
@@ -17,14 +18,17 @@ public struct Diagnostics: Sendable {
             .map(\.element)
     }
 
+    /// Records a mistake.
     public mutating func error(at location: SourceLocation, _ keyPath: String, _ message: String) {
         all.append(ConfigError(at: location, keyPath: keyPath, message: message))
     }
 
+    /// Records something doubtful.
     public mutating func warning(at location: SourceLocation, _ keyPath: String, _ message: String) {
         all.append(ConfigError(at: location, severity: .warning, keyPath: keyPath, message: message))
     }
 
+    /// Takes over what another found.
     public mutating func append(_ others: [ConfigError]) {
         all += others
     }

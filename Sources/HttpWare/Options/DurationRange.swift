@@ -1,9 +1,11 @@
 /// From one duration to another, both included: `100ms..2s`.
 public struct DurationRange: Sendable, Hashable {
+    /// Not more than `upper`.
     public var lower: Duration
     /// Not less than `lower`.
     public var upper: Duration
 
+    /// Makes a range of both ends.
     public init(_ range: ClosedRange<Duration>) {
         lower = range.lowerBound
         upper = range.upperBound

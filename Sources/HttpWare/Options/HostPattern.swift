@@ -26,6 +26,7 @@ public struct HostPattern: Sendable, Hashable {
         return true
     }
 
+    /// Whether a host matches, by its bytes.
     public func matches(_ host: UnsafeRawBufferPointer, port: Int?) -> Bool {
         matches(Span(_unsafeBytes: host), port: port)
     }

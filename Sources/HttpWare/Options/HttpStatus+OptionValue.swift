@@ -11,5 +11,6 @@ extension HttpStatus: OptionValue {
 }
 
 extension StatusSet {
+    /// Whether the status is in the set.
     public func contains(_ status: HttpStatus) -> Bool { contains(status.code) }
 }

@@ -9,9 +9,12 @@ public struct OptionDescription: Sendable, Hashable {
     /// The bounds, if there are any: `1B to 1GiB`.
     public var allowed: String?
     public var isSecret: Bool
+    /// There is no default; the key has to be written.
     public var isRequired = false
+    /// A phrase; empty where the name says it.
     public var doc: String
 
+    /// Makes a description of its parts.
     public init(key: String, type: String, defaultText: String, allowed: String?, isSecret: Bool, doc: String) {
         self.key = key
         self.type = type

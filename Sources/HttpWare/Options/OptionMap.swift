@@ -1,10 +1,15 @@
 /// Names and their values, in the order of the file.
 public struct OptionMap<Key: OptionValue, Value: Sendable>: Sendable {
+    /// A name and its value.
     public struct Entry: Sendable {
+        /// The name.
         public var key: Key
+        /// What stands behind it.
         public var value: Value
+        /// Where the value is written.
         public var location: SourceLocation
 
+        /// Makes an entry of its parts.
         public init(key: Key, value: Value, location: SourceLocation = .code) {
             self.key = key
             self.value = value
@@ -12,10 +17,13 @@ public struct OptionMap<Key: OptionValue, Value: Sendable>: Sendable {
         }
     }
 
+    /// In file order.
     public var entries: [Entry]
 
+    /// Makes a map of its entries.
     public init(_ entries: [Entry] = []) { self.entries = entries }
 
+    /// There is no entry.
     public var isEmpty: Bool { entries.isEmpty }
 }
 

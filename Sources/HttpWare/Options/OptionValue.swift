@@ -21,6 +21,7 @@ public struct OptionMistake: Error, Sendable, Equatable {
     /// Replaces the first half, `"10 mb" is not a byte count`, where another says more.
     public var problem: String?
 
+    /// Makes a mistake of its halves.
     public init(_ hint: String, problem: String? = nil) {
         self.hint = hint
         self.problem = problem
@@ -86,6 +87,7 @@ public struct Secret: OptionValue, Hashable, CustomStringConvertible, CustomDebu
     /// The text itself; for the place that uses it, never for one that prints.
     public let revealed: String
 
+    /// Hides a text.
     public init(_ text: String) { revealed = text }
     public init(optionText: String) { revealed = optionText }
 

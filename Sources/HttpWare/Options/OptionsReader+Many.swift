@@ -8,6 +8,7 @@ extension OptionsReader {
         if let read: [T] = parseList(node, path(key)) { values = read }
     }
 
+    /// Reads a list that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T]?, doc: String = "") {
         guard let node = take(key, "list of \(T.optionType)", "", nil, T.isSecret, doc) else { return }
         if let read: [T] = parseList(node, path(key)) { values = read }
@@ -19,6 +20,7 @@ extension OptionsReader {
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
+    /// Reads a list that is one value and has no default.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T?, doc: String = "") {
         guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }

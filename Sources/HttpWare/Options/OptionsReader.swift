@@ -19,6 +19,9 @@ public struct OptionsReader: Sendable {
     public let location: SourceLocation
     /// Reads nothing and records what is asked for.
     public let isDescribing: Bool
+    /// What was written is a map, or nothing; else that is the one error, and what is missing is none.
+    public private(set) var isMap = true
+    /// The mistakes so far.
     public internal(set) var diagnostics = Diagnostics()
     /// What was asked for, in order; filled only when describing.
     public internal(set) var described: [OptionDescription] = []
@@ -34,6 +37,7 @@ public struct OptionsReader: Sendable {
         if let entries = node.entries {
             self.entries = entries
         } else {
+            isMap = false
             diagnostics.error(at: node.location, keyPath, "\(node.shown) is not a map of options; write key: value")
         }
     }
@@ -55,6 +59,7 @@ public struct OptionsReader: Sendable {
         if let read: T = parse(node, path(key)) { value = read }
     }
 
+    /// Reads a value that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
         guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
         if let read: T = parse(node, path(key)) { value = read }
@@ -90,13 +95,13 @@ public struct OptionsReader: Sendable {
     /// The key has to be there. Call it after reading the key.
     public mutating func require(_ key: String) {
         markRequired(key)
-        guard !isDescribing, !isGiven(key) else { return }
+        guard !isDescribing, isMap, !isGiven(key) else { return }
         diagnostics.error(at: location, path(key), "is missing, and there is no default")
     }
 
     /// Exactly one of the keys has to be there. Call it after reading them.
     public mutating func requireOne(of keys: String...) {
-        guard !isDescribing else { return }
+        guard !isDescribing, isMap else { return }
         let given = keys.filter(isGiven)
         if given.isEmpty {
             diagnostics.error(at: location, keyPath, "nothing says which; write \(keys.joinedByOr)")

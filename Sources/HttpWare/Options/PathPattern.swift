@@ -24,6 +24,7 @@ public struct PathPattern: Sendable, Hashable {
         walk(path) { _ in }
     }
 
+    /// Whether the path matches, by its bytes.
     public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
         matches(Span(_unsafeBytes: path))
     }
@@ -35,6 +36,7 @@ public struct PathPattern: Sendable, Hashable {
         return walk(path) { ranges.append($0) } ? ranges : nil
     }
 
+    /// The places of the captured segments, by the bytes of the path.
     public func captured(in path: UnsafeRawBufferPointer) -> [Range<Int>]? {
         captured(in: Span(_unsafeBytes: path))
     }
@@ -43,6 +45,7 @@ public struct PathPattern: Sendable, Hashable {
     private func walk(_ path: Span<UInt8>, _ capture: (Range<Int>) -> Void) -> Bool {
         let slash = UInt8(ascii: "/")
         var start = 0  // at the slash before a segment, or at the end
+        guard path.count > 0, path[0] == slash else { return false }
         for segment in segments {
             guard start < path.count, path[start] == slash else { return false }
             start += 1

@@ -18,11 +18,13 @@ public final class Pattern: @unchecked Sendable {
 
     /// A limit was reached: neither a match nor the absence of one is known.
     public struct LimitReached: Error, Sendable, Equatable {
+        /// Makes the error.
         public init() {}
     }
 
     /// Where the pattern matched: first the whole, then each group; a group that took no part is `nil`.
     public struct Match: Sendable, Equatable {
+        /// The whole, then each group, as offsets into the subject.
         public let ranges: [Range<Int>?]
         /// The whole match.
         public var range: Range<Int> { ranges.first.flatMap(\.self) ?? 0..<0 }
@@ -70,7 +72,8 @@ public final class Pattern: @unchecked Sendable {
             return Match(
                 ranges: (0...groupCount).map { group in
                     let (start, end) = (offsets[2 * group], offsets[2 * group + 1])
-                    return start <= end && end <= subject.count ? start..<end : nil
+                    // PCRE2_UNSET is -1 here, for a group that took no part.
+                    return 0 <= start && start <= end && end <= subject.count ? start..<end : nil
                 })
         }
     }
@@ -83,7 +86,7 @@ public final class Pattern: @unchecked Sendable {
     ) throws(LimitReached) -> [UInt8]? {
         guard let match = try firstMatch(in: subject) else { return nil }
         let dollar = UInt8(ascii: "$")
-        var result = Array(subject[..<match.range.lowerBound])
+        var result = [UInt8](subject[..<match.range.lowerBound])
         var rest = replacement[...]
         while let byte = rest.popFirst() {
             if byte == dollar, rest.first == dollar {
@@ -136,15 +139,14 @@ public final class Pattern: @unchecked Sendable {
     private func match(
         _ subject: UnsafeRawBufferPointer, from offset: Int, in workspace: Workspace, options: UInt32
     ) -> Int32 {
-        subject.withMemoryRebound(to: UInt8.self) { bytes in
-            guard let start = bytes.baseAddress else {
-                // An empty buffer may have no address, and PCRE2 10.42 refuses a null subject.
-                return withUnsafePointer(to: 0 as UInt8) {
-                    pcre2_match_8(code, $0, 0, 0, options, workspace.data, workspace.context)
-                }
+        // Bound to bytes for the C call only, which just reads them.
+        guard let start = subject.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
+            // An empty buffer may have no address, and PCRE2 10.42 refuses a null subject.
+            return withUnsafePointer(to: 0 as UInt8) {
+                pcre2_match_8(code, $0, 0, 0, options, workspace.data, workspace.context)
             }
-            return pcre2_match_8(code, start, bytes.count, offset, options, workspace.data, workspace.context)
         }
+        return pcre2_match_8(code, start, subject.count, offset, options, workspace.data, workspace.context)
     }
 
     /// What one match writes to. Made once per concurrent use and kept, as making it costs more than a short match.

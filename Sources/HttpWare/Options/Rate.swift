@@ -1,10 +1,12 @@
 /// So many in a period: `100/s`, `600/m`, `10/h`.
 public struct Rate: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// What the count is for.
     public enum Period: String, Sendable {
         case second = "s"
         case minute = "m"
         case hour = "h"
 
+        /// The length of the period.
         public var seconds: Int {
             switch self {
             case .second: 1
@@ -14,14 +16,18 @@ public struct Rate: Sendable, Hashable, Comparable, CustomStringConvertible {
         }
     }
 
+    /// How many.
     public var count: Int
+    /// In which time.
     public var period: Period
 
+    /// Makes a rate of its parts.
     public init(_ count: Int, per period: Period) {
         self.count = count
         self.period = period
     }
 
+    /// The same as a number for one second.
     public var perSecond: Double { Double(count) / Double(period.seconds) }
 
     public var description: String { "\(count)/\(period.rawValue)" }
@@ -32,6 +38,7 @@ public struct Rate: Sendable, Hashable, Comparable, CustomStringConvertible {
 extension Rate: OptionValue {
     public static let optionType = "rate"
     public var optionText: String { description }
+    /// Makes a rate of its parts.
     public init(optionText: String) throws(OptionMistake) {
         let parts = optionText.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, let count = UnitText.number(parts[0].utf8),

@@ -3,6 +3,7 @@ public struct Ratio: Sendable, Hashable, Comparable, CustomStringConvertible, Ex
     /// From 0 to 1.
     public var value: Double
 
+    /// Makes a ratio of a number from 0 to 1.
     public init(_ value: Double) { self.value = value }
     public init(floatLiteral value: Double) { self.value = value }
 

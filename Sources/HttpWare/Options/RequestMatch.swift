@@ -2,11 +2,16 @@
 public struct RequestMatch: Sendable, Hashable {
     /// Case-sensitive (RFC 9110 §9.1).
     public var methods: [HttpMethod] = []
+    /// Without regard to case.
     public var hosts: [HostPattern] = []
+    /// Of the normalised path; never of a CONNECT.
     public var paths: [PathPattern] = []
+    /// All of these fields, each with one of its values.
     public var headers: [NamedMatch] = []
+    /// All of these parameters, each with one of its values; never of a CONNECT.
     public var query: [NamedMatch] = []
 
+    /// A match that asks nothing.
     public init() {}
 
     /// Nothing is asked: every request matches.
@@ -31,6 +36,7 @@ public struct NamedMatch: Sendable, Hashable {
     /// At least one.
     public var values: [ValueMatch]
 
+    /// Makes a match of its parts.
     public init(name: String, values: [ValueMatch]) {
         self.name = name
         self.values = values

@@ -7,6 +7,7 @@ public struct SourceLocation: Sendable, Hashable, Comparable, CustomStringConver
     /// Counted in characters, from 1.
     public var column: Int
 
+    /// Makes a place of its parts.
     public init(file: String, line: Int, column: Int) {
         self.file = file
         self.line = line

@@ -3,6 +3,7 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
     /// Sorted, without overlaps.
     public private(set) var ranges: [ClosedRange<Int>]
 
+    /// Makes a set of ranges, in any order.
     public init(_ ranges: [ClosedRange<Int>]) {
         self.ranges = []
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -14,11 +15,13 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Whether the code is in the set.
     public func contains(_ status: Int) -> Bool {
         for range in ranges where range.contains(status) { return true }
         return false
     }
 
+    /// There is no code in it.
     public var isEmpty: Bool { ranges.isEmpty }
 
     public var description: String {
@@ -38,6 +41,7 @@ extension StatusSet: OptionUnion {
     public static let optionType = "set of statuses"
     public var optionText: String { "[\(description)]" }
 
+    /// All of the codes of several sets.
     public init(union members: [StatusSet]) { self.init(members.flatMap(\.ranges)) }
 
     public init(optionText: String) throws(OptionMistake) {

@@ -2,6 +2,7 @@
 ///
 /// `{{` is a literal `{`; a `}` outside a placeholder stands for itself. The placeholders are a closed list (CONFIG.md §2).
 public struct Template: Sendable, Hashable {
+    /// A piece of a template.
     public enum Segment: Sendable, Hashable {
         case text([UInt8])
         case placeholder(Placeholder)
