@@ -1,10 +1,23 @@
 public import HttpWare
 
-/// The built-in wares: to add one, add its line.
+/// The wares that a configuration file can name without further ado.
 public enum BuiltinWares {
-    /// Every ware that a configuration file can name.
+    /// Every one of them.
     public static let all: [any ConfigurableWare.Type] = [
-        BodyLimit.self, Forwarded.self, HostRule.self, IpRule.self, RequestHeaders.self, RequestId.self,
-        RequiredHeaders.self, ResponseHeaders.self, UserAgent.self,
+        AccessLog.self,
+        BodyLimit.self,
+        ErrorPage.self,
+        Forwarded.self,
+        HostRule.self,
+        IpRule.self,
+        Mock.self,
+        Redirect.self,
+        RequestHeaders.self,
+        RequestId.self,
+        RequiredHeaders.self,
+        ResponseHeaders.self,
+        Rewrite.self,
+        TimeLog.self,
+        UserAgent.self,
     ]
 }

@@ -1,6 +1,8 @@
 /// Micro benchmarks, named like tests.
 ///
-///     HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench [FILTER]
+///     HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench [FILTER [TIMES]]
+///
+/// With TIMES each is done so many times and not measured: for profilers.
 ///
 /// What they measure is internal to the module `HttpWare`, so that it can be inlined there. `HTTPWARE_BENCH` builds that
 /// module testable, which moved no figure by more than the noise; a build for users is not testable, and has no benchmarks.
@@ -9,6 +11,10 @@
         let filter = CommandLine.arguments.dropFirst().first ?? ""
         #if HTTPWARE_BENCH
             for benchmark in codecBenchmarks where benchmark.name.contains(filter) {
+                if let times = CommandLine.arguments.dropFirst(2).first.flatMap({ Int($0) }) {
+                    benchmark.body(times)
+                    continue
+                }
                 let tenths = Int((benchmark.measure() * 10).rounded())
                 print("\(padded("\(tenths / 10).\(tenths % 10)")) ns  \(benchmark.name)")
             }

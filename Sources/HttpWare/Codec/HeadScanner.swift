@@ -28,24 +28,18 @@ struct HeadScanner {
         let end = min(input.byteCount, limit)
         var index = max(scanned, position)
         while true {
-            var byte: UInt8
-            if index &+ 8 <= end {
-                let controls = Swar.controls(input.word(at: index))
-                if controls == 0 {
-                    index &+= 8
-                    continue
-                }
-                index &+= controls.trailingZeroBitCount &>> 3
-                byte = input.byte(at: index)
-            } else {
-                guard index < end else { break }
-                byte = input.byte(at: index)
-                if byte >= 0x20 && byte != 0x7f {
-                    index &+= 1
-                    continue
-                }
+            while index &+ 16 <= end {
+                guard Swar.mayHoldControls(input.word(at: index)) | Swar.mayHoldControls(input.word(at: index &+ 8)) == 0
+                else { break }
+                index &+= 16
             }
-            if byte == 0x09 && allowsTab {
+            if index &+ 8 <= end {
+                let controls = Swar.mayHoldControls(input.word(at: index))
+                index &+= controls == 0 ? 8 : controls.trailingZeroBitCount &>> 3
+            }
+            guard index < end else { break }
+            var byte = input.byte(at: index)
+            if byte >= 0x20 && byte != 0x7f || byte == 0x09 && allowsTab {
                 index &+= 1
                 continue
             }
@@ -70,6 +64,7 @@ struct HeadScanner {
     mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool
     {
         defer { copyLines(input, into: &fields) }
+        let table = KnownFieldTable.shared
         while let end = try lineEnd(input, limit: limits.head, allowsTab: true) {
             let start = position
             if end == start {
@@ -77,25 +72,16 @@ struct HeadScanner {
                 return true
             }
             guard fields.lines.count < limits.fieldLines else { throw .tooLarge }
-            let first = input.byte(at: start)
-            guard first != 0x20, first != 0x09 else {
+            if FieldList.isSpace(input.byte(at: start)) {
                 throw start == fieldsStart ? .leadingSpace : .obsoleteFolding
             }
-            var colon = start
-            while true {
-                guard colon < end else { throw .noColon }
-                if input.byte(at: colon) == 0x3a { break }
-                colon &+= 1
-            }
+            let colon = HeadScanner.index(of: 0x3a, in: input, from: start, to: end)
+            guard colon < end else { throw .noColon }
             let nameCount = colon &- start
             guard nameCount > 0, nameCount <= 1024 else { throw .badName }
-            let known = KnownField.identify(input, from: start, count: nameCount)
+            let known = table.find(input, from: start, count: nameCount)
             if known == .other {
-                var index = start
-                while index < colon {
-                    guard ByteClass.isToken(input.byte(at: index)) else { throw .badName }
-                    index &+= 1
-                }
+                guard HeadScanner.isToken(input, from: start, to: colon) else { throw .badName }
             }
             var valueStart = colon &+ 1
             while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
@@ -108,13 +94,46 @@ struct HeadScanner {
                     valueStart: UInt32(truncatingIfNeeded: valueStart &- fieldsStart),
                     valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
                     nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
-                    flags: isExact ? HttpFields.Line.exact : 0),
+                    flags: (isExact ? HttpFields.Line.exact : 0)
+                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0)),
                 others: known == .other ? FieldName.otherBit(count: nameCount, last: input.byte(at: colon &- 1)) : 0)
             position = end &+ 2
             linesEnd = position
         }
         guard input.byteCount < limits.head else { throw .tooLarge }
         return false
+    }
+
+    /// The first place of a byte, `end` when it is not there.
+    @inline(__always)
+    private static func index(of byte: UInt8, in input: RawSpan, from start: Int, to end: Int) -> Int {
+        var index = start
+        while index < end, index &+ 8 <= input.byteCount {
+            let hits = Swar.equal(input.word(at: index), Swar.all(byte))
+            if hits != 0 { return min(end, index &+ hits.trailingZeroBitCount &>> 3) }
+            index &+= 8
+        }
+        while index < end, input.byte(at: index) != byte { index &+= 1 }
+        return min(index, end)
+    }
+
+    /// Whether the bytes are a token. RFC 9110 §5.6.2.
+    @inline(__always)
+    static func isToken(_ input: RawSpan, from start: Int, to end: Int) -> Bool {
+        var index = start
+        while index < end {
+            if index &+ 8 <= input.byteCount, Swar.areCommonInNames(input.word(at: index), first: end &- index) {
+                index &+= 8
+            } else {
+                // Eight at most, the slow way.
+                let stop = min(end, index &+ 8)
+                while index < stop {
+                    guard ByteClass.isToken(input.byte(at: index)) else { return false }
+                    index &+= 1
+                }
+            }
+        }
+        return true
     }
 
     /// Copies the lines that were read and are not in `fields` yet; its offsets are those of the copy.

@@ -143,10 +143,11 @@ extension HttpFields {
     }
 
     /// Takes off the fields that concern one hop: the known ones, and those that `Connection` names.
-    mutating func removeHopByHop(_ facts: HeadFacts, _ known: UInt64) throws(HeadValueFault) {
-        guard present & known != 0 else { return }
+    mutating func removeHopByHop(_ facts: HeadFacts) throws(HeadValueFault) {
         if facts.namesOthers { try removeNominated() }
-        let leaving = known | facts.namedFields & ~HttpFields.neverNominated
+        // The decoder took off the known ones at once.
+        let leaving = facts.namedFields & ~HttpFields.neverNominated & ~KnownField.oneHop
+        guard present & leaving != 0 else { return }
         for index in lines.indices where lines[index].known.bit & leaving != 0 {
             lines[index].flags |= Line.removed | Line.hopByHop
         }
@@ -232,8 +233,8 @@ extension HttpFields {
 
 /// The rules for requests.
 enum RequestFraming {
-    private static let hopByHop = KnownField.hopByHop | KnownField.proxyAuthorization.bit
-    private static let needsLook = hopByHop | KnownField.expect.bit
+    private static let needsLook = KnownField.oneHop | hasOptions
+    private static let hasOptions = KnownField.expect.bit | KnownField.te.bit | KnownField.proxyAuthorization.bit
 
     /// Settles the authority, the framing and the connection of a request whose head was read. RFC 9112 §3.2, §6.3.
     static func interpret(_ request: inout HttpRequest) throws(GatewayError) {
@@ -261,7 +262,7 @@ enum RequestFraming {
         request.isPersistent = request.version >= .http11 ? !facts.closes : facts.keepsAlive && !facts.closes
         request.fields.settleContentLength(facts)
         guard request.fields.present & needsLook != 0 else { return }
-        do { try request.fields.removeHopByHop(facts, hopByHop) } catch { throw .malformed(error.reason) }
+        do { try request.fields.removeHopByHop(facts) } catch { throw .malformed(error.reason) }
         readOptions(&request, facts)
     }
 
@@ -291,6 +292,7 @@ enum RequestFraming {
     private static func readOptions(_ request: inout HttpRequest, _ facts: HeadFacts) {
         // RFC 9110 §7.8: not in HTTP/1.0.
         if facts.namesUpgrade && request.version >= .http11 { request.upgrade = request.fields.upgradeProtocols }
+        guard request.fields.present & hasOptions != 0 else { return }
         for index in request.fields.lines.indices {
             let line = request.fields.lines[index]
             switch line.known {
@@ -319,8 +321,6 @@ enum RequestFraming {
 
 /// The rules for responses.
 enum ResponseFraming {
-    private static let hopByHop = KnownField.hopByHop
-
     /// Settles the framing and the connection of a response whose head was read. RFC 9112 §6.3.
     static func interpret(_ response: inout HttpResponse, method: HttpMethod) throws(GatewayError) {
         let facts: HeadFacts
@@ -354,8 +354,8 @@ enum ResponseFraming {
             !endsByClose && !facts.closes && !isDoubtful && (response.version >= .http11 || facts.keepsAlive)
         response.endsByClose = endsByClose
         response.fields.settleContentLength(facts)
-        guard response.fields.present & hopByHop != 0 else { return }
+        guard response.fields.present & KnownField.oneHop != 0 else { return }
         if response.status == .switchingProtocols { response.upgrade = response.fields.upgradeProtocols }
-        do { try response.fields.removeHopByHop(facts, hopByHop) } catch { throw .badResponse(error.reason) }
+        do { try response.fields.removeHopByHop(facts) } catch { throw .badResponse(error.reason) }
     }
 }

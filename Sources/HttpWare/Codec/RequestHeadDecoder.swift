@@ -65,16 +65,12 @@ struct RequestHeadDecoder {
         let targetStart = methodEnd &+ 1
         guard targetStart < targetEnd else { throw .malformed("the request target is empty") }
         guard targetEnd &- targetStart <= limits.requestTarget else { throw tooLong }
-        var index = targetStart
-        while index < targetEnd {
-            guard ByteClass.isTarget(input.byte(at: index)) else {
-                throw .malformed("the request target holds a space, a control character or a fragment")
-            }
-            index &+= 1
+        guard isTarget(input, targetStart, targetEnd) else {
+            throw .malformed("the request target holds a space, a control character or a fragment")
         }
         try request.target.parse(
-            input.extracting(targetStart..<targetEnd), isConnect: request.method == .connect,
-            isOptions: request.method == .options, isReverse: isReverse)
+            input.extracting(targetStart..<targetEnd), isConnect: input.byte(at: start) == 0x43 && request.method == .connect,
+            isOptions: input.byte(at: start) == 0x4f && request.method == .options, isReverse: isReverse)
         scanner.passStartLine(endingAt: end)
         return true
     }
@@ -89,6 +85,22 @@ struct RequestHeadDecoder {
             throw .malformed("the request line does not begin with a method and a space")
         }
         return index
+    }
+
+    /// Whether the bytes, among which are no control characters, may stand in a target: no space, no fragment sign.
+    @inline(__always)
+    private func isTarget(_ input: RawSpan, _ start: Int, _ end: Int) -> Bool {
+        var index = start
+        while index &+ 8 <= end {
+            let word = input.word(at: index)
+            guard Swar.equal(word, Swar.all(0x20)) | Swar.equal(word, Swar.all(0x23)) == 0 else { return false }
+            index &+= 8
+        }
+        while index < end {
+            guard ByteClass.isTarget(input.byte(at: index)) else { return false }
+            index &+= 1
+        }
+        return true
     }
 
     private var tooLong: GatewayError {

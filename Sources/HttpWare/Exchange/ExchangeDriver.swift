@@ -66,7 +66,7 @@ final class ExchangeDriver {
 
     // Upstream.
 
-    var upstream: ClientConnection?
+    var upstream: (any UpstreamStream)?
     var ticket: ConnectionTicket?
     var endpoint: Endpoint?
     /// The place of the endpoint that was tried first.
@@ -169,6 +169,7 @@ final class ExchangeDriver {
         if !exchange.endHandlers.isEmpty {
             for handler in exchange.endHandlers { handler(exchange) }
         }
+        exchange.onEndInProcess?(exchange)
     }
 
     /// Whether the entry's condition holds; a client that left has no response to judge.

@@ -92,6 +92,9 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         !isIPv4 && high == 0 && low >> 32 == 0xffff ? IPAddress(ipv4: UInt32(truncatingIfNeeded: low)) : self
     }
 
+    /// The bits of an IPv4 address, the first byte highest; `nil` for IPv6.
+    public var ipv4Bits: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
+
     /// The address alone: a scope means something on this host only.
     public var withoutScope: IPAddress { isIPv4 || scope == 0 ? self : IPAddress(ipv6: high, low) }
 

@@ -47,12 +47,26 @@ enum ByteClass {
 
 /// Looks at eight bytes at a time, in one register.
 enum Swar {
-    /// The high bit of each byte that is below 0x20 or equal to 0x7f; bits above the first hit may be false.
+    /// The high bit of each byte that is below 0x20 or equal to 0x7f. Other bits may be set as well, so a hit must be
+    /// looked at; but none is missing.
     @inline(__always)
-    static func controls(_ word: UInt64) -> UInt64 {
-        let below = (word &- 0x2020_2020_2020_2020) & ~word & 0x8080_8080_8080_8080
-        let delete = word ^ 0x7f7f_7f7f_7f7f_7f7f
-        return below | ((delete &- 0x0101_0101_0101_0101) & ~delete & 0x8080_8080_8080_8080)
+    static func mayHoldControls(_ word: UInt64) -> UInt64 {
+        ((word &- 0x2020_2020_2020_2020) | (word &+ 0x0101_0101_0101_0101)) & ~word & 0x8080_8080_8080_8080
+    }
+
+    /// Whether the first `count` bytes, or all eight, are letters, digits and hyphens.
+    @inline(__always)
+    static func areCommonInNames(_ word: UInt64, first count: Int) -> Bool {
+        // Bytes that do not count become hyphens.
+        let rest: UInt64 = count >= 8 ? 0 : ~0 &<< UInt64(truncatingIfNeeded: count &* 8)
+        let word = word & ~rest | all(0x2d) & rest
+        guard word & 0x8080_8080_8080_8080 == 0 else { return false }
+        // No byte carries into the next from here on: all are below 0x80.
+        let folded = word | all(0x20)
+        let letters = (folded &+ all(0x80 - 0x61)) & ~(folded &+ all(0x80 - 0x7b))
+        let digits = (word &+ all(0x80 - 0x30)) & ~(word &+ all(0x80 - 0x3a))
+        let hyphens = ~((word ^ all(0x2d)) &+ all(0x7f))
+        return (letters | digits | hyphens) & 0x8080_8080_8080_8080 == 0x8080_8080_8080_8080
     }
 
     /// The high bit of each byte that equals the pattern's; bits above the first hit may be false.

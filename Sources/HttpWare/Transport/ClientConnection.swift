@@ -23,7 +23,7 @@ protocol ResponseHandler: AnyObject {
 /// A connection to an origin server: one request at a time. RFC 9112.
 ///
 /// It is used again only if the request was sent whole and the response ended exactly at its boundary.
-final class ClientConnection: SocketConnection {
+final class ClientConnection: SocketConnection, UpstreamStream {
     private enum Phase {
         case idle
         case head
