@@ -40,9 +40,9 @@ extension ExchangeDriver: ConnectionWaiter {
         return nil
     }
 
-    /// Whether the request passed a gateway of this name so often that it must be going in circles. RFC 9110 §7.6.3.
+    /// Whether the request passed gateways of this name so often that it must be going in circles. RFC 9110 §7.6.3.
     private func isLoop() -> Bool {
-        exchange.request.fields.listMembers(of: .via).count { $0.hasSuffix(" httpware") } >= 16
+        exchange.request.fields.occurrences(of: " httpware", in: .via) >= 16
     }
 
     /// Takes the next endpoint, and a connection to it.

@@ -170,7 +170,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     private func receivedMore(_ bytes: UnsafeRawBufferPointer?) {
         guard case .idle = phase else {
             hasReceived = true
-            progressed()
+            // A head that dribbles makes no progress: the time for the response goes on.
+            if case .head = phase {} else { progressed() }
             if carry.isEmpty, let bytes {
                 process(bytes)
             } else {
@@ -245,6 +246,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
                 return fail(.badResponse("too many interim responses"))
             }
             handler?.responseInterim(&response)
+            progressed()
             response.reset()
             decoder = ResponseHeadDecoder()
             return
