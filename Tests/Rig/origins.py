@@ -46,6 +46,9 @@ class Origin:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def begin(self, script: Script) -> None:
+        """From here on the script serves; connections that an earlier one served are ended."""
+        if self.connections:
+            self.end()
         with self.lock:
             self.script, self.connections, self.threads = script, [], []
             self.requests, self.cut_off, self.faults = [], [], []

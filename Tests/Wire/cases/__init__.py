@@ -9,6 +9,7 @@ from . import (  # noqa: F401
     fields,
     forward,
     limits,
+    mutations,
     refused_requests,
     refused_responses,
     targets,

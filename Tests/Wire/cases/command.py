@@ -176,7 +176,7 @@ def open_client(t: Trial, port: int):
 @case("run: says what it listens on", nginx=NO)
 def _(t: Trial) -> None:
     process, port = started(t)
-    check(str(port) in process.log, process.log)
+    check(eventually(lambda: str(port) in process.log), process.log)
 
 
 @case("run: SIGTERM without work ends at once, exit 0", nginx=NO)
