@@ -47,8 +47,6 @@ public final class Exchange {
     let loop: EventLoop
     private var values: [(key: ObjectIdentifier, value: Any)] = []
     var endHandlers: [(Exchange) -> Void] = []
-    /// Told after all others, by a call within the process.
-    var onEndInProcess: ((Exchange) -> Void)?
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
     private var madeId: String?
