@@ -169,7 +169,6 @@ final class ExchangeDriver {
         if !exchange.endHandlers.isEmpty {
             for handler in exchange.endHandlers { handler(exchange) }
         }
-        exchange.onEndInProcess?(exchange)
     }
 
     /// Whether the entry's condition holds; a client that left has no response to judge.

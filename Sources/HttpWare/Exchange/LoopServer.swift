@@ -18,8 +18,6 @@ public final class LoopServer: ExchangeSource {
     /// Called when the last connection has gone.
     public var onEmpty: (() -> Void)?
 
-    /// Who calls within the process.
-    var inProcessPeer: SocketAddress?
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
     private var spare: [ExchangeDriver] = []
     private static let mostSpare = 256

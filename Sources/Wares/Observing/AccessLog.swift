@@ -6,7 +6,7 @@ public import HttpWare
 /// Lines are built once, as bytes, and written by a thread of their own; when the output cannot keep up, lines are dropped
 /// and a line says how many. Whatever a peer sends, a line stays one line: everything from outside is escaped.
 ///
-/// `json` is an object a line: `time` (RFC 3339, when the request came), `client`, `method`, `target`, `host`, `protocol`,
+/// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
 /// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`,
 /// `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete) and `fields`. `combined` is Apache's and
 /// nginx's format. `template` is the text of that option with placeholders: those of CONFIG.md §2 and `{time}`, `{target}`,
@@ -92,7 +92,7 @@ public struct AccessLog: Postware, ExchangeObserver {
     private func writeJson(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
         let request = exchange.request
         line.raw("{\"time\":\"")
-        time.write(exchange.record.startedAt, to: &line)
+        time.write(exchange.wallNow, to: &line)
         line.byte(0x22)
         if let client = exchange.client {
             line.raw(",\"client\":\"")
@@ -159,7 +159,7 @@ public struct AccessLog: Postware, ExchangeObserver {
         let request = exchange.request
         if let client = exchange.client { line.address(client) } else { line.byte(0x2d) }
         line.raw(" - - [")
-        time.writeCombined(exchange.record.startedAt, to: &line)
+        time.writeCombined(exchange.wallNow, to: &line)
         line.raw("] \"")
         line.plain(request.method.name)
         line.byte(0x20)

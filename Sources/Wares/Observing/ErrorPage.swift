@@ -31,6 +31,9 @@ public struct ErrorPage: Postware {
         else { return .pass }
         for name in ErrorPage.representation { response.fields.remove(name) }
         if let fixed {
+            if fixed.content.isEmpty {
+                return .replace(with: HttpResponse(response.status, fields: response.fields))
+            }
             response.fields.set(fixed.type)
             response.content = .bytes(fixed.content)
             return .pass

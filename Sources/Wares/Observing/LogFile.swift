@@ -205,7 +205,7 @@ final class LogFile {
     private func tell(_ code: Int32) {
         guard code != lastFault else { return }
         lastFault = code
-        GatewayLog.shared.log(
+        WareLog.shared.log(
             .error, "log lines cannot be written to \(sink.output.optionText): \(SystemError.text(of: code))")
     }
 }

@@ -31,7 +31,7 @@ public struct LogTemplate: Sendable {
         _ item: Item, _ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime
     ) {
         switch item {
-        case .time: time.write(exchange.record.startedAt, to: &line)
+        case .time: time.write(exchange.wallNow, to: &line)
         case .target: exchange.request.withReceivedTarget { line.plain($0) }
         case .protocol: line.raw(exchange.request.version.logged)
         case .status: line.number(exchange.loggedStatus)

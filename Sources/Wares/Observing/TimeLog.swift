@@ -15,7 +15,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
     public var slow: Duration
     /// Whether the client is told.
     public var serverTiming: Bool
-    private let log: GatewayLog
+    private let log: WareLog
 
     public var failsOpen: Bool { true }
 
@@ -23,7 +23,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
         self.init(slow: slow, serverTiming: serverTiming, log: .shared)
     }
 
-    init(slow: Duration, serverTiming: Bool, log: GatewayLog) {
+    init(slow: Duration, serverTiming: Bool, log: WareLog) {
         self.slow = slow
         self.serverTiming = serverTiming
         self.log = log

@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The gateway's own log: what it has to say to the people who run it. (A line per exchange is `accessLog`'s.)
+/// Where wares write what the people who run the gateway should know; the gateway leads it into its own log.
 ///
-/// One for the process, for there is one configuration of it. Until `use` says otherwise, warnings and worse go to standard
+/// One for the process, as that log is. Until `use` says otherwise, warnings and worse go to standard
 /// error. Guarded by a mutex and an atomic; writing must not block, so what `use` is given queues.
-public final class GatewayLog: Sendable {
+public final class WareLog: Sendable {
     /// How much a line matters.
     public enum Level: String, OptionWord, Comparable {
         case trace, debug, info, notice, warning, error, critical
@@ -16,10 +16,10 @@ public final class GatewayLog: Sendable {
     }
 
     /// The log of this process.
-    public static let shared = GatewayLog()
+    public static let shared = WareLog()
 
     private let leastRank = Atomic(Level.warning.rank)
-    private let write = Mutex<@Sendable (Level, String) -> Void>(GatewayLog.writeToStandardError)
+    private let write = Mutex<@Sendable (Level, String) -> Void>(WareLog.writeToStandardError)
 
     init() {}
 
