@@ -20,7 +20,13 @@ public final class Exchange {
     public internal(set) var trustedProxies: [IPNetwork] = []
 
     /// The request as it went, or would have gone, upstream. During middlewares it is with them: read it in postwares.
-    public internal(set) var request = HttpRequest()
+    public internal(set) var request: HttpRequest {
+        @inline(__always) _read { yield requestStorage.pointee }
+        @inline(__always) _modify { yield &requestStorage.pointee }
+    }
+    /// Where the request is. Behind a pointer, because to read a stored property of a class copies it, and a request goes
+    /// through many hands; the driver takes the request out before anybody else may change it.
+    private let requestStorage: UnsafeMutablePointer<HttpRequest>
     /// What the route's path pattern captured, still percent-encoded.
     public internal(set) var captures: [(name: String, value: String)] = []
     /// Who made the response at hand.
@@ -45,7 +51,16 @@ public final class Exchange {
     var responseFilters: [any ContentFilter] = []
     private var madeId: String?
 
-    init(loop: EventLoop) { self.loop = loop }
+    init(loop: EventLoop) {
+        self.loop = loop
+        requestStorage = .allocate(capacity: 1)
+        requestStorage.initialize(to: HttpRequest())
+    }
+
+    deinit {
+        requestStorage.deinitialize(count: 1)
+        requestStorage.deallocate()
+    }
 
     // MARK: Identity
 

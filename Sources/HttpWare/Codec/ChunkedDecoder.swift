@@ -28,6 +28,7 @@ struct ChunkedDecoder {
     private var left = 0
     private var extensionBytes = 0
     private var trailerBytes: [UInt8] = []
+    private var scanner = HeadScanner()
     private var limits: HeadLimits
     /// The trailer fields that may be passed on, once the content ended. RFC 9110 §6.5.1.
     private(set) var trailers = HttpFields()
@@ -105,7 +106,7 @@ struct ChunkedDecoder {
         guard extensionBytes <= ChunkedDecoder.mostExtensionBytes else { throw .extension }
     }
 
-    /// Keeps the trailer section until it is whole, then reads it. True when it was.
+    /// Reads on in the trailer section, keeping its bytes until it is whole. True when it is.
     private mutating func readTrailers(_ input: RawSpan, from position: inout Int) throws(ChunkedFault) -> Bool {
         if trailerBytes.isEmpty, input.byteCount &- position >= 2, input.byte(at: position) == 0x0d,
             input.byte(at: position &+ 1) == 0x0a
@@ -113,35 +114,23 @@ struct ChunkedDecoder {
             position &+= 2
             return true
         }
-        // Up to the line end behind which nothing follows: the section ends with an empty line.
-        while position < input.byteCount {
-            let byte = input.byte(at: position)
-            trailerBytes.append(byte)
-            position &+= 1
-            guard trailerBytes.count <= limits.head else { throw .trailers }
-            if byte == 0x0a, isTrailerEnd {
-                var scanner = HeadScanner()
-                var fields = HttpFields()
-                do throws(HeadFault) {
-                    guard try scanner.fields(trailerBytes.span.bytes, into: &fields, limits: limits) else { throw .noColon }
-                } catch {
-                    throw .trailers
-                }
-                scanner.copyFields(trailerBytes.span.bytes, into: &fields)
-                fields.removeForbiddenTrailers()
-                trailers = fields
-                trailerBytes = []
-                return true
+        let kept = trailerBytes.count
+        // One more than the limit: the scanner says what that means.
+        let end = position &+ min(input.byteCount &- position, max(0, limits.head &- kept &+ 1))
+        input.extracting(position..<end).withUnsafeBytes { trailerBytes.append(contentsOf: $0) }
+        let section = trailerBytes
+        do {
+            guard try scanner.fields(section.span.bytes, into: &trailers, limits: limits) else {
+                position = end
+                return false
             }
+        } catch {
+            throw .trailers
         }
-        return false
-    }
-
-    private var isTrailerEnd: Bool {
-        let count = trailerBytes.count
-        if count == 2 { return trailerBytes[0] == 0x0d }
-        return count >= 4 && trailerBytes[count - 2] == 0x0d && trailerBytes[count - 3] == 0x0a
-            && trailerBytes[count - 4] == 0x0d
+        position &+= scanner.position &- kept
+        trailers.removeForbiddenTrailers()
+        trailerBytes = []
+        return true
     }
 }
 
@@ -160,18 +149,31 @@ enum ChunkedFault: Error, Equatable {
 }
 
 extension HttpFields {
-    /// Takes off what must not stand in a trailer section: framing, routing, credentials, control. RFC 9110 §6.5.1.
+    /// What must not stand in a trailer section: framing, routing, credentials, control. RFC 9110 §6.5.1.
+    private static let forbiddenTrailers: UInt64 = {
+        let fields: [KnownField] = [
+            .host, .connection, .contentLength, .transferEncoding, .te, .trailer, .upgrade, .expect, .keepAlive,
+            .proxyConnection, .proxyAuthorization, .proxyAuthenticate, .http2Settings, .maxForwards, .authorization,
+            .cookie, .setCookie, .contentType, .contentEncoding, .contentRange, .cacheControl, .range, .ifMatch,
+            .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange, .wwwAuthenticate, .location, .vary, .age,
+            .expires, .date, .retryAfter, .pragma, .via, .forwarded, .xForwardedFor, .xForwardedProto, .xForwardedHost,
+        ]
+        return fields.reduce(0) { $0 | $1.bit }
+    }()
+
+    /// Takes off what must not stand in a trailer section, for good.
     mutating func removeForbiddenTrailers() {
         for index in lines.indices {
-            switch lines[index].known {
-            case .host, .connection, .contentLength, .transferEncoding, .te, .trailer, .upgrade, .expect, .keepAlive,
-                .proxyConnection, .proxyAuthorization, .proxyAuthenticate, .http2Settings, .maxForwards, .authorization,
-                .cookie, .setCookie, .contentType, .contentEncoding, .contentRange, .cacheControl, .range, .ifMatch,
-                .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange, .wwwAuthenticate, .location, .vary, .age,
-                .expires, .date, .retryAfter, .pragma, .via, .forwarded, .xForwardedFor, .xForwardedProto, .xForwardedHost:
-                lines[index].flags |= Line.removed
-            default: break
-            }
+            let known = lines[index].known
+            let isForbidden =
+                known == .other ? namesRoute(lines[index].name) : known.bit & HttpFields.forbiddenTrailers != 0
+            if isForbidden { lines[index].flags |= Line.removed | Line.hopByHop }
         }
+    }
+
+    /// Whether the name is one of those by which intermediaries tell whom they forward for.
+    private func namesRoute(_ range: Range<Int>) -> Bool {
+        let name = string(range).lowercased()
+        return name.hasPrefix("x-forwarded-") || name == "x-real-ip"
     }
 }

@@ -139,22 +139,20 @@ struct HeadEncoder {
             write("\r\n")
         case .chunked: write("Transfer-Encoding: chunked\r\n")
         case .asGiven:
-            if let index = fields.firstIndex(of: KnownField.contentLength) {
-                let line = fields.lines[index]
-                fields.withValue(line) { value in
-                    write("Content-Length: ")
-                    write(value.baseAddress, value.count)
-                    write("\r\n")
+            // What a ware may have written there goes out only if it is a length.
+            var facts = HeadFacts()
+            for line in fields.lines where line.known == .contentLength && !line.isRemoved {
+                let isLength: Void? = try? fields.withValue(line) { value throws(HeadValueFault) in
+                    try facts.readContentLength(value)
                 }
+                guard isLength != nil else { return }
             }
+            if let length = facts.contentLength { write(.length(length), fields) }
         }
     }
 }
 
 extension HeadEncoder {
-    /// How the request line names the target.
-    enum TargetForm { case origin, absolute, authority }
-
     /// What goes into a request's head besides its own fields.
     struct RequestOptions {
         var framing = Framing.none
@@ -191,12 +189,24 @@ extension HeadEncoder {
             write(host)
             write("\r\n")
             skipped |= KnownField.host.bit
+        } else if request.fields.firstIndex(of: KnownField.host) == nil {
+            // From HTTP/1.0, or made here. RFC 9112 §3.2: empty, where there is no authority.
+            write("Host: ")
+            write(request.authority?.description ?? "")
+            write("\r\n")
+            skipped |= KnownField.host.bit
         }
         write(request.fields, skipping: skipped)
         for line in options.defaults where !request.fields.contains(line.name) {
+            guard line.name.known == .other || line.name.known.bit & skipped == 0 else { continue }
             line.wire.withUnsafeBytes { write($0.baseAddress, $0.count) }
         }
-        write(options.framing, request.fields)
+        if case .none = options.framing, request.fields.present & KnownField.contentLength.bit != 0 {
+            // The client said that there is no content; servers may insist on that. RFC 9110 §8.6.
+            write(.length(0), request.fields)
+        } else {
+            write(options.framing, request.fields)
+        }
         if let via = options.via { write(via: via) }
         if request.acceptsTrailers && options.upgrade == nil { write("TE: trailers\r\n") }
         if let upgrade = options.upgrade {
@@ -242,7 +252,8 @@ extension HeadEncoder {
             write(date.baseAddress, date.count)
             write("\r\n")
         }
-        write(options.framing, response.fields)
+        // RFC 9110 §8.6, RFC 9112 §6.1: neither field with 1xx and 204.
+        if response.status.code >= 200 && response.status != .noContent { write(options.framing, response.fields) }
         if let via = options.via { write(via: via) }
         if let upgrade = options.upgrade {
             write("Connection: upgrade\r\nUpgrade: ")
@@ -258,13 +269,15 @@ extension HeadEncoder {
 
     /// Writes our line of `Via`, behind the others. RFC 9110 §7.6.3.
     private mutating func write(via version: HttpVersion) {
-        write(version == .http11 ? "Via: 1.1 httpware\r\n" : version == .http10 ? "Via: 1.0 httpware\r\n" : "Via: 2 httpware\r\n")
+        write(
+            version == .http11
+                ? "Via: 1.1 httpware\r\n" : version == .http10 ? "Via: 1.0 httpware\r\n" : "Via: 2 httpware\r\n")
     }
 
     /// Writes a trailer section behind the last chunk, and the end of the content.
     mutating func write(lastChunkWith trailers: HttpFields?) {
         write("0\r\n")
-        if let trailers { write(trailers, skipping: 0) }
+        if let trailers { write(trailers, skipping: HeadEncoder.framingFields) }
         write("\r\n")
     }
 }

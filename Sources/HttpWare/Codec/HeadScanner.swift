@@ -7,40 +7,46 @@ struct HeadScanner {
     /// No line end stands between `position` and here.
     private var scanned = 0
     /// Where the first field line began.
-    var fieldsStart = 0
+    private var fieldsStart = 0
+    /// Behind the last field line that was read.
+    private var linesEnd = 0
 
-    /// The end of the line that begins at `position` – the place of its CR – or `nil` when the input ends before it.
+    /// Goes on behind the start line, whose CR is there.
+    mutating func passStartLine(endingAt end: Int) {
+        position = end &+ 2
+        fieldsStart = position
+        linesEnd = position
+    }
+
+    /// The end of the line that begins at `position` – the place of its CR – or `nil` when there is none in the first
+    /// `limit` bytes of the input. What stands behind the limit is not looked at, so that the answer does not depend on
+    /// how much has come.
     ///
     /// Throws for a bare CR or LF, and for control characters; tab is allowed behind the start line only.
     @inline(__always)
-    mutating func lineEnd(_ input: RawSpan, allowsTab: Bool) throws(HeadFault) -> Int? {
+    mutating func lineEnd(_ input: RawSpan, limit: Int, allowsTab: Bool) throws(HeadFault) -> Int? {
+        let end = min(input.byteCount, limit)
         var index = max(scanned, position)
         while true {
-            var byte: UInt8
-            if index &+ 8 <= input.byteCount {
-                let controls = Swar.controls(input.word(at: index))
-                if controls == 0 {
-                    index &+= 8
-                    continue
-                }
-                index &+= controls.trailingZeroBitCount &>> 3
-                byte = input.byte(at: index)
-            } else {
-                guard index < input.byteCount else { break }
-                byte = input.byte(at: index)
-                if byte >= 0x20 && byte != 0x7f {
-                    index &+= 1
-                    continue
-                }
+            while index &+ 16 <= end {
+                guard Swar.mayHoldControls(input.word(at: index)) | Swar.mayHoldControls(input.word(at: index &+ 8)) == 0
+                else { break }
+                index &+= 16
             }
-            if byte == 0x09 && allowsTab {
+            if index &+ 8 <= end {
+                let controls = Swar.mayHoldControls(input.word(at: index))
+                index &+= controls == 0 ? 8 : controls.trailingZeroBitCount &>> 3
+            }
+            guard index < end else { break }
+            var byte = input.byte(at: index)
+            if byte >= 0x20 && byte != 0x7f || byte == 0x09 && allowsTab {
                 index &+= 1
                 continue
             }
             guard byte == 0x0d else {
                 throw byte == 0x0a ? .bareLineFeed : .controlCharacter
             }
-            guard index &+ 1 < input.byteCount else { break }
+            guard index &+ 1 < end else { break }
             byte = input.byte(at: index &+ 1)
             guard byte == 0x0a else { throw .bareCarriageReturn }
             scanned = index &+ 2
@@ -51,35 +57,31 @@ struct HeadScanner {
     }
 
     /// Reads field lines into `fields` until the empty line. True when it was found: `position` is then behind it.
+    ///
+    /// Whatever the answer, the bytes of the lines read so far are in `fields`: a message that is refused or never ends
+    /// can be read as far as it came.
     @inline(__always)
-    mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool {
-        while let end = try lineEnd(input, allowsTab: true) {
+    mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool
+    {
+        defer { copyLines(input, into: &fields) }
+        let table = KnownFieldTable.shared
+        while let end = try lineEnd(input, limit: limits.head, allowsTab: true) {
             let start = position
             if end == start {
                 position = end &+ 2
-                guard position <= limits.head else { throw .tooLarge }
                 return true
             }
-            guard fields.lines.count < limits.fieldLines, end &+ 2 <= limits.head else { throw .tooLarge }
-            let first = input.byte(at: start)
-            guard first != 0x20, first != 0x09 else {
+            guard fields.lines.count < limits.fieldLines else { throw .tooLarge }
+            if FieldList.isSpace(input.byte(at: start)) {
                 throw start == fieldsStart ? .leadingSpace : .obsoleteFolding
             }
-            var colon = start
-            while true {
-                guard colon < end else { throw .noColon }
-                if input.byte(at: colon) == 0x3a { break }
-                colon &+= 1
-            }
+            let colon = HeadScanner.index(of: 0x3a, in: input, from: start, to: end)
+            guard colon < end else { throw .noColon }
             let nameCount = colon &- start
             guard nameCount > 0, nameCount <= 1024 else { throw .badName }
-            let known = KnownField.identify(input, from: start, count: nameCount)
+            let known = table.find(input, from: start, count: nameCount)
             if known == .other {
-                var index = start
-                while index < colon {
-                    guard ByteClass.isToken(input.byte(at: index)) else { throw .badName }
-                    index &+= 1
-                }
+                guard HeadScanner.isToken(input, from: start, to: colon) else { throw .badName }
             }
             var valueStart = colon &+ 1
             while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
@@ -92,18 +94,54 @@ struct HeadScanner {
                     valueStart: UInt32(truncatingIfNeeded: valueStart &- fieldsStart),
                     valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
                     nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
-                    flags: isExact ? HttpFields.Line.exact : 0),
+                    flags: (isExact ? HttpFields.Line.exact : 0)
+                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0)),
                 others: known == .other ? FieldName.otherBit(count: nameCount, last: input.byte(at: colon &- 1)) : 0)
             position = end &+ 2
+            linesEnd = position
         }
-        guard input.byteCount <= limits.head else { throw .tooLarge }
+        guard input.byteCount < limits.head else { throw .tooLarge }
         return false
     }
 
-    /// Copies the field lines that were read; the offsets in `fields` are those of the copy.
+    /// The first place of a byte, `end` when it is not there.
     @inline(__always)
-    func copyFields(_ input: RawSpan, into fields: inout HttpFields) {
-        input.extracting(fieldsStart..<position).withUnsafeBytes { fields.bytes.append(contentsOf: $0) }
+    private static func index(of byte: UInt8, in input: RawSpan, from start: Int, to end: Int) -> Int {
+        var index = start
+        while index < end, index &+ 8 <= input.byteCount {
+            let hits = Swar.equal(input.word(at: index), Swar.all(byte))
+            if hits != 0 { return min(end, index &+ hits.trailingZeroBitCount &>> 3) }
+            index &+= 8
+        }
+        while index < end, input.byte(at: index) != byte { index &+= 1 }
+        return min(index, end)
+    }
+
+    /// Whether the bytes are a token. RFC 9110 §5.6.2.
+    @inline(__always)
+    static func isToken(_ input: RawSpan, from start: Int, to end: Int) -> Bool {
+        var index = start
+        while index < end {
+            if index &+ 8 <= input.byteCount, Swar.areCommonInNames(input.word(at: index), first: end &- index) {
+                index &+= 8
+            } else {
+                // Eight at most, the slow way.
+                let stop = min(end, index &+ 8)
+                while index < stop {
+                    guard ByteClass.isToken(input.byte(at: index)) else { return false }
+                    index &+= 1
+                }
+            }
+        }
+        return true
+    }
+
+    /// Copies the lines that were read and are not in `fields` yet; its offsets are those of the copy.
+    @inline(__always)
+    private func copyLines(_ input: RawSpan, into fields: inout HttpFields) {
+        let start = fieldsStart &+ fields.bytes.count
+        guard linesEnd > start else { return }
+        input.extracting(start..<linesEnd).withUnsafeBytes { fields.bytes.append(contentsOf: $0) }
         fields.receivedCount = fields.lines.count
     }
 }

@@ -6,14 +6,22 @@ struct HeadFacts {
     var contentLength: Int?
     var closes = false
     var keepsAlive = false
+    /// `Connection` names `upgrade`, without which `Upgrade` means nothing. RFC 9110 §7.8.
+    var namesUpgrade = false
+    /// The known fields that `Connection` names.
+    var namedFields: UInt64 = 0
+    /// `Connection` names fields besides.
     var namesOthers = false
     var hosts = 0
+    /// `Content-Length` is not one number without leading zeros.
+    var isLengthOdd = false
 
     /// What `Content-Length` says in one line: digits, or a list of equal numbers (RFC 9110 §8.6).
     mutating func readContentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HeadValueFault) {
         var number = 0
         var digits = 0
         var index = 0
+        if contentLength != nil || value.count > 1 && value[0] == 0x30 { isLengthOdd = true }
         while index < value.count {
             let byte = value[index]
             if ByteClass.isDigit(byte) {
@@ -25,6 +33,7 @@ struct HeadFacts {
                 index &+= 1
             } else {
                 // A list: each member is a number, and all are the same.
+                isLengthOdd = true
                 guard digits > 0 else { throw .contentLength }
                 while index < value.count, FieldList.isSpace(value[index]) { index &+= 1 }
                 guard index < value.count, value[index] == 0x2c else { throw .contentLength }
@@ -71,9 +80,11 @@ struct HeadFacts {
             } else if HeadFacts.equals(value, range, "keep-alive") {
                 facts.keepsAlive = true
             } else {
-                facts.namesOthers = true
+                let known = KnownField.identify(value.span.bytes, from: range.lowerBound, count: range.count)
+                if known == .other { facts.namesOthers = true } else { facts.namedFields |= known.bit }
             }
         }
+        facts.namesUpgrade = facts.namedFields & KnownField.upgrade.bit != 0
         self = facts
     }
 
@@ -102,18 +113,27 @@ enum HeadValueFault: Error {
 }
 
 extension HttpFields {
-    /// The most fields that `Connection` may name: more is refused, so that the cost stays bounded.
+    /// The most fields besides the known ones that `Connection` may name, and the most bytes of their names: more is
+    /// refused, because each line is compared with each name.
     static let mostNominated = 64
+    static let mostNominatedBytes = 1024
+    /// The framing and the host are ours to say; naming them in `Connection` takes nothing away.
+    private static let neverNominated =
+        KnownField.other.bit | KnownField.host.bit | KnownField.contentLength.bit | KnownField.transferEncoding.bit
 
     /// Reads the framing and connection fields.
     func facts() throws(HeadValueFault) -> HeadFacts {
         var facts = HeadFacts()
-        let wanted = KnownField.contentLength.bit | KnownField.transferEncoding.bit | KnownField.connection.bit | KnownField.host.bit
+        let wanted =
+            KnownField.contentLength.bit | KnownField.transferEncoding.bit | KnownField.connection.bit
+            | KnownField.host.bit
         guard present & wanted != 0 else { return facts }
         for line in lines {
             switch line.known {
-            case .contentLength: try withValue(line) { value throws(HeadValueFault) in try facts.readContentLength(value) }
-            case .transferEncoding: try withValue(line) { value throws(HeadValueFault) in try facts.readTransferEncoding(value) }
+            case .contentLength:
+                try withValue(line) { value throws(HeadValueFault) in try facts.readContentLength(value) }
+            case .transferEncoding:
+                try withValue(line) { value throws(HeadValueFault) in try facts.readTransferEncoding(value) }
             case .connection: withValue(line) { facts.readConnection($0) }
             case .host: facts.hosts &+= 1
             default: break
@@ -123,39 +143,82 @@ extension HttpFields {
     }
 
     /// Takes off the fields that concern one hop: the known ones, and those that `Connection` names.
-    mutating func removeHopByHop(_ facts: HeadFacts, _ known: UInt64) throws(HeadValueFault) {
-        guard present & known != 0 else { return }
+    mutating func removeHopByHop(_ facts: HeadFacts) throws(HeadValueFault) {
         if facts.namesOthers { try removeNominated() }
-        for index in lines.indices where lines[index].known.bit & known != 0 && lines[index].known != .other {
+        // The decoder took off the known ones at once.
+        let leaving = facts.namedFields & ~HttpFields.neverNominated & ~KnownField.oneHop
+        guard present & leaving != 0 else { return }
+        for index in lines.indices where lines[index].known.bit & leaving != 0 {
             lines[index].flags |= Line.removed | Line.hopByHop
         }
     }
 
     private mutating func removeNominated() throws(HeadValueFault) {
-        var names: [[UInt8]] = []
+        var names: [Range<Int>] = []
+        var nameBytes = 0
         for line in lines where line.known == .connection {
             withValue(line) { value in
                 FieldList.forEachToken(value) { range in
-                    guard names.count <= HttpFields.mostNominated else { return }
-                    if !HeadFacts.equals(value, range, "close"), !HeadFacts.equals(value, range, "keep-alive") {
-                        names.append(value[range].map { ByteClass.lower($0) })
+                    let isBounded =
+                        names.count <= HttpFields.mostNominated && nameBytes <= HttpFields.mostNominatedBytes
+                    if isBounded, !HeadFacts.equals(value, range, "close"),
+                        !HeadFacts.equals(value, range, "keep-alive"),
+                        KnownField.identify(value.span.bytes, from: range.lowerBound, count: range.count) == .other
+                    {
+                        names.append(range.lowerBound + Int(line.valueStart)..<range.upperBound + Int(line.valueStart))
+                        nameBytes += range.count
                     }
                 }
             }
         }
-        guard names.count <= HttpFields.mostNominated else { throw .connection }
-        for index in lines.indices {
-            // The framing and the host are ours to say; naming them takes nothing away.
-            switch lines[index].known {
-            case .host, .contentLength, .transferEncoding: continue
-            default: break
-            }
-            let range = lines[index].name
-            let isNamed = names.contains { name in
-                name.count == range.count && zip(range, name).allSatisfy { ByteClass.lower(bytes[$0]) == $1 }
-            }
-            if isNamed { lines[index].flags |= Line.removed | Line.hopByHop }
+        guard names.count <= HttpFields.mostNominated, nameBytes <= HttpFields.mostNominatedBytes else {
+            throw .connection
         }
+        for index in lines.indices where lines[index].known == .other {
+            if names.contains(where: { isSame($0, lines[index].name) }) {
+                lines[index].flags |= Line.removed | Line.hopByHop
+            }
+        }
+    }
+
+    /// Whether two names are the same but for case.
+    private func isSame(_ name: Range<Int>, _ other: Range<Int>) -> Bool {
+        guard name.count == other.count else { return false }
+        for offset in 0..<name.count
+        where ByteClass.lower(bytes[name.lowerBound &+ offset]) != ByteClass.lower(bytes[other.lowerBound &+ offset]) {
+            return false
+        }
+        return true
+    }
+
+    /// Leaves one line of `Content-Length` with one number, if more was said. RFC 9110 §8.6.
+    mutating func settleContentLength(_ facts: HeadFacts) {
+        guard facts.isLengthOdd, let length = facts.contentLength else { return }
+        setOwn(.contentLength, "\(length)")
+    }
+
+    /// Names the authority of the target in the place of whatever `Host` said.
+    fileprivate mutating func setOwnHost(_ authority: Authority?) {
+        guard let authority else { return }
+        setOwn(.host, authority.description)
+    }
+
+    /// What the lines of `Upgrade` ask for together; `nil` when that is no list of protocols, or names HTTP/2 over clear
+    /// text, which was withdrawn (RFC 9113 §3.1) and is a way around a gateway.
+    fileprivate var upgradeProtocols: String? {
+        var protocols: [String] = []
+        var left = 1024
+        for line in lines where line.known == .upgrade {
+            left -= Int(line.valueCount)
+            guard left >= 0 else { return nil }
+            protocols += FieldList.members(of: string(line.value))
+        }
+        let areAllowed = protocols.allSatisfy { name in
+            let name = name.lowercased()
+            return name.utf8.allSatisfy { ByteClass.isToken($0) || $0 == 0x2f } && !name.contains("h2c")
+                && !name.hasPrefix("h2") && !name.hasPrefix("http/")
+        }
+        return areAllowed && !protocols.isEmpty ? protocols.joined(separator: ", ") : nil
     }
 
     @inline(__always)
@@ -170,8 +233,8 @@ extension HttpFields {
 
 /// The rules for requests.
 enum RequestFraming {
-    private static let hopByHop = KnownField.hopByHop | KnownField.proxyAuthorization.bit
-    private static let needsLook = hopByHop | KnownField.expect.bit
+    private static let needsLook = KnownField.oneHop | hasOptions
+    private static let hasOptions = KnownField.expect.bit | KnownField.te.bit | KnownField.proxyAuthorization.bit
 
     /// Settles the authority, the framing and the connection of a request whose head was read. RFC 9112 §3.2, §6.3.
     static func interpret(_ request: inout HttpRequest) throws(GatewayError) {
@@ -197,41 +260,51 @@ enum RequestFraming {
         }
 
         request.isPersistent = request.version >= .http11 ? !facts.closes : facts.keepsAlive && !facts.closes
+        request.fields.settleContentLength(facts)
         guard request.fields.present & needsLook != 0 else { return }
-        readOptions(&request)
-        do { try request.fields.removeHopByHop(facts, hopByHop) } catch { throw .malformed(error.reason) }
+        do { try request.fields.removeHopByHop(facts) } catch { throw .malformed(error.reason) }
+        readOptions(&request, facts)
     }
 
     private static func readHost(_ request: inout HttpRequest, _ facts: HeadFacts) throws(GatewayError) {
         guard facts.hosts <= 1 else { throw .malformed("more than one Host") }
         guard let index = request.fields.firstIndex(of: KnownField.host) else {
             guard request.version < .http11 else { throw .malformed("Host is missing") }
+            request.fields.setOwnHost(request.authority)
             return
         }
         let line = request.fields.lines[index]
-        // A target in absolute or authority form names the authority; Host is only checked then. RFC 9112 §3.2.2.
-        var isValid: Bool
         if request.target.host.count == 0 {
-            isValid = request.fields.withValue(line) { request.target.setAuthority($0) }
+            guard request.fields.withValue(line, { request.target.setAuthority($0) }) else { throw invalidHost }
         } else {
-            isValid = request.fields.withValue(line) { Authority.parse($0) != nil }
+            // The target names the authority, and Host says the same from here on. RFC 9112 §3.2.2.
+            let isSame = try request.fields.withValue(line) { value throws(GatewayError) in
+                if value.isEmpty { return false }
+                guard let parsed = Authority.parse(value) else { throw invalidHost }
+                return request.target.names(value, parsed.host, parsed.port)
+            }
+            if !isSame { request.fields.setOwnHost(request.authority) }
         }
-        if line.valueCount == 0, request.target.form == .absolute || request.target.form == .authority { isValid = true }
-        guard isValid else { throw .malformed("Host is not a valid host and port") }
     }
 
-    private static func readOptions(_ request: inout HttpRequest) {
-        for line in request.fields.lines {
+    private static var invalidHost: GatewayError { .malformed("Host is not a valid host and port") }
+
+    private static func readOptions(_ request: inout HttpRequest, _ facts: HeadFacts) {
+        // RFC 9110 §7.8: not in HTTP/1.0.
+        if facts.namesUpgrade && request.version >= .http11 { request.upgrade = request.fields.upgradeProtocols }
+        guard request.fields.present & hasOptions != 0 else { return }
+        for index in request.fields.lines.indices {
+            let line = request.fields.lines[index]
             switch line.known {
-            case .expect where request.version >= .http11:
-                if request.fields.withValue(line, { HeadFacts.equals($0, 0..<$0.count, "100-continue") }) {
-                    request.expectsContinue = true
+            case .expect where !line.isRemoved:
+                guard request.fields.withValue(line, { HeadFacts.equals($0, 0..<$0.count, "100-continue") }) else {
+                    break
                 }
-            case .upgrade where request.version >= .http11:
-                // Not over clear text to HTTP/2, which was withdrawn (RFC 9113 §3.1) and is a way around a gateway.
-                let value = request.fields.string(line.value)
-                if !value.lowercased().split(separator: ",").contains(where: { $0.contains("h2c") }) {
-                    request.upgrade = value
+                // RFC 9110 §10.1.1: "MUST ignore that expectation" in HTTP/1.0.
+                if request.version < .http11 {
+                    request.fields.lines[index].flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop
+                } else {
+                    request.expectsContinue = !request.content.isEmpty
                 }
             case .te:
                 request.fields.withValue(line) { value in
@@ -248,8 +321,6 @@ enum RequestFraming {
 
 /// The rules for responses.
 enum ResponseFraming {
-    private static let hopByHop = KnownField.hopByHop
-
     /// Settles the framing and the connection of a response whose head was read. RFC 9112 §6.3.
     static func interpret(_ response: inout HttpResponse, method: HttpMethod) throws(GatewayError) {
         let facts: HeadFacts
@@ -262,6 +333,12 @@ enum ResponseFraming {
             }
         }
         let isTunnel = method == .connect && (200..<300).contains(response.status.code)
+        let announces = facts.isChunked || facts.contentLength ?? 0 > 0
+        guard !announces || !response.status.isInterim else {
+            throw .badResponse("an interim response announces content")
+        }
+        // Bytes may come behind a response that has no content but announces it: they belong to nobody.
+        let isDoubtful = announces && response.status == .noContent
         var endsByClose = false
         if method == .head || response.status.neverHasContent || isTunnel {
             response.content = .none
@@ -274,12 +351,11 @@ enum ResponseFraming {
             endsByClose = true
         }
         response.isPersistent =
-            !endsByClose && !facts.closes && (response.version >= .http11 || facts.keepsAlive)
+            !endsByClose && !facts.closes && !isDoubtful && (response.version >= .http11 || facts.keepsAlive)
         response.endsByClose = endsByClose
-        guard response.fields.present & hopByHop != 0 else { return }
-        if let index = response.fields.firstIndex(of: KnownField.upgrade) {
-            response.upgrade = response.fields.string(response.fields.lines[index].value)
-        }
-        do { try response.fields.removeHopByHop(facts, hopByHop) } catch { throw .badResponse(error.reason) }
+        response.fields.settleContentLength(facts)
+        guard response.fields.present & KnownField.oneHop != 0 else { return }
+        if response.status == .switchingProtocols { response.upgrade = response.fields.upgradeProtocols }
+        do { try response.fields.removeHopByHop(facts) } catch { throw .badResponse(error.reason) }
     }
 }

@@ -13,66 +13,93 @@ struct RequestHeadDecoder {
     mutating func decode(_ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool)
         throws(GatewayError) -> Int?
     {
-        do {
-            if !hasRequestLine {
-                guard try requestLine(input, into: &request, limits: limits, isReverse: isReverse) else { return nil }
-                hasRequestLine = true
-            }
-            guard try scanner.fields(input, into: &request.fields, limits: limits) else { return nil }
-        } catch let fault as HeadFault {
-            throw fault.inRequest
-        } catch let error as GatewayError {
-            throw error
-        } catch {
-            throw .malformed("\(error)")
+        if !hasRequestLine {
+            guard try requestLine(input, into: &request, limits: limits, isReverse: isReverse) else { return nil }
+            hasRequestLine = true
         }
-        scanner.copyFields(input, into: &request.fields)
+        do {
+            guard try scanner.fields(input, into: &request.fields, limits: limits) else { return nil }
+        } catch {
+            throw error.inRequest
+        }
         try RequestFraming.interpret(&request)
         return scanner.position
     }
 
+    /// The most bytes of a method. Registered ones have up to 17.
+    private static let longestMethod = 32
+    /// The most bytes of a request line besides the target: a method, two spaces, a version and CRLF, and some more.
+    private static let aroundTarget = 64
+
     private mutating func requestLine(
         _ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool
-    ) throws -> Bool {
+    ) throws(GatewayError) -> Bool {
         // Empty lines before a request are passed over, a few of them. RFC 9112 §2.2.
         while scanner.position < 8, scanner.position &+ 1 < input.byteCount, input.byte(at: scanner.position) == 0x0d,
             input.byte(at: scanner.position &+ 1) == 0x0a
         { scanner.position &+= 2 }
         let start = scanner.position
-        guard let end = try scanner.lineEnd(input, allowsTab: false) else {
-            // A method's length, a version's, two spaces and CRLF come to the target.
-            guard input.byteCount &- start <= limits.requestTarget &+ 64 else { throw tooLong }
-            guard input.byteCount <= limits.head else { throw HeadFault.tooLarge }
-            return false
+        // Clamped, so that no limit overflows.
+        let room = min(limits.requestTarget, 1 << 40) &+ start &+ Self.aroundTarget
+        let lineEnd: Int?
+        do {
+            lineEnd = try scanner.lineEnd(input, limit: min(limits.head, room), allowsTab: false)
+        } catch {
+            throw error.inRequest
+        }
+        guard let end = lineEnd else {
+            guard input.byteCount >= min(limits.head, room) else { return false }
+            _ = try methodEnd(input, start, input.byteCount)
+            throw limits.head < room ? HeadFault.tooLarge.inRequest : tooLong
         }
 
-        var methodEnd = start
-        while methodEnd < end, ByteClass.isToken(input.byte(at: methodEnd)) { methodEnd &+= 1 }
-        guard methodEnd > start, methodEnd < end, input.byte(at: methodEnd) == 0x20 else {
-            throw GatewayError.malformed("the request line does not begin with a method and a space")
-        }
+        let methodEnd = try methodEnd(input, start, end)
         request.method = RequestHeadDecoder.method(input, start, methodEnd)
 
         let targetEnd = end &- 9
         guard targetEnd > methodEnd, input.byte(at: targetEnd) == 0x20 else {
-            throw GatewayError.malformed("the request line does not end with a version")
+            throw .malformed("the request line does not end with a version")
         }
-        request.version = try StartLine.version(input, at: targetEnd &+ 1, mustBeOne: true)
+        request.version = try StartLine.version(input, at: targetEnd &+ 1)
 
         let targetStart = methodEnd &+ 1
-        guard targetStart < targetEnd else { throw GatewayError.malformed("the request target is empty") }
+        guard targetStart < targetEnd else { throw .malformed("the request target is empty") }
         guard targetEnd &- targetStart <= limits.requestTarget else { throw tooLong }
-        var index = targetStart
-        while index < targetEnd {
-            guard ByteClass.isTarget(input.byte(at: index)) else {
-                throw GatewayError.malformed("the request target holds a space, a control character or a fragment")
-            }
-            index &+= 1
+        guard isTarget(input, targetStart, targetEnd) else {
+            throw .malformed("the request target holds a space, a control character or a fragment")
         }
         try request.target.parse(
-            input.extracting(targetStart..<targetEnd), isConnect: request.method == .connect, isReverse: isReverse)
-        scanner.position = end &+ 2
-        scanner.fieldsStart = end &+ 2
+            input.extracting(targetStart..<targetEnd), isConnect: input.byte(at: start) == 0x43 && request.method == .connect,
+            isOptions: input.byte(at: start) == 0x4f && request.method == .options, isReverse: isReverse)
+        scanner.passStartLine(endingAt: end)
+        return true
+    }
+
+    /// Where the space behind the method stands.
+    @inline(__always)
+    private func methodEnd(_ input: RawSpan, _ start: Int, _ end: Int) throws(GatewayError) -> Int {
+        var index = start
+        let most = min(end, start &+ Self.longestMethod)
+        while index < most, ByteClass.isToken(input.byte(at: index)) { index &+= 1 }
+        guard index > start, index < end, input.byte(at: index) == 0x20 else {
+            throw .malformed("the request line does not begin with a method and a space")
+        }
+        return index
+    }
+
+    /// Whether the bytes, among which are no control characters, may stand in a target: no space, no fragment sign.
+    @inline(__always)
+    private func isTarget(_ input: RawSpan, _ start: Int, _ end: Int) -> Bool {
+        var index = start
+        while index &+ 8 <= end {
+            let word = input.word(at: index)
+            guard Swar.equal(word, Swar.all(0x20)) | Swar.equal(word, Swar.all(0x23)) == 0 else { return false }
+            index &+= 8
+        }
+        while index < end {
+            guard ByteClass.isTarget(input.byte(at: index)) else { return false }
+            index &+= 1
+        }
         return true
     }
 
@@ -110,7 +137,7 @@ struct RequestHeadDecoder {
 enum StartLine {
     /// Reads `HTTP/1.x` at that place: eight bytes that are there. RFC 9112 §2.3.
     @inline(__always)
-    static func version(_ input: RawSpan, at start: Int, mustBeOne: Bool) throws(GatewayError) -> HttpVersion {
+    static func version(_ input: RawSpan, at start: Int) throws(GatewayError) -> HttpVersion {
         let word = input.word(at: start)
         if word == 0x312e_312f_5054_5448 { return .http11 }
         if word == 0x302e_312f_5054_5448 { return .http10 }

@@ -11,49 +11,51 @@ struct ResponseHeadDecoder {
     mutating func decode(_ input: RawSpan, into response: inout HttpResponse, method: HttpMethod, limits: HeadLimits)
         throws(GatewayError) -> Int?
     {
-        do {
-            if !hasStatusLine {
-                guard try statusLine(input, into: &response, limits: limits) else { return nil }
-                hasStatusLine = true
-            }
-            guard try scanner.fields(input, into: &response.fields, limits: limits) else { return nil }
-        } catch let fault as HeadFault {
-            throw fault.inResponse
-        } catch let error as GatewayError {
-            throw error
-        } catch {
-            throw .badResponse("\(error)")
+        if !hasStatusLine {
+            guard try statusLine(input, into: &response, limits: limits) else { return nil }
+            hasStatusLine = true
         }
-        scanner.copyFields(input, into: &response.fields)
+        do {
+            guard try scanner.fields(input, into: &response.fields, limits: limits) else { return nil }
+        } catch {
+            throw error.inResponse
+        }
         try ResponseFraming.interpret(&response, method: method)
         return scanner.position
     }
 
-    private mutating func statusLine(_ input: RawSpan, into response: inout HttpResponse, limits: HeadLimits) throws -> Bool {
-        guard let end = try scanner.lineEnd(input, allowsTab: true) else {
-            guard input.byteCount <= limits.head else { throw HeadFault.tooLarge }
+    private mutating func statusLine(
+        _ input: RawSpan, into response: inout HttpResponse, limits: HeadLimits
+    ) throws(GatewayError) -> Bool {
+        let lineEnd: Int?
+        do {
+            lineEnd = try scanner.lineEnd(input, limit: limits.head, allowsTab: true)
+        } catch {
+            throw error.inResponse
+        }
+        guard let end = lineEnd else {
+            guard input.byteCount < limits.head else { throw HeadFault.tooLarge.inResponse }
             return false
         }
-        guard end >= 12 else { throw GatewayError.badResponse("the status line is too short") }
+        guard end >= 12 else { throw .badResponse("the status line is too short") }
         do {
-            response.version = try StartLine.version(input, at: 0, mustBeOne: true)
+            response.version = try StartLine.version(input, at: 0)
         } catch {
-            throw GatewayError.badResponse(error.reason)
+            throw .badResponse(error.reason)
         }
         var code = 0
         for index in 9..<12 {
             guard ByteClass.isDigit(input.byte(at: index)) else {
-                throw GatewayError.badResponse("the status code is not three digits")
+                throw .badResponse("the status code is not three digits")
             }
             code = code * 10 + Int(input.byte(at: index) & 0x0f)
         }
         guard input.byte(at: 8) == 0x20, end == 12 || input.byte(at: 12) == 0x20, let status = HttpStatus(code) else {
-            throw GatewayError.badResponse("the status line is malformed")
+            throw .badResponse("the status line is malformed")
         }
         response.status = status
         if end > 13 { setReason(input.extracting(13..<end), &response) }
-        scanner.position = end &+ 2
-        scanner.fieldsStart = end &+ 2
+        scanner.passStartLine(endingAt: end)
         return true
     }
 

@@ -40,9 +40,9 @@ extension ExchangeDriver: ConnectionWaiter {
         return nil
     }
 
-    /// Whether the request passed a gateway of this name so often that it must be going in circles. RFC 9110 §7.6.3.
+    /// Whether the request passed gateways of this name so often that it must be going in circles. RFC 9110 §7.6.3.
     private func isLoop() -> Bool {
-        exchange.request.fields.listMembers(of: .via).count { $0.hasSuffix(" httpware") } >= 16
+        exchange.request.fields.occurrences(of: " httpware", in: .via) >= 16
     }
 
     /// Takes the next endpoint, and a connection to it.
@@ -53,12 +53,10 @@ extension ExchangeDriver: ConnectionWaiter {
         case .failure(let error): return fail(error)
         }
         self.endpoint = endpoint
-        let pool = transport.pool(for: endpoint)
-        let isTunnel = exchange.request.method == .connect
-        if !isTunnel, let connection = pool.takeIdle() { return connectionReady(connection) }
-        let ticket = ConnectionTicket(self)
-        self.ticket = ticket
-        pool.make(for: ticket, timeout: exchange.timeouts.connect ?? service.connectTimeout)
+        let timeout = exchange.timeouts.connect ?? service.connectTimeout
+        let ticket = server.connector.connect(
+            to: endpoint, forTunnel: exchange.request.method == .connect, timeout: timeout, waiter: self)
+        if phase == .connecting { self.ticket = ticket }
     }
 
     private func choose(_ service: UpstreamService) -> Result<Endpoint, GatewayError> {
@@ -91,37 +89,35 @@ extension ExchangeDriver: ConnectionWaiter {
 
     // MARK: The connection
 
-    func connectionReady(_ connection: ClientConnection) {
-        guard phase == .connecting, let service = plan.service else { return connection.cancel() }
-        if let ticket {
-            exchange.record.resolveStarted = ticket.times.resolveStarted
-            exchange.record.connectStarted = ticket.times.connectStarted
-            exchange.record.connected = ticket.times.connected
-            self.ticket = nil
+    func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
+        guard phase == .connecting, let service = plan.service else { return stream.cancel() }
+        ticket = nil
+        if let times {
+            exchange.record.resolveStarted = times.resolveStarted
+            exchange.record.connectStarted = times.connectStarted
+            exchange.record.connected = times.connected
         }
         exchange.record.attempts += 1
-        exchange.record.isReused = connection.isReused
-        exchange.upstreamAddress = connection.endpoint.name
-        upstream = connection
+        exchange.record.isReused = stream.isReused
+        exchange.upstreamAddress = endpoint?.name
+        upstream = stream
         hasUpstreamEnded = false
         transport.inEvent {
             if exchange.request.method == .connect {
-                openTunnel(connection, service)
+                openTunnel(stream, service)
             } else {
-                sendRequest(connection, service)
+                sendRequest(stream, service)
             }
         }
     }
 
-    private func sendRequest(_ connection: ClientConnection, _ service: UpstreamService) {
+    private func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
         phase = .awaitingResponse
         var options = HeadEncoder.RequestOptions()
         options.defaults = service.defaults
         options.via = exchange.request.version
         options.upgrade = exchange.request.upgrade
-        options.host = hostField(endpoint ?? connection.endpoint, service)
-        let isEmptyOptions = exchange.request.method == .options && exchange.request.target.hasEmptyPath
-        if isEmptyOptions { exchange.request.target.upstreamPath = exchange.request.target.add([0x2a]) }  // RFC 9112 §3.2.4
+        if let endpoint { options.host = hostField(endpoint, service) }
         options.basePath = endpoint?.basePath ?? ""
         let content = exchange.request.content
         if let kept, hasSentContent { held = kept }
@@ -247,7 +243,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     // MARK: Tunnels
 
-    private func openTunnel(_ connection: ClientConnection, _ service: UpstreamService) {
+    private func openTunnel(_ connection: any UpstreamStream, _ service: UpstreamService) {
         connection.startTunnel(
             handler: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         connection.pause()

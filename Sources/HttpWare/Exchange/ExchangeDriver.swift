@@ -66,7 +66,7 @@ final class ExchangeDriver {
 
     // Upstream.
 
-    var upstream: ClientConnection?
+    var upstream: (any UpstreamStream)?
     var ticket: ConnectionTicket?
     var endpoint: Endpoint?
     /// The place of the endpoint that was tried first.

@@ -3,6 +3,8 @@ public final class LoopServer: ExchangeSource {
     /// The listener's name.
     public let name: String
     let transport: LoopTransport
+    /// Where streams to origin servers come from: the loop's transport, unless a test puts a script in its place.
+    var connector: any UpstreamConnector
     public let settings: ServerSettings
     public let forward: ForwardRules
     public let trustedProxies: [IPNetwork]
@@ -27,6 +29,7 @@ public final class LoopServer: ExchangeSource {
     ) {
         self.name = name
         self.transport = transport
+        connector = transport
         self.settings = settings
         self.forward = forward
         self.trustedProxies = trustedProxies

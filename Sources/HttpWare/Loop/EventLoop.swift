@@ -158,6 +158,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         wake()
     }
 
+    /// libevent's version, such as `2.1.12-stable`.
+    public static var libraryVersion: String { event_get_version().map { String(cString: $0) } ?? "" }
+
     // MARK: Thread
 
     /// The loop that runs on the calling thread; `nil` on any other thread.

@@ -5,7 +5,8 @@ public struct Authority: Hashable, Sendable {
     /// The port, when one was given.
     public let port: UInt16?
 
-    public init(host: String, port: UInt16?) {
+    /// Parts that were checked before: what stands in a message must not end a line.
+    init(host: String, port: UInt16?) {
         self.host = host
         self.port = port
     }
@@ -27,10 +28,14 @@ public struct Authority: Hashable, Sendable {
         var end = 0
         if bytes[0] == 0x5b {
             guard let close = bytes.firstIndex(of: 0x5d), isIPv6(bytes[1..<close]) else { return nil }
-            end = close + 1
+            end = close &+ 1
         } else {
+            // A dot follows something: a name with an empty label finds what a rule for the name does not.
+            var mayBeDot = false
             while end < bytes.count, bytes[end] != 0x3a {
-                guard ByteClass.isHost(bytes[end]) else { return nil }
+                let isDot = bytes[end] == 0x2e
+                guard ByteClass.isHost(bytes[end]), mayBeDot || !isDot else { return nil }
+                mayBeDot = !isDot
                 end &+= 1
             }
             guard end > 0 else { return nil }
@@ -50,11 +55,50 @@ public struct Authority: Hashable, Sendable {
         return end > 0 ? (0..<end, port) : nil
     }
 
-    /// Whether the bytes are made of what an IPv6 address is made of; the resolver judges the rest.
+    /// Whether the bytes are an IPv6 address. RFC 3986 §3.2.2: eight groups, `::` once for the zero ones, and an IPv4
+    /// address in place of the last two.
     private static func isIPv6(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        bytes.count >= 2 && bytes.count <= 45
-            && bytes.allSatisfy { ByteClass.hexValue($0) != nil || $0 == 0x3a || $0 == 0x2e }
-            && bytes.contains(0x3a)
+        var groups = 0
+        var hasGap = false
+        var index = bytes.startIndex
+        let end = bytes.endIndex
+        if index &+ 1 < end, bytes[index] == 0x3a {
+            guard bytes[index &+ 1] == 0x3a else { return false }
+            hasGap = true
+            index &+= 2
+        }
+        while index < end {
+            let start = index
+            while index < end, ByteClass.hexValue(bytes[index]) != nil { index &+= 1 }
+            if index < end, bytes[index] == 0x2e {
+                guard isIPv4(bytes[start..<end]) else { return false }
+                groups &+= 2
+                break
+            }
+            guard index > start, index &- start <= 4 else { return false }
+            groups &+= 1
+            guard index < end else { break }
+            guard bytes[index] == 0x3a, index &+ 1 < end else { return false }
+            index &+= 1
+            if bytes[index] == 0x3a {
+                guard !hasGap else { return false }
+                hasGap = true
+                index &+= 1
+            }
+        }
+        return hasGap ? groups < 8 : groups == 8
+    }
+
+    /// Whether the bytes are four numbers up to 255, without leading zeros.
+    private static func isIPv4(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        var numbers = 0
+        for part in bytes.split(separator: 0x2e, maxSplits: 4, omittingEmptySubsequences: false) {
+            guard (1...3).contains(part.count), part.allSatisfy({ ByteClass.isDigit($0) }),
+                part.count == 1 || part.first != 0x30, part.reduce(0, { $0 * 10 + Int($1 & 0x0f) }) <= 255
+            else { return false }
+            numbers &+= 1
+        }
+        return numbers == 4
     }
 
     private static func lowercased(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> String {

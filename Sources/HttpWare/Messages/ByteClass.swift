@@ -11,11 +11,13 @@ enum ByteClass {
     /// What a request target may hold here: visible characters and octets above ASCII, no fragment sign.
     /// RFC 9112 §3.2 allows less; the rest is harmless and common, and is passed on as received.
     @inline(__always)
-    static func isTarget(_ byte: UInt8) -> Bool { byte > 0x7f || has(byte, 0xffff_fff6_0000_0000, 0x7fff_ffff_ffff_ffff) }
+    static func isTarget(_ byte: UInt8) -> Bool {
+        byte > 0x7f || has(byte, 0xffff_fff6_0000_0000, 0x7fff_ffff_ffff_ffff)
+    }
 
-    /// `reg-name` without brackets, RFC 3986 §3.2.2.
+    /// `reg-name` without percent-encodings, which no name on the network has, RFC 3986 §3.2.2.
     @inline(__always)
-    static func isHost(_ byte: UInt8) -> Bool { has(byte, 0x2bff_7ff2_0000_0000, 0x47ff_fffe_87ff_fffe) }
+    static func isHost(_ byte: UInt8) -> Bool { has(byte, 0x2bff_7fd2_0000_0000, 0x47ff_fffe_87ff_fffe) }
 
     /// `unreserved`, RFC 3986 §2.3.
     @inline(__always)
@@ -45,12 +47,26 @@ enum ByteClass {
 
 /// Looks at eight bytes at a time, in one register.
 enum Swar {
-    /// The high bit of each byte that is below 0x20 or equal to 0x7f; bits above the first hit may be false.
+    /// The high bit of each byte that is below 0x20 or equal to 0x7f. Other bits may be set as well, so a hit must be
+    /// looked at; but none is missing.
     @inline(__always)
-    static func controls(_ word: UInt64) -> UInt64 {
-        let below = (word &- 0x2020_2020_2020_2020) & ~word & 0x8080_8080_8080_8080
-        let delete = word ^ 0x7f7f_7f7f_7f7f_7f7f
-        return below | ((delete &- 0x0101_0101_0101_0101) & ~delete & 0x8080_8080_8080_8080)
+    static func mayHoldControls(_ word: UInt64) -> UInt64 {
+        ((word &- 0x2020_2020_2020_2020) | (word &+ 0x0101_0101_0101_0101)) & ~word & 0x8080_8080_8080_8080
+    }
+
+    /// Whether the first `count` bytes, or all eight, are letters, digits and hyphens.
+    @inline(__always)
+    static func areCommonInNames(_ word: UInt64, first count: Int) -> Bool {
+        // Bytes that do not count become hyphens.
+        let rest: UInt64 = count >= 8 ? 0 : ~0 &<< UInt64(truncatingIfNeeded: count &* 8)
+        let word = word & ~rest | all(0x2d) & rest
+        guard word & 0x8080_8080_8080_8080 == 0 else { return false }
+        // No byte carries into the next from here on: all are below 0x80.
+        let folded = word | all(0x20)
+        let letters = (folded &+ all(0x80 - 0x61)) & ~(folded &+ all(0x80 - 0x7b))
+        let digits = (word &+ all(0x80 - 0x30)) & ~(word &+ all(0x80 - 0x3a))
+        let hyphens = ~((word ^ all(0x2d)) &+ all(0x7f))
+        return (letters | digits | hyphens) & 0x8080_8080_8080_8080 == 0x8080_8080_8080_8080
     }
 
     /// The high bit of each byte that equals the pattern's; bits above the first hit may be false.

@@ -9,7 +9,13 @@ enum FieldList {
         for byte in value.utf8 {
             if isQuoted {
                 member.append(byte)
-                if isEscaped { isEscaped = false } else if byte == 0x5c { isEscaped = true } else if byte == 0x22 { isQuoted = false }
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == 0x5c {
+                    isEscaped = true
+                } else if byte == 0x22 {
+                    isQuoted = false
+                }
             } else if byte == 0x2c {
                 add(&member, to: &members)
             } else {

@@ -8,7 +8,9 @@ public struct FieldName: Sendable {
 
     /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
-        guard !text.isEmpty, text.utf8.count <= 1024, text.utf8.allSatisfy({ ByteClass.isToken($0) }) else { return nil }
+        guard !text.isEmpty, text.utf8.count <= 1024, text.utf8.allSatisfy({ ByteClass.isToken($0) }) else {
+            return nil
+        }
         self.text = text
         known = KnownField.identify(text)
         otherBit = known == .other ? FieldName.otherBit(count: text.utf8.count, last: text.utf8.last ?? 0) : 0

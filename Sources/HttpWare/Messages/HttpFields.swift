@@ -280,6 +280,27 @@ public struct HttpFields: Sendable {
         return true
     }
 
+    /// How often the text occurs in the field's lines.
+    func occurrences(of text: StaticString, in known: KnownField) -> Int {
+        guard present & known.bit != 0 else { return 0 }
+        let count = text.utf8CodeUnitCount
+        var found = 0
+        bytes.withUnsafeBufferPointer { all in
+            for line in lines where line.known == known && !line.isRemoved {
+                var index = line.value.lowerBound
+                while index + count <= line.value.upperBound {
+                    if all[index] == text.utf8Start[0], (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] }) {
+                        found += 1
+                        index += count
+                    } else {
+                        index += 1
+                    }
+                }
+            }
+        }
+        return found
+    }
+
     func string(_ range: Range<Int>) -> String {
         bytes.withUnsafeBufferPointer { String(decoding: $0[range], as: UTF8.self) }
     }

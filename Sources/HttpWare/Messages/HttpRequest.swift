@@ -36,7 +36,8 @@ public struct HttpRequest: Sendable {
         guard text.allSatisfy({ ByteClass.isTarget($0) }) else {
             throw .malformed("the request target holds a space, a control character or a fragment")
         }
-        try self.target.parse(text.span.bytes, isConnect: method == .connect, isReverse: false)
+        try self.target.parse(
+            text.span.bytes, isConnect: method == .connect, isOptions: method == .options, isReverse: false)
     }
 
     /// An empty request, to be decoded into.

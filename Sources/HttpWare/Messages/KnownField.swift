@@ -2,7 +2,7 @@
 enum KnownField: UInt8, CaseIterable {
     case other = 0
     case host, connection, contentLength, transferEncoding, te, trailer, upgrade, expect, via, keepAlive
-    case proxyConnection, proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo, http2Settings, maxForwards
+    case proxyConnection, proxyAuthorization, proxyAuthenticate, http2Settings, maxForwards
     case date, authorization, cookie, setCookie, contentType, contentEncoding, accept, acceptEncoding, acceptLanguage
     case userAgent, server, cacheControl, etag, lastModified, ifNoneMatch, ifModifiedSince, ifMatch, ifUnmodifiedSince
     case ifRange, range, contentRange, age, expires, vary, location, retryAfter, wwwAuthenticate, forwarded
@@ -26,7 +26,6 @@ enum KnownField: UInt8, CaseIterable {
         case .proxyConnection: "Proxy-Connection"
         case .proxyAuthorization: "Proxy-Authorization"
         case .proxyAuthenticate: "Proxy-Authenticate"
-        case .proxyAuthenticationInfo: "Proxy-Authentication-Info"
         case .http2Settings: "HTTP2-Settings"
         case .maxForwards: "Max-Forwards"
         case .date: "Date"
@@ -86,11 +85,13 @@ enum KnownField: UInt8, CaseIterable {
         KnownField.connection.bit | KnownField.keepAlive.bit | KnownField.proxyConnection.bit | KnownField.te.bit
         | KnownField.transferEncoding.bit | KnownField.upgrade.bit | KnownField.http2Settings.bit
 
+    /// What a received head loses at once: it is for one hop, or for us.
+    static let oneHop = hopByHop | KnownField.proxyAuthorization.bit
+
     /// The known field whose name these bytes are. They hold no control characters: folding case with one bit relies on it.
     @inline(__always)
     static func identify(_ bytes: RawSpan, from start: Int, count: Int) -> KnownField {
-        guard count >= 2, count <= KnownFieldTable.longest else { return .other }
-        return KnownFieldTable.shared.find(KnownFieldTable.Key(bytes, start, count), count: count)
+        KnownFieldTable.shared.find(bytes, from: start, count: count)
     }
 
     static func identify(_ name: String) -> KnownField {
@@ -98,56 +99,69 @@ enum KnownField: UInt8, CaseIterable {
     }
 }
 
-/// The names in lower case as up to three words each, grouped by length; made once and never freed.
+/// The names in lower case as up to three words each, in a table without collisions; made once and never freed.
 struct KnownFieldTable: @unchecked Sendable {
     // Unchecked: the memory is written in `init` only, and `shared` is made once.
 
-    static let longest = 25
+    /// What three words hold: a longer name would have bytes that nobody compares.
+    static let longest = 24
     static let shared = KnownFieldTable()
 
-    /// A name of 2 to 25 bytes, folded to lower case: its first, middle and last eight bytes.
+    /// A name of 2 to 24 bytes, folded to lower case: its first, middle and last eight bytes, which are all of them.
     struct Key: Equatable {
         var first: UInt64 = 0, middle: UInt64 = 0, last: UInt64 = 0
+        var count = 0
+
+        @inline(__always)
+        init() {}
 
         @inline(__always)
         init(_ bytes: RawSpan, _ start: Int, _ count: Int) {
             let fold = Swar.all(0x20)
+            self.count = count
             if count >= 8 {
                 first = bytes.word(at: start) | fold
                 last = bytes.word(at: start &+ count &- 8) | fold
                 if count > 16 { middle = bytes.word(at: start &+ 8) | fold }
+            } else if start &+ 8 <= bytes.byteCount {
+                first = (bytes.word(at: start) | fold) & ~(~0 &<< UInt64(truncatingIfNeeded: count &* 8))
             } else {
-                for index in 0..<count { first = first << 8 | UInt64(bytes.byte(at: start &+ index) | 0x20) }
+                for index in 0..<count { first |= UInt64(bytes.byte(at: start &+ index) | 0x20) &<< UInt64(index &* 8) }
             }
+        }
+
+        @inline(__always)
+        func slot(_ factor: UInt64) -> Int {
+            let mixed = (first ^ last &* 0x9e37_79b9_7f4a_7c15 ^ middle) &+ UInt64(truncatingIfNeeded: count)
+            return Int(truncatingIfNeeded: (mixed &* factor) &>> 55)
         }
     }
 
-    private let keys: UnsafeMutablePointer<(key: Key, field: KnownField)>
-    private let starts: UnsafeMutablePointer<UInt8>
+    private static let slots = 512
+    private let entries: UnsafeMutablePointer<(key: Key, field: KnownField)>
+    private let factor: UInt64
 
     private init() {
-        let fields = KnownField.allCases.dropFirst().sorted { $0.name.utf8.count < $1.name.utf8.count }
-        keys = .allocate(capacity: fields.count)
-        starts = .allocate(capacity: Self.longest + 2)
-        var index = 0
-        for count in 0...Self.longest + 1 {
-            starts[count] = UInt8(index)
-            while index < fields.count, fields[index].name.utf8.count == count {
-                let key = Key(fields[index].name.utf8.span.bytes, 0, count)
-                (keys + index).initialize(to: (key, fields[index]))
-                index += 1
-            }
+        entries = .allocate(capacity: Self.slots)
+        entries.initialize(repeating: (Key(), .other), count: Self.slots)
+        let names = KnownField.allCases.dropFirst().map { field in
+            let name = field.name.utf8
+            return (key: Key(name.span.bytes, 0, name.count), field: field)
         }
+        // The names are constants, so the factor found is always the same; some hundred tries are usual.
+        var factor: UInt64 = 0x9e37_79b9_7f4a_7c15
+        while Set(names.map { $0.key.slot(factor) }).count < names.count {
+            factor = factor &* 0x5851_f42d_4c95_7f2d &+ 0x1405_7b7e_f767_814f
+        }
+        self.factor = factor
+        for name in names { entries[name.key.slot(factor)] = name }
     }
 
     @inline(__always)
-    func find(_ key: Key, count: Int) -> KnownField {
-        var index = Int(starts[count])
-        let end = Int(starts[count &+ 1])
-        while index < end {
-            if keys[index].key == key { return keys[index].field }
-            index &+= 1
-        }
-        return .other
+    func find(_ bytes: RawSpan, from start: Int, count: Int) -> KnownField {
+        guard count >= 2, count <= KnownFieldTable.longest else { return .other }
+        let key = Key(bytes, start, count)
+        let entry = entries + key.slot(factor)  // nine bits: one of 512
+        return entry.pointee.key == key ? entry.pointee.field : .other
     }
 }

@@ -6,13 +6,13 @@ enum NormalPath {
     enum Outcome: Equatable {
         /// The path is in its normal form already.
         case same
-        /// It is in another form; the normal one was appended.
+        /// It is in another form, or hides dot segments; the normal form was appended.
         case changed(dotSegments: Bool, encodedDotSegments: Bool)
         /// It names something above the root, holds `%00`, or a percent sign without two digits.
         case refused(String)
     }
 
-    /// Whether the path may differ from its normal form: it holds a percent sign, or a dot behind a slash.
+    /// Whether the path may differ from its normal form: it holds a percent sign, or a dot behind a slash or a backslash.
     @inline(__always)
     static func needsWork(_ path: UnsafeBufferPointer<UInt8>) -> Bool {
         let bytes = path.span.bytes
@@ -32,7 +32,7 @@ enum NormalPath {
     private static func slowNeedsWork(_ path: UnsafeBufferPointer<UInt8>) -> Bool {
         var previous: UInt8 = 0
         for byte in path {
-            if byte == 0x25 || byte == 0x2e && previous == 0x2f { return true }
+            if byte == 0x25 || byte == 0x2e && (previous == 0x2f || previous == 0x5c) { return true }
             previous = byte
         }
         return false
@@ -49,12 +49,20 @@ enum NormalPath {
         var segmentHasEncodedDot = false
         var index = 0
 
+        // Where the part of the segment behind its last `%2F`, `%5C` or backslash begins: many servers end a segment there.
+        var partStart = output.count + 1
+        func isDots(from start: Int) -> Bool {
+            let count = output.count - start
+            return (count == 1 || count == 2) && output[start] == 0x2e && output[output.count - 1] == 0x2e
+        }
+
         // Ends the segment that was written since `segmentStart`; answers false when it leads above the root.
         func endSegment(isLast: Bool) -> Bool {
-            let segment = output[(segmentStart + 1)...]
-            let isDot = segment.elementsEqual([0x2e])
-            let isDoubleDot = segment.elementsEqual([0x2e, 0x2e])
-            guard isDot || isDoubleDot else { return true }
+            guard isDots(from: segmentStart + 1) else {
+                if partStart > segmentStart + 1, isDots(from: partStart) { encodedDotSegments = true }
+                return true
+            }
+            let isDoubleDot = output.count == segmentStart + 3
             dotSegments = true
             encodedDotSegments = encodedDotSegments || segmentHasEncodedDot
             output.removeSubrange(segmentStart...)
@@ -74,6 +82,7 @@ enum NormalPath {
                     guard endSegment(isLast: false) else { return refuse("the path leads above the root") }
                 }
                 segmentStart = output.count
+                partStart = output.count + 1
                 segmentHasEncodedDot = false
                 output.append(byte)
                 index += 1
@@ -88,19 +97,27 @@ enum NormalPath {
                     isChanged = true
                     if decoded == 0x2e { segmentHasEncodedDot = true }
                 } else {
+                    let isSeparator = decoded == 0x2f || decoded == 0x5c
+                    if isSeparator, isDots(from: partStart) { encodedDotSegments = true }
                     isChanged = isChanged || path[index + 1] >= 0x61 || path[index + 2] >= 0x61
                     output.append(0x25)
                     output.append(upper(path[index + 1]))
                     output.append(upper(path[index + 2]))
+                    if isSeparator { partStart = output.count }
                 }
                 index += 3
+            } else if byte == 0x5c {
+                if isDots(from: partStart) { encodedDotSegments = true }
+                output.append(byte)
+                partStart = output.count
+                index += 1
             } else {
                 output.append(byte)
                 index += 1
             }
         }
         guard endSegment(isLast: true) else { return refuse("the path leads above the root") }
-        if !isChanged && !dotSegments {
+        if !isChanged && !dotSegments && !encodedDotSegments {
             output.removeSubrange(start...)
             return .same
         }

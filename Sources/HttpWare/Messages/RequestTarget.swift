@@ -36,8 +36,6 @@ struct RequestTarget: Sendable {
     /// The query without its question mark; meaningful if `hasQuery`.
     var query = Part()
     var hasQuery = false
-    /// An absolute-form target without a path: OPTIONS asks for `*` then.
-    var hasEmptyPath = false
 
     mutating func reset() {
         bytes.removeAll(keepingCapacity: true)
@@ -50,7 +48,6 @@ struct RequestTarget: Sendable {
         upstreamPath = Part()
         query = Part()
         hasQuery = false
-        hasEmptyPath = false
     }
 
     func string(_ part: Part) -> String {
@@ -67,8 +64,9 @@ struct RequestTarget: Sendable {
     // MARK: Reading what was received
 
     /// Takes the target of a request line apart. `isReverse` refuses dot segments that percent-encoding hides, which the
-    /// origin server might see otherwise than we do.
-    mutating func parse(_ text: RawSpan, isConnect: Bool, isReverse: Bool) throws(GatewayError) {
+    /// origin server might see otherwise than we do. Only OPTIONS may ask for `*`, RFC 9112 §3.2.4.
+    mutating func parse(_ text: RawSpan, isConnect: Bool, isOptions: Bool = false, isReverse: Bool) throws(GatewayError)
+    {
         reset()
         text.withUnsafeBytes { bytes.append(contentsOf: $0) }
         received = Part(0..<bytes.count)
@@ -80,16 +78,16 @@ struct RequestTarget: Sendable {
             }
         } else if first == 0x2f {
             try parsePath(from: 0, isReverse: isReverse)
-        } else if bytes.count == 1, first == 0x2a {
+        } else if bytes.count == 1, first == 0x2a, isOptions {
             form = .asterisk
             path = received
             upstreamPath = received
         } else {
-            try parseAbsolute(isReverse: isReverse)
+            try parseAbsolute(isOptions: isOptions, isReverse: isReverse)
         }
     }
 
-    private mutating func parseAbsolute(isReverse: Bool) throws(GatewayError) {
+    private mutating func parseAbsolute(isOptions: Bool, isReverse: Bool) throws(GatewayError) {
         form = .absolute
         let start: Int
         if hasPrefix("http://") {
@@ -103,10 +101,9 @@ struct RequestTarget: Sendable {
         let end = bytes[start...].firstIndex { $0 == 0x2f || $0 == 0x3f } ?? bytes.count
         guard try setAuthority(start..<end) else { throw .malformed("the request target has no valid authority") }
         if end == received.range.upperBound || bytes[end] == 0x3f {
-            // No path: RFC 9112 §3.2.1 sends "/" in its place.
-            hasEmptyPath = true
+            // No path: RFC 9112 §3.2.1 sends "/" in its place, and §3.2.4 "*" with OPTIONS and no query.
             let hadQuery = end < received.range.upperBound
-            path = add([0x2f])
+            path = add(CollectionOfOne(isOptions && !hadQuery ? 0x2a : 0x2f))
             upstreamPath = path
             if hadQuery {
                 query = Part((end + 1)..<received.range.upperBound)
@@ -153,6 +150,14 @@ struct RequestTarget: Sendable {
         let start = bytes.count
         for index in parsed.host { bytes.append(ByteClass.lower(bytes[range.lowerBound + index])) }
         host = Part(start..<bytes.count)
+        return true
+    }
+
+    /// Whether that host in a value, with the port, is the one that the target names.
+    func names(_ value: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ otherPort: UInt16?) -> Bool {
+        guard otherPort == port, range.count == Int(host.count) else { return false }
+        for offset in 0..<range.count
+        where ByteClass.lower(value[range.lowerBound &+ offset]) != bytes[Int(host.start) &+ offset] { return false }
         return true
     }
 

@@ -30,6 +30,15 @@ public final class Pattern: @unchecked Sendable {
         public var range: Range<Int> { ranges.first.flatMap(\.self) ?? 0..<0 }
     }
 
+    /// PCRE2's version, such as `10.42 2022-12-11`.
+    public static var libraryVersion: String {
+        var text = [UInt8](repeating: 0, count: 64)
+        let length = pcre2_config_8(UInt32(PCRE2_CONFIG_VERSION), nil)
+        guard length > 0, Int(length) <= text.count else { return "" }
+        _ = text.withUnsafeMutableBytes { pcre2_config_8(UInt32(PCRE2_CONFIG_VERSION), $0.baseAddress) }
+        return String(decoding: text.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
     /// Compiles the pattern.
     public init(_ source: String) throws(OptionMistake) {
         let text = Array(source.utf8)

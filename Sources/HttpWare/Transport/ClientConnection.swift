@@ -23,7 +23,7 @@ protocol ResponseHandler: AnyObject {
 /// A connection to an origin server: one request at a time. RFC 9112.
 ///
 /// It is used again only if the request was sent whole and the response ended exactly at its boundary.
-final class ClientConnection: SocketConnection {
+final class ClientConnection: SocketConnection, UpstreamStream {
     private enum Phase {
         case idle
         case head
@@ -170,7 +170,8 @@ final class ClientConnection: SocketConnection {
     private func receivedMore(_ bytes: UnsafeRawBufferPointer?) {
         guard case .idle = phase else {
             hasReceived = true
-            progressed()
+            // A head that dribbles makes no progress: the time for the response goes on.
+            if case .head = phase {} else { progressed() }
             if carry.isEmpty, let bytes {
                 process(bytes)
             } else {
@@ -245,6 +246,7 @@ final class ClientConnection: SocketConnection {
                 return fail(.badResponse("too many interim responses"))
             }
             handler?.responseInterim(&response)
+            progressed()
             response.reset()
             decoder = ResponseHeadDecoder()
             return

@@ -1,7 +1,7 @@
 /// Who asked for a connection.
 protocol ConnectionWaiter: AnyObject {
     /// Here it is, to be used at once.
-    func connectionReady(_ connection: ClientConnection)
+    func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?)
     /// There is none.
     func connectionFailed(_ error: GatewayError)
 }
@@ -9,7 +9,6 @@ protocol ConnectionWaiter: AnyObject {
 /// One request for a connection, until it is answered or given up.
 final class ConnectionTicket {
     var waiter: (any ConnectionWaiter)?
-    var times = Connector.Times()
     /// While it waits for a place among `maxPerEndpoint`.
     var timer: LoopTimer?
 
@@ -63,13 +62,12 @@ final class ConnectionPool {
         Connector.connect(
             to: endpoint, loop: transport.loop, resolver: transport.resolver, timeout: timeout
         ) { result, times in
-            ticket.times = times
             switch result {
             case .success(let descriptor):
                 let connection = ClientConnection(pool: self, descriptor: descriptor)
                 if let waiter = ticket.waiter {
                     ticket.waiter = nil
-                    waiter.connectionReady(connection)
+                    waiter.connectionReady(connection, times)
                 } else {
                     self.giveBack(connection)
                 }
@@ -89,7 +87,7 @@ final class ConnectionPool {
             guard let waiter = ticket.waiter else { continue }
             ticket.giveUp()
             connection.becomeIdle(until: .max)
-            waiter.connectionReady(connection)
+            waiter.connectionReady(connection, nil)
             return
         }
         guard idle.count < endpoint.key.limits.maxIdle else { return connection.close() }

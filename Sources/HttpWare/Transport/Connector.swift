@@ -14,7 +14,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     typealias Completion = (Result<Int32, GatewayError>, Times) -> Void
 
     private let loop: EventLoop
-    private let resolver: Resolver
+    private let resolver: Resolver?
     private let endpoint: Endpoint
     private var addresses: ArraySlice<SocketAddress> = []
     private var socket: SocketEvents?
@@ -24,7 +24,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private var times = Times()
     private var ownReference: Connector?
 
-    private init(_ endpoint: Endpoint, loop: EventLoop, resolver: Resolver, completion: @escaping Completion) {
+    private init(_ endpoint: Endpoint, loop: EventLoop, resolver: Resolver?, completion: @escaping Completion) {
         self.loop = loop
         self.resolver = resolver
         self.endpoint = endpoint
@@ -34,7 +34,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     /// Connects; answers once, at once or later, on the loop's thread.
     static func connect(
-        to endpoint: Endpoint, loop: EventLoop, resolver: Resolver, timeout: Duration, completion: @escaping Completion
+        to endpoint: Endpoint, loop: EventLoop, resolver: Resolver?, timeout: Duration, completion: @escaping Completion
     ) {
         let connector = Connector(endpoint, loop: loop, resolver: resolver, completion: completion)
         connector.ownReference = connector  // released by answer(_:)
@@ -46,6 +46,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func start() {
         times.resolveStarted = loop.now.nanoseconds
         if let address = endpoint.address { return found([address]) }
+        guard let resolver else { return answer(.failure(lastError)) }
         resolver.resolve(endpoint.key.host, port: endpoint.key.port) { result in
             switch result {
             case .success(let addresses): self.found(addresses)

@@ -1,9 +1,9 @@
 /// What the connections of one loop share: its output, its resolver, its pools, the date. Used on the loop's thread only.
-public final class LoopTransport {
+public final class LoopTransport: UpstreamConnector {
     /// The loop.
     public let loop: EventLoop
     let output: OutputBatch
-    let resolver: Resolver
+    let resolver: Resolver?
     /// The pools of endpoints, by their key.
     var pools: [Endpoint.Key: ConnectionPool] = [:]
     /// The pool asked for last: most requests ask for the same again.
@@ -12,8 +12,8 @@ public final class LoopTransport {
     private var dateSecond: Int64 = .min
     private var dateBytes: [UInt8] = []
 
-    /// Call on the loop's thread, or before the loop runs.
-    public init(loop: EventLoop, resolver: Resolver) {
+    /// Without a resolver only addresses are connected to. Call on the loop's thread, or before the loop runs.
+    public init(loop: EventLoop, resolver: Resolver?) {
         self.loop = loop
         self.resolver = resolver
         output = OutputBatch(loop: loop)
@@ -43,6 +43,19 @@ public final class LoopTransport {
         lastEndpoint = endpoint
         lastPool = pool
         return pool
+    }
+
+    func connect(
+        to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter
+    ) -> ConnectionTicket? {
+        let pool = pool(for: endpoint)
+        if !forTunnel, let connection = pool.takeIdle() {
+            waiter.connectionReady(connection, nil)
+            return nil
+        }
+        let ticket = ConnectionTicket(waiter)
+        pool.make(for: ticket, timeout: timeout)
+        return ticket.waiter == nil ? nil : ticket
     }
 
     /// Lets go of a pool that has no connection.

@@ -2,8 +2,8 @@ import Glibc
 
 /// Gathers what one connection sends during one event, so that a head and the content behind it leave in one system call.
 ///
-/// A loop has one. Small pieces are copied to the loop's write buffer, large ones are only referred to, so they have to be
-/// flushed before their memory is used anew: at the end of each event, and before another connection writes.
+/// A loop has one. Small pieces are copied to the loop's write buffer. Large ones in the loop's read buffer are referred to
+/// until the end of the event, or until another connection writes; from other memory they leave at once.
 final class OutputBatch {
     /// Pieces up to this size are copied.
     static let smallPiece = 2048
@@ -59,8 +59,16 @@ final class OutputBatch {
         } else {
             addPiece(UnsafeMutableRawPointer(mutating: base), bytes.count)
             endsInBuffer = false
+            if !isReadBuffer(base) { return flush() }
         }
         if pieceCount >= OutputBatch.mostPieces - 1 { flush() }
+    }
+
+    /// Whether the memory stays as it is until the end of the event.
+    @inline(__always)
+    private func isReadBuffer(_ base: UnsafeRawPointer) -> Bool {
+        guard let start = loop.readBuffer.baseAddress else { return false }
+        return base >= UnsafeRawPointer(start) && base < UnsafeRawPointer(start + loop.readBuffer.count)
     }
 
     private func addPiece(_ base: UnsafeMutableRawPointer, _ count: Int) {

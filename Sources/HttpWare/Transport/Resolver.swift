@@ -52,6 +52,9 @@ public final class Resolver {
     private var isInside = false
     private let timer: LoopTimer
 
+    /// c-ares' version, such as `1.18.1`.
+    public static var libraryVersion: String { ares_version(nil).map { String(cString: $0) } ?? "" }
+
     private static let libraryStatus = ares_library_init(ARES_LIB_INIT_ALL)
 
     /// Makes a resolver; reads the system's configuration (`/etc/resolv.conf`), so make it before the loop is busy.

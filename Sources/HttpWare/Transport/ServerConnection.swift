@@ -102,12 +102,15 @@ final class ServerConnection: SocketConnection, ResponseSink {
     private var headDeadline: Int64 = 0
     private var contentStarted: Int64 = 0
     private var contentBytes = 0
+    /// Content that nobody wants any more.
+    private var discarded = 0
     private let idleNanoseconds: Int64
 
     /// A pipelined request waits in here; more stays with the kernel.
     private static let mostCarried = 64 * 1024
     private static let lingerNanoseconds: Int64 = 2_000_000_000
     private static let lingerBytes = 1 << 20
+    private static let mostDiscarded = 64 * 1024
 
     init(transport: LoopTransport, descriptor: Int32, peer: SocketAddress?, source: any ExchangeSource) {
         self.source = source
@@ -242,12 +245,12 @@ final class ServerConnection: SocketConnection, ResponseSink {
     }
 
     private func requestComplete(_ trailers: HttpFields?) {
-        guard !isClosed, let handler else { return }
+        guard !isClosed else { return }
         phase = .complete
+        // The response ended before the request did: what was left of it has been thrown away.
+        guard let handler else { return exchangeEnded() }
         timer.clear()
         handler.requestEnded(trailers)
-        // The response may have ended before the request did.
-        if responsePhase == .ended, !isClosed { exchangeEnded() }
     }
 
     private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) {
@@ -268,6 +271,11 @@ final class ServerConnection: SocketConnection, ResponseSink {
     }
 
     private func countContent(_ count: Int) {
+        if handler == nil {
+            discarded += count
+            if discarded > ServerConnection.mostDiscarded { linger() }
+            return
+        }
         progressed()
         guard let rate = source.settings.bodyMinRate else { return }
         contentBytes += count
@@ -396,7 +404,15 @@ final class ServerConnection: SocketConnection, ResponseSink {
         handler = nil
         if isBlocked { timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds) }
         if case .lingering = phase { return linger() }
-        guard isRequestComplete else { return linger() }
+        guard isRequestComplete else {
+            if closesAfter || !mayDiscardRequest { return linger() }
+            discarded = 0
+            isPaused = false
+            timer.set(dueNanoseconds: loop.now.nanoseconds &+ ServerConnection.lingerNanoseconds)
+            socket.enableReading()
+            if !carry.isEmpty, !isProcessing { processCarry() }
+            return
+        }
         if closesAfter {
             if carry.isEmpty { return closeWhenSent() }
             return linger()
@@ -406,6 +422,15 @@ final class ServerConnection: SocketConnection, ResponseSink {
         isPaused = false
         socket.enableReading()
         if !carry.isEmpty, !isProcessing { processCarry() }
+    }
+
+    /// Little enough of the request is left to read it to its end and go on.
+    private var mayDiscardRequest: Bool {
+        switch phase {
+        case .length(let left): left <= ServerConnection.mostDiscarded
+        case .chunked: true
+        default: false
+        }
     }
 
     /// Says that nothing more will be sent, and reads what the client still sends, so that the response is not lost to a
@@ -468,6 +493,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
             refuse(GatewayError(.downstream, .requestTimeout, "the request's head did not come in time"))
         case .awaitingHead: close()
         case .length, .chunked:
+            if handler == nil { return close() }
             if isPaused { return progressed() }
             if responsePhase == .none {
                 refuse(GatewayError(.downstream, .requestTimeout, "the request's content made no progress"))

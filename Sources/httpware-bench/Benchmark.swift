@@ -1,0 +1,35 @@
+import Glibc
+
+/// Something that is done over and over, and how long one time takes.
+struct Benchmark: Sendable {
+    /// What is done, as a test would be named.
+    let name: String
+    /// Does it so many times.
+    let body: @Sendable (_ times: Int) -> Void
+
+    /// The median over several batches, in nanoseconds for one time.
+    func measure() -> Double {
+        var times = 1
+        // A batch of 20 ms is long beside the clock and short beside what else runs on the machine.
+        while elapsed(times) < 20_000_000 { times *= 2 }
+        let batches = (0..<21).map { _ in Double(elapsed(times)) / Double(times) }.sorted()
+        return batches[batches.count / 2]
+    }
+
+    /// Time of this thread, so that others on the machine count less.
+    private func elapsed(_ times: Int) -> Int {
+        let start = now()
+        body(times)
+        return now() - start
+    }
+
+    private func now() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+}
+
+/// Keeps the compiler from leaving out what makes this value.
+@inline(never)
+func keep<Value>(_ value: Value) {}

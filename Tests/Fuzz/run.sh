@@ -1,0 +1,36 @@
+#!/bin/sh
+# Builds the fuzz targets and runs each for SECONDS with its corpus, which it then minimises.
+#
+#     Tests/Fuzz/run.sh 600                 all of them
+#     Tests/Fuzz/run.sh 600 Chunks          one
+#
+# An input that fails is left in .build-fuzz/NAME/; run the binary with it to see it again.
+set -eu
+seconds=${1:?usage: run.sh SECONDS [NAME...]}
+shift
+[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks
+
+cd "$(dirname "$0")/../.."
+export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
+# Release, because a debug build is twenty times slower; testable, because the codec is internal.
+build() {
+    swift build --scratch-path .build-fuzz -c release --sanitize=address \
+        -Xswiftc -sanitize=fuzzer -Xswiftc -enable-testing "$@"
+}
+for name in "$@"; do build --product "Fuzz$name"; done
+binaries=$(build --show-bin-path)
+
+for name in "$@"; do
+    corpus=Tests/Fuzz/corpus/$name
+    work=.build-fuzz/$name
+    mkdir -p "$work/found" "$work/merged"
+    "$binaries/Fuzz$name" -max_total_time="$seconds" -max_len=700 -timeout=5 -dict=Tests/Fuzz/http.dict \
+        -artifact_prefix="$work/" -print_final_stats=1 "$work/found" "$corpus" 2>"$work/log" ||
+        { tail -40 "$work/log"; exit 1; }
+    # What covers as much with the fewest bytes is kept.
+    rm -f "$work"/merged/*
+    "$binaries/Fuzz$name" -merge=1 -use_counters=0 -max_len=700 "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
+    rm -f "$corpus"/*
+    cp "$work"/merged/* "$corpus"/
+    echo "$name: $(grep -o 'stat::number_of_executed_units:.*' "$work/log" | tail -1), corpus $(ls "$corpus" | wc -l) files"
+done

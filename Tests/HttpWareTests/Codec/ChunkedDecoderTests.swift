@@ -1,0 +1,139 @@
+import Testing
+
+@testable import HttpWare
+
+/// RFC 9112 §7.1: the chunked transfer coding.
+@Suite struct ChunkedDecoderTests {
+    @Test(arguments: [
+        ("0\r\n\r\n", "", "", 0), ("5\r\nhello\r\n0\r\n\r\n", "hello", "", 0),
+        ("1\r\na\r\n2\r\nbc\r\n0\r\n\r\nGET", "abc", "", 3),
+        ("A\r\n0123456789\r\n0\r\n\r\n", "0123456789", "", 0), ("a\r\n0123456789\r\n000\r\n\r\n", "0123456789", "", 0),
+        ("0000000000000001\r\na\r\n0\r\n\r\n", "a", "", 0), ("1;x\r\na\r\n0;y=z\r\n\r\n", "a", "", 0),
+        ("1 ;x\r\na\r\n0\r\n\r\n", "a", "", 0), ("1\t ; x = \"y\"\r\na\r\n0\r\n\r\n", "a", "", 0),
+        ("2\r\n\r\n\r\n0\r\n\r\n", "\r\n", "", 0),
+        ("0\r\nX: y\r\n\r\nGET", "", "X: y", 3), ("0\r\nX: y\r\nZ:w \r\n\r\n\r\n", "", "X: y\nZ: w", 2),
+    ])
+    func `content ends where its last chunk says`(text: String, content: String, trailers: String, rest: Int) {
+        #expect(Feeding.chunks(Wire(text)) == .end(Array(content.utf8), trailers: trailers, rest: rest))
+    }
+
+    @Test(arguments: [
+        "+1\r\na\r\n", "-1\r\na\r\n", "0x1\r\na\r\n", "\r\n", "g\r\n", " 1\r\na\r\n", "1 \r\na\r\n", "1\t\r\na\r\n",
+        "1,\r\na\r\n",
+        "1\n", "1\r1", "1\u{0}\r\n", "1 1\r\n", "1 x\r\n", "10000000000000000\r\n", "00000000000000001\r\n",
+        "8000000000000000\r\n",
+        "FFFFFFFFFFFFFFFF\r\n", ";x\r\n", "1=\r\n", "1.0\r\n", "1_0\r\n",
+    ])
+    func `a size that is not 1 to 16 hexadecimal digits is refused`(text: String) {
+        guard case .refused(let fault) = Feeding.chunks(Wire(text)) else {
+            Issue.record("was not refused")
+            return
+        }
+        #expect(fault == .size || fault == .lineEnd)
+    }
+
+    @Test(arguments: ["1\r\nab\r\n", "1\r\na\n", "1\r\na\r0", "1\r\na0\r\n\r\n", "2\r\na\r\n0\r\n\r\n"])
+    func `a chunk that does not end where its size says is refused`(text: String) {
+        #expect(Feeding.chunks(Wire(text)) == .refused(.lineEnd))
+    }
+
+    @Test(arguments: ["1;a\nb\r\n", "1;\u{0}\r\n", "1;a\u{7f}\r\n", "1;\u{1b}\r\n"])
+    func `an extension with a line feed or control character is refused`(text: String) {
+        // RFC 9112 §7.1.1: a line that ends twice is how requests are smuggled.
+        #expect(Feeding.chunks(Wire(text)) == .refused(.extension))
+    }
+
+    @Test func `extensions are limited over the whole content`() {
+        let chunk = "1;\(String(repeating: "x", count: 1000))\r\na\r\n"
+        #expect(Feeding.chunks(Wire(String(repeating: chunk, count: 20))) == .refused(.extension))
+        #expect(Feeding.chunks(Wire("1" + String(repeating: " ", count: 20_000))) == .refused(.extension))
+    }
+
+    @Test func `the largest size is read without a trap`() {
+        #expect(Feeding.chunks("7FFFFFFFFFFFFFFF\r\nabc") == .needsMore(Array("abc".utf8)))
+    }
+
+    @Test(arguments: [
+        "0\r\nX : y\r\n\r\n", "0\r\n X: y\r\n\r\n", "0\r\nX: y\r\n z\r\n\r\n", "0\r\nX: y\n", "0\r\nX: y\n\r\n",
+        "0\r\n\n", "0\r\n\rX",
+        "0\r\n: y\r\n\r\n", "0\r\nnothing\r\n\r\n", "0\r\nX: \u{0}\r\n\r\n", "0\r\nX: y\r\n\rZ", "0\r\nX: a\rb\r\n\r\n",
+        "0\r\n\(String(repeating: "X: y\r\n", count: 101))\r\n", "0\r\nX: \(String(repeating: "y", count: 70_000))",
+    ])
+    func `a malformed trailer section is refused as soon as that shows`(text: String) {
+        // RFC 9112 §7.1.2.
+        #expect(Feeding.chunks(Wire(text)) == .refused(.trailers))
+    }
+
+    @Test(arguments: [
+        "Content-Length", "Transfer-Encoding", "Host", "Trailer", "TE", "Connection", "Keep-Alive", "Proxy-Connection",
+        "Upgrade",
+        "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "WWW-Authenticate", "Proxy-Authenticate",
+        "HTTP2-Settings",
+        "Content-Type", "Content-Encoding", "Content-Range", "Cache-Control", "Expect", "Max-Forwards", "Range",
+        "If-Match", "Age", "Date",
+        "Expires", "Location", "Retry-After", "Vary", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
+        "X-Forwarded-Proto", "Via",
+        "X-Forwarded-Port", "X-Real-IP",
+    ])
+    func `trailers that name framing, routing or credentials are dropped`(name: String) {
+        // RFC 9110 §6.5.1.
+        for spelling in [name, name.lowercased(), name.uppercased()] {
+            #expect(
+                Feeding.chunks(Wire("0\r\nX-Sum: 1\r\n\(spelling): 2\r\n\r\n"))
+                    == .end([], trailers: "X-Sum: 1", rest: 0))
+        }
+    }
+
+    @Test func `a dropped trailer does not come back as received`() throws {
+        var decoder = ChunkedDecoder(limits: HeadLimits())
+        let bytes = Array("0\r\nHost: a\r\nX: y\r\n\r\n".utf8)
+        var position = 0
+        #expect(try decoder.next(bytes.span.bytes, from: &position) == .end(bytes.count))
+        #expect(decoder.trailers.received.map(\.name) == ["X"])
+        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: decoder.trailers) }) == "0\r\nX: y\r\n\r\n")
+    }
+
+    @Test func `the end is said again when asked again`() throws {
+        var decoder = ChunkedDecoder(limits: HeadLimits())
+        let bytes = Array("0\r\n\r\nGET".utf8)
+        var position = 0
+        #expect(try decoder.next(bytes.span.bytes, from: &position) == .end(5))
+        #expect(try decoder.next(bytes.span.bytes, from: &position) == .end(5))
+    }
+
+    @Test func `a hundred thousand one-byte chunks cost linear time`() {
+        let bytes = Array((String(repeating: "1\r\na\r\n", count: 100_000) + "0\r\n\r\n").utf8)
+        let time = ContinuousClock().measure {
+            #expect(
+                Feeding.chunks(bytes, endingAt: [bytes.count])
+                    == .end(Array(repeating: 0x61, count: 100_000), trailers: "", rest: 0))
+        }
+        #expect(time < .seconds(3))
+    }
+
+    @Test(arguments: 1...60)
+    func `what was chunked at random is the same again, however it is cut`(seed: UInt64) {
+        var random = Seeded(seed)
+        var content: [UInt8] = []
+        var wire: [UInt8] = []
+        for _ in 0..<Int.random(in: 0...8, using: &random) {
+            let chunk = (0..<Int.random(in: 1...40, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
+            content += chunk
+            wire += Feeding.encode { $0.write(hex: chunk.count) } + [0x0d, 0x0a] + chunk + [0x0d, 0x0a]
+        }
+        let hasTrailer = Bool.random(using: &random)
+        let trailers: HttpFields = hasTrailer ? ["X-Sum": "abc"] : [:]
+        wire += Feeding.encode { $0.write(lastChunkWith: trailers) }
+        let rest = Int.random(in: 0...5, using: &random)
+        wire += Array(repeating: 0x47, count: rest)
+        let expected = Feeding.Chunks.end(content, trailers: hasTrailer ? "X-Sum: abc" : "", rest: rest)
+        #expect(Feeding.chunks(Wire(wire)) == expected)
+        for _ in 0..<20 {
+            var ends = (0..<6).map { _ in Int.random(in: 0...wire.count, using: &random) }.sorted()
+            ends.append(wire.count)
+            #expect(Feeding.chunks(wire, endingAt: ends) == expected)
+        }
+    }
+}
