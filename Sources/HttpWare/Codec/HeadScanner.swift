@@ -29,28 +29,26 @@ struct HeadScanner {
         var index = max(scanned, position)
         while true {
             while index &+ 16 <= end {
-                guard Swar.mayHoldControls(input.word(at: index)) | Swar.mayHoldControls(input.word(at: index &+ 8)) == 0
-                else { break }
-                index &+= 16
-            }
-            if index &+ 8 <= end {
-                let controls = Swar.mayHoldControls(input.word(at: index))
-                index &+= controls == 0 ? 8 : controls.trailingZeroBitCount &>> 3
+                let (low, high) = Swar.controls(sixteen: input, at: index)
+                if low | high == 0 {
+                    index &+= 16
+                    continue
+                }
+                index &+= (low != 0 ? low.trailingZeroBitCount : 64 &+ high.trailingZeroBitCount) &>> 3
+                break
             }
             guard index < end else { break }
-            var byte = input.byte(at: index)
-            if byte >= 0x20 && byte != 0x7f || byte == 0x09 && allowsTab {
-                index &+= 1
-                continue
+            let byte = input.byte(at: index)
+            if byte == 0x0d {
+                guard index &+ 1 < end else { break }
+                guard input.byte(at: index &+ 1) == 0x0a else { throw .bareCarriageReturn }
+                scanned = index &+ 2
+                return index
             }
-            guard byte == 0x0d else {
+            guard byte >= 0x20 && byte != 0x7f || byte == 0x09 && allowsTab else {
                 throw byte == 0x0a ? .bareLineFeed : .controlCharacter
             }
-            guard index &+ 1 < end else { break }
-            byte = input.byte(at: index &+ 1)
-            guard byte == 0x0a else { throw .bareCarriageReturn }
-            scanned = index &+ 2
-            return index
+            index &+= 1
         }
         scanned = index
         return nil
@@ -83,11 +81,17 @@ struct HeadScanner {
             if known == .other {
                 guard HeadScanner.isToken(input, from: start, to: colon) else { throw .badName }
             }
-            var valueStart = colon &+ 1
-            while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
+            // The two bytes behind the colon are there: the line's end has two.
+            var valueStart = colon &+ 2
             var valueEnd = end
-            while valueEnd > valueStart, FieldList.isSpace(input.byte(at: valueEnd &- 1)) { valueEnd &-= 1 }
-            let isExact = valueEnd == end && valueStart == colon &+ 2 && input.byte(at: colon &+ 1) == 0x20
+            let isExact =
+                input.byte(at: colon &+ 1) == 0x20 && valueStart <= end && input.byte(at: colon &+ 2) != 0x20
+                && input.byte(at: colon &+ 2) != 0x09 && !FieldList.isSpace(input.byte(at: end &- 1))
+            if !isExact {
+                valueStart = colon &+ 1
+                while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
+                while valueEnd > valueStart, FieldList.isSpace(input.byte(at: valueEnd &- 1)) { valueEnd &-= 1 }
+            }
             fields.addLine(
                 HttpFields.Line(
                     start: UInt32(truncatingIfNeeded: start &- fieldsStart),
@@ -95,7 +99,8 @@ struct HeadScanner {
                     valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
                     nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
                     flags: (isExact ? HttpFields.Line.exact : 0)
-                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0)))
+                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0))
+            )
             position = end &+ 2
             linesEnd = position
         }
