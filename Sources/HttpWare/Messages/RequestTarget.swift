@@ -173,7 +173,9 @@ struct RequestTarget: Sendable {
 
     /// The host is what was appended from there, in lower case.
     private mutating func lowerHost(from start: Int) {
-        for index in start..<bytes.count where bytes[index] &- 0x41 < 26 { bytes[index] |= 0x20 }
         host = Part(start..<bytes.count)
+        bytes.withUnsafeMutableBufferPointer { all in
+            for index in start..<all.count { all[index] = ByteClass.lower(all[index]) }
+        }
     }
 }
