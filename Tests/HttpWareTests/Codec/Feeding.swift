@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import HttpWare
@@ -225,4 +226,16 @@ struct Seeded: RandomNumberGenerator {
         z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
         return z ^ (z >> 31)
     }
+}
+
+/// What a piece of work costs this thread: what else runs on the machine does not count.
+func processorTime(_ work: () -> Void) -> Duration {
+    func now() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+    let start = now()
+    work()
+    return now() - start
 }
