@@ -1,6 +1,7 @@
 public import GatewayConfig
 import Glibc
 public import HttpWare
+import Wares
 
 /// A running gateway: its loops, listeners and services.
 ///
@@ -84,7 +85,7 @@ public final class Gateway {
         let signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { [self] signal in
             if signal == SIGHUP {
                 log.write(.info, "reopening log files")
-                reopenLogs()
+                LogWriter.shared.reopen()
                 return
             }
             if isDraining {
@@ -106,8 +107,8 @@ public final class Gateway {
         }
         for worker in workers { worker.loop.join() }
         for path in unixPaths { unlink(path) }
-        closeLogs()
         log.write(.info, "stopped")
+        log.flush()
     }
 
     /// Ends `run()` at once; from any thread.
@@ -123,9 +124,6 @@ public final class Gateway {
             }
         }
     }
-
-    private func reopenLogs() {}
-    private func closeLogs() {}
 }
 
 /// Counts to nothing.

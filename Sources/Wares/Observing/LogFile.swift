@@ -45,7 +45,7 @@ final class LogFile {
             dropWaiting()
             return .all
         }
-        if dropped > 0, !writeNotice() { return .later }
+        if dropped > 0, let outcome = writeNotice() { return outcome }
         while let (block, offset) = waiting.first {
             let written = send(UnsafeRawBufferPointer(rebasing: block.bytes[offset...]), block)
             switch written {
@@ -173,25 +173,25 @@ final class LogFile {
         return .all
     }
 
-    /// Says how many lines are missing, on a line of its own. False when the output does not take it now.
-    private func writeNotice() -> Bool {
+    /// Says how many lines are missing, on a line of its own. Answers what came of it unless it went out.
+    private func writeNotice() -> Outcome? {
         let text = (isTorn ? "\n" : "") + notice(dropped) + "\n"
         let block = LogBlock()
         block.append { line in line.raw(Array(text.utf8)) }
         switch send(block.bytes, block) {
         case .all:
             dropped = 0
-            return true
-        case .part(0): return false
+            return nil
+        case .part(0): return .later
         case .part:
             // The rest of a short line: rare enough to be left out.
             dropped = 0
             isTorn = true
-            return true
+            return .later
         case .failed(let code, _):
             tell(code)
             dropWaiting()
-            return true
+            return .all
         }
     }
 
