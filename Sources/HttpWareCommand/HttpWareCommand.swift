@@ -1,5 +1,9 @@
 import ArgumentParser
 
+/// The command line. RFC-free; CONFIG of the repository's documentation is the contract.
 @main struct HttpWareCommand: ParsableCommand {
-    func run() {}
+    static let configuration = CommandConfiguration(
+        commandName: "httpware",
+        abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
+        subcommands: [RunCommand.self, CheckCommand.self, ProxyCommand.self, VersionCommand.self])
 }

@@ -1,4 +1,4 @@
-// What Swift cannot import from glibc: GNU-only calls and function-like macros.
+// What Swift cannot import from glibc: GNU-only calls, thread-local variables and function-like macros.
 #ifndef CSYSTEM_H
 #define CSYSTEM_H
 
@@ -11,5 +11,18 @@ int csystem_accept(int listener, void *address, unsigned int *length);
 
 /// Makes a non-blocking, close-on-exec eventfd. Answers -1 and sets errno on failure.
 int csystem_eventfd(void);
+
+/// The loop that runs on the calling thread, or null. A real call, never inlined: a coroutine that changes its thread
+/// must not keep the address of the variable.
+void *csystem_current_loop(void);
+
+/// Sets the loop of the calling thread; null when it ends.
+void csystem_set_current_loop(void *loop);
+
+/// Names the calling thread for tools; at most 15 bytes are kept.
+void csystem_name_thread(const char *name);
+
+/// Ignores SIGPIPE for the whole process, so that a write to a closed connection answers EPIPE.
+void csystem_ignore_sigpipe(void);
 
 #endif

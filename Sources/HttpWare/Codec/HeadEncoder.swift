@@ -162,6 +162,8 @@ extension HeadEncoder {
         var upgrade: String?
         /// The version that the client spoke, for `Via`.
         var via: HttpVersion?
+        /// The path of the service's base URL, put before the request's.
+        var basePath = ""
         /// The default fields of the service: added when absent.
         var defaults: [FieldLine] = []
     }
@@ -172,6 +174,7 @@ extension HeadEncoder {
         write(byte: 0x20)
         request.target.bytes.withUnsafeBytes { bytes in
             guard let all = bytes.baseAddress else { return }
+            write(options.basePath)
             let path = request.target.upstreamPath
             write(all + Int(path.start), Int(path.count))
             if request.target.hasQuery {

@@ -100,8 +100,8 @@ struct HeadScanner {
                     valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
                     nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
                     flags: (isExact ? HttpFields.Line.exact : 0)
-                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0))
-            )
+                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0)),
+                others: known == .other ? FieldName.otherBit(count: nameCount, last: input.byte(at: colon &- 1)) : 0)
             position = end &+ 2
             linesEnd = position
         }

@@ -13,6 +13,12 @@ public struct FieldLine: Sendable, Hashable {
         wire = Array(name.text.utf8) + [0x3a, 0x20] + Array(value.utf8) + [0x0d, 0x0a]
     }
 
+    /// A line whose value is known to be one.
+    init(verified name: FieldName, _ value: StaticString) {
+        self.name = name
+        wire = Array("\(name.text): \(value)\r\n".utf8)
+    }
+
     /// The line's value.
     public var value: String { String(decoding: wire[(name.text.utf8.count + 2)..<(wire.count - 2)], as: UTF8.self) }
 

@@ -3,6 +3,8 @@ public struct FieldName: Sendable {
     /// The name as it was written.
     public let text: String
     let known: KnownField
+    /// For a name that is not known: the bit of `HttpFields.others` that lines of this name set. Else 0.
+    let otherBit: UInt64
 
     /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
@@ -11,11 +13,19 @@ public struct FieldName: Sendable {
         }
         self.text = text
         known = KnownField.identify(text)
+        otherBit = known == .other ? FieldName.otherBit(count: text.utf8.count, last: text.utf8.last ?? 0) : 0
     }
 
     private init(_ known: KnownField) {
         text = known.name
         self.known = known
+        otherBit = 0
+    }
+
+    /// The bit for a name of so many bytes that ends in this one, in whatever case.
+    @inline(__always)
+    static func otherBit(count: Int, last byte: UInt8) -> UInt64 {
+        1 &<< (UInt64(truncatingIfNeeded: count) &* 5 &+ UInt64(byte | 0x20))
     }
 
     /// The name in lower case: the same text for all spellings of one name.

@@ -32,6 +32,8 @@ public struct HttpFields: Sendable {
     var lines: [Line] = []
     /// The bit of each known field that was ever here: a clear bit says that there is no such line.
     var present: UInt64 = 0
+    /// The same for other names, by `FieldName.otherBit`: several names share a bit.
+    var others: UInt64 = 0
     /// How many of `lines` came from the peer.
     var receivedCount = 0
 
@@ -42,6 +44,7 @@ public struct HttpFields: Sendable {
         bytes.removeAll(keepingCapacity: true)
         lines.removeAll(keepingCapacity: true)
         present = 0
+        others = 0
         receivedCount = 0
     }
 
@@ -101,13 +104,13 @@ public struct HttpFields: Sendable {
     public mutating func set(_ name: FieldName, to value: String) throws(InvalidFieldValue) {
         try check(value, for: name)
         remove(name)
-        appendLine(name, value)
+        appendLine(name, value.utf8)
     }
 
     /// Adds a line behind the others. Throws when the value cannot stand in a field line.
     public mutating func append(_ name: FieldName, _ value: String) throws(InvalidFieldValue) {
         try check(value, for: name)
-        appendLine(name, value)
+        appendLine(name, value.utf8)
     }
 
     /// Replaces all lines of the prepared line's name by it.
@@ -124,9 +127,35 @@ public struct HttpFields: Sendable {
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
-                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
-                known: line.name.known,
-                flags: Line.exact))
+                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount), known: line.name.known,
+                flags: Line.exact), others: line.name.otherBit)
+    }
+
+    /// Replaces all lines of the block's names by the block's lines, in one piece.
+    public mutating func set(_ block: FieldBlock) {
+        for name in block.names where present & name.known.bit != 0 { remove(name) }
+        let start = UInt32(truncatingIfNeeded: bytes.count)
+        bytes.append(contentsOf: block.wire)
+        present |= block.present
+        others |= block.others
+        for var line in block.lines {
+            line.start &+= start
+            line.valueStart &+= start
+            lines.append(line)
+        }
+    }
+
+    /// Gives each line of one name another name, in place of all lines that had it. Does nothing if there is none.
+    public mutating func rename(_ name: FieldName, to other: FieldName) {
+        guard name != other, let first = firstIndex(of: name) else { return }
+        remove(other)
+        var next: Int? = first
+        while let index = next {
+            lines[index].flags |= Line.removed
+            let value = Array(bytes[lines[index].value])
+            appendLine(other, value)
+            next = self.index(of: name, from: index + 1)
+        }
     }
 
     /// Takes all lines of this name away. Answers whether there were any.
@@ -153,6 +182,21 @@ public struct HttpFields: Sendable {
         return copy
     }
 
+    /// Gives the first value of the name as it was received, whatever was changed since, as bytes that are valid during the
+    /// call only. Does nothing when there was none.
+    public func withReceivedValue(of name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        guard mayHold(name) else { return }
+        var index = 0
+        while index < receivedCount {
+            let line = lines[index]
+            if line.flags & Line.hopByHop == 0, isNamed(line, name) {
+                bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[line.value])) }
+                return
+            }
+            index &+= 1
+        }
+    }
+
     // MARK: Inside the module
 
     mutating func remove(_ known: KnownField) {
@@ -163,33 +207,50 @@ public struct HttpFields: Sendable {
     /// A value that the gateway itself makes, of digits and the like.
     mutating func setOwn(_ name: FieldName, _ value: String) {
         remove(name)
-        appendLine(name, value)
+        appendLine(name, value.utf8)
     }
 
     private func check(_ value: String, for name: FieldName) throws(InvalidFieldValue) {
         guard FieldLine.isValid(value.utf8) else { throw InvalidFieldValue(name: name) }
     }
 
-    private mutating func appendLine(_ name: FieldName, _ value: String) {
+    @inline(__always)
+    private mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: name.text.utf8)
         bytes.append(0x3a)
         bytes.append(0x20)
         let valueStart = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: value.utf8)
+        bytes.append(contentsOf: value)
         let valueEnd = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(0x0d)
         bytes.append(0x0a)
         addLine(
             Line(
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
-                nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact))
+                nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact),
+            others: name.otherBit)
+    }
+
+    /// Adds a line whose bytes are, or will be, in the buffer; with the `FieldName.otherBit` of its name.
+    @inline(__always)
+    mutating func addLine(_ line: Line, others bit: UInt64) {
+        present |= line.known.bit
+        others |= bit
+        lines.append(line)
+    }
+
+    /// Whether there may be a line of that name, or may have been one; false is certain.
+    @inline(__always)
+    private func mayHold(_ name: FieldName) -> Bool {
+        present & name.known.bit != 0 && (name.known != .other || others & name.otherBit != 0)
     }
 
     @inline(__always)
-    mutating func addLine(_ line: Line) {
-        present |= line.known.bit
-        lines.append(line)
+    private func isNamed(_ line: Line, _ name: FieldName) -> Bool {
+        line.known == name.known
+            && (name.known != .other
+                || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name.text))
     }
 
     func firstIndex(of name: FieldName) -> Int? { index(of: name, from: 0) }
@@ -201,22 +262,10 @@ public struct HttpFields: Sendable {
 
     /// The first line of that name at or behind `from` that is part of the message.
     private func index(of name: FieldName, from: Int) -> Int? {
-        if name.known != .other {
-            guard present & name.known.bit != 0 else { return nil }
-            var index = from
-            while index < lines.count {
-                if lines[index].known == name.known && !lines[index].isRemoved { return index }
-                index &+= 1
-            }
-            return nil
-        }
-        let count = name.text.utf8.count
+        guard mayHold(name) else { return nil }
         var index = from
         while index < lines.count {
-            let line = lines[index]
-            if Int(line.nameCount) == count, line.known == .other, !line.isRemoved, isSame(line.name, name.text) {
-                return index
-            }
+            if !lines[index].isRemoved, isNamed(lines[index], name) { return index }
             index &+= 1
         }
         return nil
@@ -229,6 +278,27 @@ public struct HttpFields: Sendable {
             index &+= 1
         }
         return true
+    }
+
+    /// How often the text occurs in the field's lines.
+    func occurrences(of text: StaticString, in known: KnownField) -> Int {
+        guard present & known.bit != 0 else { return 0 }
+        let count = text.utf8CodeUnitCount
+        var found = 0
+        bytes.withUnsafeBufferPointer { all in
+            for line in lines where line.known == known && !line.isRemoved {
+                var index = line.value.lowerBound
+                while index + count <= line.value.upperBound {
+                    if all[index] == text.utf8Start[0], (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] }) {
+                        found += 1
+                        index += count
+                    } else {
+                        index += 1
+                    }
+                }
+            }
+        }
+        return found
     }
 
     func string(_ range: Range<Int>) -> String {

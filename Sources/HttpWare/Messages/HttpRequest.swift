@@ -22,6 +22,8 @@ public struct HttpRequest: Sendable {
     public internal(set) var proxyAuthorization: String?
     /// The client will send another request on this connection. RFC 9112 §9.3.
     var isPersistent = true
+    /// A ware named another authority: its `Host` goes upstream.
+    var isAuthorityChanged = false
 
     /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws when it is neither.
     public init(_ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
@@ -53,6 +55,7 @@ public struct HttpRequest: Sendable {
         acceptsTrailers = false
         proxyAuthorization = nil
         isPersistent = true
+        isAuthorityChanged = false
     }
 
     // MARK: The target
@@ -78,6 +81,14 @@ public struct HttpRequest: Sendable {
 
     /// The target as it stood in the request line.
     public var receivedTarget: String { target.string(target.received) }
+
+    /// Gives the target as it stood in the request line, as bytes that are valid during the call only.
+    public func withReceivedTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        target.bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[target.received.range])) }
+    }
+
+    /// Whether the target is that of CONNECT (authority) or of `OPTIONS *`: neither has a path that could be changed.
+    public var hasPath: Bool { target.form == .origin || target.form == .absolute }
 
     /// The path and query as they go upstream.
     public var upstreamTarget: String {
@@ -128,6 +139,7 @@ public struct HttpRequest: Sendable {
         target.host = target.add(authority.host.utf8)
         target.port = authority.port
         fields.setOwn(.host, authority.description)
+        isAuthorityChanged = true
     }
 }
 

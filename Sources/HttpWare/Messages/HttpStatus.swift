@@ -59,6 +59,11 @@ public struct HttpStatus: Hashable, Sendable, Comparable {
     public static let versionNotSupported = HttpStatus(verified: 505)
     public static let loopDetected = HttpStatus(verified: 508)
 
+    /// 400 to 599: what a refusal may have.
+    public static let errors = HttpStatus(verified: 400)...HttpStatus(verified: 599)
+    /// 200 to 599: what a final response may have.
+    public static let finals = HttpStatus(verified: 200)...HttpStatus(verified: 599)
+
     /// Whether an interim response, after which another follows: 1xx but 101. RFC 9110 §15.2.
     public var isInterim: Bool { code < 200 && code != 101 }
 

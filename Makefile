@@ -1,0 +1,48 @@
+# Everything is done from here: `make run`, `make test`, `make bench`, `make format`.
+
+CONFIG ?= conf/httpware.yaml
+JOBS ?= 4
+BINARY := .build/release/httpware
+
+# A crash under test must end the test: Swift's backtracer can hang for ever.
+export SWIFT_BACKTRACE = enable=no
+# Where swiftly and the archive from swift.org put the toolchain, when PATH does not name it.
+export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/opt/swift/usr/bin:/usr/local/swift/usr/bin
+
+.PHONY: run test bench format lint setup build wire clients load
+
+# Sets up what is missing, builds, and starts the gateway in the foreground.
+run: build
+	exec $(BINARY) run -c $(CONFIG)
+
+# Sets up what is missing, and runs every test: in Swift, then over the wire against the release binary.
+test: setup
+	.ci/test
+
+# The micro benchmarks, then a short comparison on the loopback with the peers that are installed.
+bench: setup
+	swift run -c release httpware-bench
+	$(MAKE) --no-print-directory build
+	python3 Tests/Bench/run.py --binary $(BINARY)
+
+# Only the protocol suite, real clients, robustness under load: against the release binary.
+wire: build
+	python3 Tests/Wire/run.py --binary $(BINARY) --jobs $(JOBS)
+
+clients: build
+	python3 Tests/Clients/run.py --binary $(BINARY)
+
+load: build
+	python3 Tests/Load/run.py --binary $(BINARY)
+
+format:
+	swift format format --in-place --parallel --recursive Sources Tests Package.swift
+
+lint:
+	swift format lint --strict --parallel --recursive Sources Tests Package.swift
+
+setup:
+	@.ci/setup
+
+build: setup
+	swift build -c release --product httpware

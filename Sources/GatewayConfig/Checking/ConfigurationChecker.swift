@@ -1,0 +1,222 @@
+import HttpWare
+
+/// Gives the joined files their meaning: definitions, names that resolve, chains that are built and joined.
+struct ConfigurationChecker {
+    private(set) var diagnostics = Diagnostics()
+    private var builder: ChainBuilder
+
+    private static let nouns = ["listeners", "services", "chains", "routes", "log"]
+    private static let notYet = ["credentials", "stores", "admin"]
+    private static let mostListeners = 100
+    private static let mostRoutes = 10_000
+
+    init(registry: WareRegistry) { builder = ChainBuilder(registry: registry) }
+
+    mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
+        checkKeys(entries)
+        var listeners = named("listeners", entries).compactMap { entry in
+            read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0) }
+        }
+        let services = named("services", entries).compactMap { entry -> ServiceDefinition? in
+            if entry.key == ServiceDefinition.passthroughName {
+                diagnostics.error(at: entry.location, "services.passthrough", "is built in; choose another name")
+                return nil
+            }
+            return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0) }
+        }
+        let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
+        var chains = ChainTable(written)
+        var routes = readRoutes(entries)
+        let log = readLog(entries)
+        if listeners.count > Self.mostListeners {
+            diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
+            listeners = []
+        }
+        if listeners.isEmpty {
+            diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
+        }
+        resolve(&routes, services, listeners)
+        join(&listeners, routes, services, &chains)
+        diagnostics.append(builder.diagnostics.all)
+        diagnostics.append(chains.diagnostics.all)
+        diagnostics.append(Safety(listeners: listeners).found)
+        // Behind an error, much looks unused or unreachable that is not.
+        if !diagnostics.hasErrors {
+            diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            for chain in written where !chains.used.contains(chain.name) {
+                diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
+            }
+        }
+        return GatewayConfiguration(listeners: listeners, services: services, routes: routes, log: log)
+    }
+
+    // MARK: Nouns
+
+    private mutating func checkKeys(_ entries: [ConfigNode.Entry]) {
+        for entry in entries where !Self.nouns.contains(entry.key) {
+            let message =
+                Self.notYet.contains(entry.key)
+                ? "is not supported yet"
+                : "unknown key\(didYouMean(entry.key, among: Self.nouns + Self.notYet + ["version", "include"]))"
+            diagnostics.error(at: entry.location, entry.key.shortened, message)
+        }
+    }
+
+    /// The names of a noun from all files, each once.
+    private mutating func named(_ noun: String, _ entries: [ConfigNode.Entry]) -> [ConfigNode.Entry] {
+        var places: [String: SourceLocation] = [:]
+        var result: [ConfigNode.Entry] = []
+        for section in entries where section.key == noun {
+            guard let members = section.value.entries else {
+                diagnostics.error(
+                    at: section.value.location, noun, "\(section.value.shown) is not a map; write name: {…}")
+                continue
+            }
+            for entry in members {
+                let keyPath = "\(noun).\(entry.key.shortened)"
+                if let first = places[entry.key] {
+                    diagnostics.error(
+                        at: entry.location, keyPath, "this name is defined twice; the first is at \(first)")
+                } else if !isName(entry.key) {
+                    diagnostics.error(
+                        at: entry.location, keyPath, "is not a name; write letters, digits, -, _ and ., at most 64")
+                } else {
+                    places[entry.key] = entry.location
+                    result.append(entry)
+                }
+            }
+        }
+        return result
+    }
+
+    private func isName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+                    true
+                default: false
+                }
+            }
+    }
+
+    private mutating func read<T>(_ entry: ConfigNode.Entry, _ noun: String, _ body: (inout OptionsReader) -> T) -> T {
+        var options = OptionsReader(entry.value, keyPath: "\(noun).\(entry.key)")
+        let value = body(&options)
+        diagnostics.append(options.finish())
+        return value
+    }
+
+    private mutating func readRoutes(_ entries: [ConfigNode.Entry]) -> [RouteDefinition] {
+        var routes: [RouteDefinition] = []
+        var places: [String: SourceLocation] = [:]
+        for section in entries where section.key == "routes" {
+            if case .map = section.value.content {
+                diagnostics.error(
+                    at: section.value.location, "routes", "a map is not a list; write - before each route")
+                continue
+            }
+            for node in section.value.members {
+                var options = OptionsReader(node, keyPath: "routes[\(routes.count)]")
+                let route = RouteDefinition(index: routes.count, options: &options)
+                diagnostics.append(options.finish())
+                if let first = places.updateValue(route.location, forKey: route.name) {
+                    diagnostics.error(
+                        at: route.location, "routes[\(route.index)].name",
+                        "\(route.name.quotedForErrors) is defined twice; the first is at \(first)")
+                }
+                routes.append(route)
+            }
+            if routes.count > Self.mostRoutes {
+                diagnostics.error(at: section.location, "routes", "more than \(Self.mostRoutes)")
+                return []
+            }
+        }
+        return routes
+    }
+
+    private mutating func readLog(_ entries: [ConfigNode.Entry]) -> LogDefinition {
+        let sections = entries.filter { $0.key == "log" }
+        guard let first = sections.first else { return LogDefinition() }
+        for other in sections.dropFirst() {
+            diagnostics.error(at: other.location, "log", "is defined twice; the first is at \(first.location)")
+        }
+        var options = OptionsReader(first.value, keyPath: "log")
+        let log = LogDefinition(options: &options)
+        diagnostics.append(options.finish())
+        return log
+    }
+
+    // MARK: Names
+
+    private mutating func resolve(
+        _ routes: inout [RouteDefinition], _ services: [ServiceDefinition], _ listeners: [ListenerDefinition]
+    ) {
+        var byName = Dictionary(services.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        byName[ServiceDefinition.passthroughName] = .passthrough
+        let listenerNames = Set(listeners.map(\.name))
+        for index in routes.indices {
+            let keyPath = "routes[\(index)]"
+            if let name = routes[index].serviceName {
+                routes[index].service = byName[name.value]
+                if byName[name.value] == nil {
+                    let near = didYouMean(name.value, among: byName.keys.sorted())
+                    diagnostics.error(
+                        at: name.location, "\(keyPath).service",
+                        "there is no service \(name.value.quotedForErrors)\(near)")
+                }
+            }
+            for name in routes[index].listeners where !listenerNames.contains(name.value) {
+                let near = didYouMean(name.value, among: listenerNames.sorted())
+                diagnostics.error(
+                    at: name.location, "\(keyPath).listener",
+                    "there is no listener \(name.value.quotedForErrors)\(near)")
+            }
+        }
+    }
+
+    // MARK: Chains
+
+    private mutating func join(
+        _ listeners: inout [ListenerDefinition], _ routes: [RouteDefinition], _ services: [ServiceDefinition],
+        _ chains: inout ChainTable
+    ) {
+        let ofListeners = listeners.map { chains.chain($0.chainName, for: "listeners.\($0.name).chain") }
+        var ofServices: [String: ChainTable.Spliced] = [:]
+        for service in services {
+            ofServices[service.name] = chains.chain(service.chainName, for: "services.\(service.name).chain")
+        }
+        for index in listeners.indices {
+            listeners[index].chain = WareChain.joining(listener: ofListeners[index], route: .init(), service: .init())
+        }
+        var joined: [[String]: WareChain] = [:]
+        for route in routes {
+            var own = [
+                chains.chain(route.chainName, for: "routes[\(route.index)].chain"),
+                ofServices[route.service?.name ?? ""] ?? .init(),
+            ]
+            var overrides = RouteOverrides(of: route)
+            overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
+            diagnostics.append(overrides.diagnostics.all)
+            for index in listeners.indices where route.serves(listeners[index]) {
+                let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
+                    $0?.value ?? ""
+                }
+                let isShared = route.with.isEmpty
+                let chain =
+                    (isShared ? joined[names] : nil)
+                    ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[1])
+                if isShared { joined[names] = chain }
+                listeners[index].routes.append(ResolvedRoute(route: route, chain: chain))
+            }
+        }
+    }
+}
+
+extension RouteDefinition {
+    /// Whether the listener is one of the route's; `passthrough` never matches on a reverse listener.
+    func serves(_ listener: ListenerDefinition) -> Bool {
+        if !listeners.isEmpty, !listeners.contains(where: { $0.value == listener.name }) { return false }
+        return listener.mode == .forward || service?.isPassthrough != true
+    }
+}

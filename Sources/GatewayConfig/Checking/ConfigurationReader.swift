@@ -1,0 +1,50 @@
+public import HttpWare
+
+/// Reads configuration files and checks them.
+///
+/// ```swift
+/// let reader = ConfigurationReader(wares: BuiltinWares.all, environment: environment)
+/// let result = reader.read(path: "conf/httpware.yaml")
+/// for error in result.errors { print(error) }
+/// guard let configuration = result.configuration else { exit(1) }
+/// ```
+public struct ConfigurationReader: Sendable {
+    /// What reading came to.
+    public struct Result: Sendable {
+        /// `nil` where there is any error; warnings leave it.
+        public var configuration: GatewayConfiguration?
+        /// Errors and warnings, by file, line and column.
+        public var errors: [ConfigError]
+        /// Every file that was read, or that could not be: the ones to watch. Secrets are among them.
+        public var paths: [String]
+    }
+
+    private let wares: [any ConfigurableWare.Type]
+    private let environment: [String: String]
+    private let files: ConfigurationFiles
+
+    /// Names the wares that a file can use, and the variables that `${VAR}` finds.
+    public init(
+        wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system
+    ) {
+        self.wares = wares
+        self.environment = environment
+        self.files = files
+    }
+
+    /// Reads a file and all that it includes; `-` is standard input.
+    public func read(path: String) -> Result {
+        let tree = SourceTree(path, environment: environment, files: files)
+        guard !tree.isBroken else {
+            return Result(configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths)
+        }
+        var checker = ConfigurationChecker(registry: WareRegistry(wares))
+        let configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
+        var diagnostics = tree.diagnostics
+        // What could not be interpolated is one mistake, not two.
+        let places = Set(diagnostics.all.map(\.location))
+        diagnostics.append(checker.diagnostics.all.filter { $0.severity == .warning || !places.contains($0.location) })
+        return Result(
+            configuration: diagnostics.hasErrors ? nil : configuration, errors: diagnostics.sorted, paths: tree.paths)
+    }
+}

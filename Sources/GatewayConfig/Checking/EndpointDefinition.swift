@@ -1,0 +1,56 @@
+public import HttpWare
+
+/// One origin server of a service.
+public struct EndpointDefinition: Sendable, Hashable {
+    /// A name in lower case, an IPv4 address, or an IPv6 address in brackets.
+    public let host: String
+    /// The TCP port; 80 where the URL has none.
+    public let port: UInt16
+    /// What goes before the path of every request: empty, or `/api` without a slash at its end.
+    public let basePath: String
+    /// Its share of the requests, beside those of the other endpoints.
+    public var weight = 1
+    /// Where its URL is written.
+    public var location: SourceLocation
+
+    /// `host:port`, without the port where it is 80: what goes into `Host`.
+    public var authority: String { port == 80 ? host : "\(host):\(port)" }
+
+    init(_ url: OriginUrl, at location: SourceLocation) {
+        host = url.authority.host
+        port = url.authority.port ?? 80
+        basePath = url.path
+        self.location = location
+    }
+}
+
+/// `http://host:port/path`, as `baseUrl` and `url` have it.
+struct OriginUrl: OptionValue {
+    let optionText: String
+    let authority: Authority
+    let path: String
+
+    static let optionType = "URL of an origin server"
+
+    init(optionText: String) throws(OptionMistake) {
+        let hint = "write one such as http://127.0.0.1:3000 or http://example.com"
+        let lower = optionText.lowercased()
+        if lower.hasPrefix("https://") {
+            throw OptionMistake("write http://", problem: "https is not supported yet")
+        }
+        guard lower.hasPrefix("http://") else { throw OptionMistake(hint) }
+        let rest = optionText.dropFirst("http://".count)
+        if rest.contains("?") || rest.contains("#") || rest.contains("@") {
+            throw OptionMistake("it has no query, fragment or user name")
+        }
+        let slash = rest.firstIndex(of: "/") ?? rest.endIndex
+        var path = rest[slash...]
+        while path.hasSuffix("/") { path.removeLast() }
+        guard let authority = Authority(String(rest[..<slash])), authority.port != 0,
+            path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else { throw OptionMistake(hint) }
+        self.optionText = optionText
+        self.authority = authority
+        self.path = String(path)
+    }
+}

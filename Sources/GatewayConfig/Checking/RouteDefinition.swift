@@ -1,0 +1,52 @@
+public import HttpWare
+
+/// A route: which requests it takes, and where they go.
+public struct RouteDefinition: Sendable {
+    /// As written, or `routes[3]`, counted from 0.
+    public let name: String
+    /// The place among all routes.
+    public let index: Int
+    /// Where it is written.
+    public let location: SourceLocation
+    /// What it asks of a request; empty: nothing.
+    public internal(set) var match = RequestMatch()
+    /// `nil`: the chain answers by itself, and what passes the whole of it is 404.
+    public internal(set) var service: ServiceDefinition?
+
+    /// The names of the listeners that it serves; none: all.
+    var listeners: [Located<String>] = []
+    var serviceName: Located<String>?
+    var chainName: Located<String>?
+    var with: [ConfigNode.Entry] = []
+
+    /// A member of `routes`.
+    init(index: Int, options: inout OptionsReader) {
+        var name: String?
+        options.read("name", into: &name)
+        self.name = name ?? "routes[\(index)]"
+        self.index = index
+        location = options.location
+        options.read("listener", into: &listeners)
+        options.read("match") { match.read(&$0) }
+        options.read("service", into: &serviceName)
+        options.read("chain", into: &chainName)
+        if let node = options.readNode("with", type: "map of ware to options or false") {
+            if let entries = node.entries {
+                with = entries
+            } else {
+                options.fail(at: "with", "\(node.shown) is not a map; write ware: {options}, or ware: false")
+            }
+        }
+        if options.isMap, !options.isGiven("service"), !options.isGiven("chain") {
+            options.fail("nothing answers; write a service, or a chain that answers by itself")
+        }
+    }
+}
+
+/// A route as one listener has it.
+public struct ResolvedRoute: Sendable {
+    /// The route itself.
+    public let route: RouteDefinition
+    /// The chains of the listener, the route and its service, joined.
+    public let chain: WareChain
+}

@@ -1,0 +1,43 @@
+import HttpWare
+
+/// What is written rightly and cannot be allowed to run.
+struct Safety {
+    private var diagnostics = Diagnostics()
+
+    var found: [ConfigError] { diagnostics.all }
+
+    init(listeners: [ListenerDefinition]) {
+        checkBinds(listeners)
+        for listener in listeners { checkIsClosed(listener) }
+    }
+
+    private mutating func checkBinds(_ listeners: [ListenerDefinition]) {
+        var places: [SocketAddress: ListenerDefinition] = [:]
+        for listener in listeners where listener.bind.port != 0 {
+            if let first = places[listener.bind] {
+                diagnostics.error(
+                    at: listener.bindLocation, "listeners.\(listener.name).bind",
+                    "\(listener.bind) is taken by listener \(first.name) at \(first.bindLocation)")
+            } else {
+                places[listener.bind] = listener
+            }
+        }
+    }
+
+    /// A forward listener that strangers can reach, with nothing that asks who they are, is an open proxy.
+    private mutating func checkIsClosed(_ listener: ListenerDefinition) {
+        guard listener.mode == .forward, !listener.bind.isLoopback else { return }
+        let isGuarded = { (chain: WareChain) in
+            chain.entries.middlewares.contains { $0.condition == nil && WareRegistry.isGuard($0.ware) }
+        }
+        guard !isGuarded(listener.chain),
+            listener.routes.isEmpty || !listener.routes.allSatisfy({ isGuarded($0.chain) })
+        else {
+            return
+        }
+        diagnostics.error(
+            at: listener.bindLocation, "listeners.\(listener.name).bind",
+            "\(listener.bind) would be a proxy open to all; bind to 127.0.0.1, or put ipRule or authentication, without if, into its chain"
+        )
+    }
+}

@@ -1,0 +1,148 @@
+public import HttpWare
+
+/// A service: the origin servers that requests go to, and how.
+public struct ServiceDefinition: Sendable {
+    /// Who of the endpoints gets the next request.
+    public enum Balance: String, OptionWord {
+        case roundRobin, leastRequests, random2, hash
+    }
+
+    /// What `Host` goes upstream.
+    public enum HostPolicy: Sendable, Hashable {
+        /// The endpoint's.
+        case upstream
+        /// The client's.
+        case preserve
+        case fixed(String)
+    }
+
+    /// How long each step of a request may take.
+    public struct Timeouts: Sendable, Hashable {
+        /// Until the connection stands, with its name resolved.
+        public var connect = Duration.seconds(5)
+        /// From the end of the request to the head of the response.
+        public var response = Duration.seconds(30)
+        /// Without progress of content, and the life of an idle connection in the pool.
+        public var idle = Duration.seconds(60)
+        /// Over the whole exchange; `nil`: no limit.
+        public var total: Duration?
+    }
+
+    /// How many connections are kept, and made.
+    public struct Pool: Sendable, Hashable {
+        /// The most idle connections to one endpoint, for each loop.
+        public var maxIdle = 128
+        /// The most connections to one endpoint, for each loop.
+        public var maxPerEndpoint = 1024
+    }
+
+    /// The service whose origin is the one that the client asked for; forward listeners only.
+    public static let passthroughName = "passthrough"
+
+    /// As metrics, traces, logs and errors call it.
+    public let name: String
+    /// Where its options begin.
+    public let location: SourceLocation
+    /// At least one, but for `passthrough`, which has none.
+    public internal(set) var endpoints: [EndpointDefinition] = []
+    /// `roundRobin`, until the others are built.
+    public internal(set) var balance = Balance.roundRobin
+    /// How long each step may take.
+    public internal(set) var timeouts = Timeouts()
+    /// How many connections are kept, and made.
+    public internal(set) var pool = Pool()
+    /// What `Host` goes upstream.
+    public internal(set) var host = HostPolicy.upstream
+    /// Added to a request that has no such field.
+    public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
+
+    var chainName: Located<String>?
+
+    /// The origin is the one that the client asked for.
+    public var isPassthrough: Bool { name == Self.passthroughName }
+
+    /// The built-in one.
+    static let passthrough = ServiceDefinition(passthroughAt: .code)
+
+    private init(passthroughAt location: SourceLocation) {
+        name = Self.passthroughName
+        self.location = location
+        host = .preserve
+    }
+
+    /// A name's entry under `services`.
+    init(name: String, options: inout OptionsReader) {
+        self.name = name
+        location = options.location
+        readEndpoints(&options)
+        options.read("balance", into: &balance)
+        if balance != .roundRobin {
+            options.fail(at: "balance", "\(balance.rawValue) is not supported yet; write roundRobin")
+        }
+        options.read("timeouts") { options in
+            let range = Duration.milliseconds(1) ... .seconds(86_400)
+            options.read("connect", into: &timeouts.connect, in: range)
+            options.read("response", into: &timeouts.response, in: range)
+            options.read("idle", into: &timeouts.idle, in: range)
+            options.read("total", into: &timeouts.total, in: range)
+        }
+        options.read("pool") { options in
+            options.read("maxIdle", into: &pool.maxIdle, in: 0...100_000)
+            options.read("maxPerEndpoint", into: &pool.maxPerEndpoint, in: 1...100_000)
+        }
+        options.read("host", into: &host)
+        options.read("headers", into: &headers)
+        let framing: [FieldName] = [.host, .contentLength, .transferEncoding, .connection, .upgrade, .te, .trailer]
+        for entry in headers where framing.contains(entry.key) {
+            options.fail(at: "headers", "\(entry.key) is the gateway's own; it cannot be a default")
+        }
+        options.read("chain", into: &chainName)
+        options.refuse("protocol", "tls", "healthCheck", "ejection", "slowStart", "hashKey")
+    }
+
+    private mutating func readEndpoints(_ options: inout OptionsReader) {
+        var base: Located<OriginUrl>?
+        options.read("baseUrl", into: &base)
+        if let base { endpoints.append(EndpointDefinition(base.value, at: base.location)) }
+        var read: [EndpointDefinition] = []
+        options.readEach("endpoints", orText: "url") { options in
+            var url: Located<OriginUrl>?
+            var weight = 1
+            options.read("url", into: &url)
+            options.require("url")
+            options.read("weight", into: &weight, in: 1...1000)
+            guard let url else { return }
+            read.append(EndpointDefinition(url.value, at: url.location))
+            read[read.count - 1].weight = weight
+        }
+        options.requireOne(of: "baseUrl", "endpoints")
+        if options.isGiven("endpoints"), options.isEmpty("endpoints") {
+            options.fail(at: "endpoints", "is empty; write at least one url")
+        }
+        endpoints += read
+    }
+}
+
+extension ServiceDefinition.HostPolicy: OptionValue {
+    public static let optionType = "host policy"
+
+    public var optionText: String {
+        switch self {
+        case .upstream: "upstream"
+        case .preserve: "preserve"
+        case .fixed(let host): host
+        }
+    }
+
+    public init(optionText: String) throws(OptionMistake) {
+        switch optionText {
+        case "upstream": self = .upstream
+        case "preserve": self = .preserve
+        default:
+            guard let authority = Authority(optionText) else {
+                throw OptionMistake("write upstream, preserve, or a host such as example.com")
+            }
+            self = .fixed(authority.description)
+        }
+    }
+}

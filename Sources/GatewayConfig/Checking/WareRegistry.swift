@@ -1,0 +1,52 @@
+import HttpWare
+
+/// The wares that a configuration can name.
+struct WareRegistry {
+    private let types: [String: any ConfigurableWare.Type]
+
+    /// What the catalogue names and this version may not have built.
+    private static let catalogue: Set<String> = [
+        "requestHeaders", "responseHeaders", "requiredHeaders", "userAgent", "requestId", "traceparent", "forwarded",
+        "tokenInject", "tokenRefresh", "accumulate", "unauthorized", "jwt", "introspect", "apiKey", "basicAuth",
+        "ipRule",
+        "hostRule", "httpCache", "notModified", "offline", "coalesce", "retry", "timeout", "circuitBreaker",
+        "rateLimit",
+        "concurrency", "bodyLimit", "rewrite", "redirect", "cors", "compress", "mock", "errorPage", "timeLog",
+        "accessLog",
+        "metrics", "extAuthz", "record", "replay", "fault", "throttle", "mirror", "idempotencyKey", "etag",
+        "rewriteBody",
+        "rewriteRequestBody", "jsonTransform", "batch", "sign", "awsSigV4", "securityHeaders", "followRedirects",
+        "validate",
+        "oidcLogin", "hedge", "decompress", "script",
+    ]
+
+    /// Those that keep strangers out: a forward listener open to the network needs one, and dropping one is worth a warning.
+    static let guards: Set<String> = ["ipRule", "basicAuth", "apiKey", "jwt", "introspect", "extAuthz", "oidcLogin"]
+
+    static func isGuard(_ ware: any Ware) -> Bool {
+        (ware as? any ConfigurableWare).map { guards.contains(type(of: $0).name.text) } ?? false
+    }
+
+    init(_ wares: [any ConfigurableWare.Type]) {
+        types = Dictionary(wares.map { ("\($0.name)", $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    subscript(name: String) -> (any ConfigurableWare.Type)? { types[name] }
+
+    enum Side {
+        /// Works on the request; a two-sided ware does both, and is listed there.
+        case middleware, twoSided
+        case postware
+    }
+
+    static func side(_ type: any ConfigurableWare.Type) -> Side {
+        guard type is any Postware.Type else { return .middleware }
+        return type is any Middleware.Type ? .twoSided : .postware
+    }
+
+    /// Why a name is no ware.
+    func problem(with name: String) -> String {
+        if Self.catalogue.contains(name) { return "is not supported yet" }
+        return "is not a ware\(didYouMean(name, among: types.keys.sorted() + ["use"]))"
+    }
+}

@@ -1,0 +1,164 @@
+import HttpWare
+
+/// A chain as a file has it: its entries, built, and the other chains that it uses.
+struct WrittenChain {
+    enum List: String, CaseIterable {
+        case middlewares, postwares
+    }
+
+    enum Item {
+        case entry(WrittenEntry)
+        case use(Located<String>)
+    }
+
+    let name: String
+    let location: SourceLocation
+    var items: [List: [Item]] = [:]
+}
+
+/// An entry with the options that built it, so that a route can build it again with others.
+struct WrittenEntry {
+    let entry: ChainEntry
+    let name: String
+    /// What `as` says.
+    let label: String?
+    let side: WareRegistry.Side
+    let type: any ConfigurableWare.Type
+    let options: ConfigNode
+}
+
+/// Reads chains and builds their wares, each entry once.
+struct ChainBuilder {
+    let registry: WareRegistry
+    var diagnostics = Diagnostics()
+
+    init(registry: WareRegistry) { self.registry = registry }
+
+    private static let longestList = 1000
+
+    /// A name's entry under `chains`.
+    mutating func read(name: String, node: ConfigNode) -> WrittenChain {
+        var chain = WrittenChain(name: name, location: node.location)
+        var options = OptionsReader(node, keyPath: "chains.\(name)")
+        for list in WrittenChain.List.allCases {
+            guard let node = options.readNode(list.rawValue, type: "list of wares") else { continue }
+            let keyPath = "\(options.keyPath).\(list.rawValue)"
+            if node.members.count > Self.longestList {
+                diagnostics.error(at: node.location, keyPath, "more than \(Self.longestList) entries")
+                continue
+            }
+            if case .map = node.content {
+                diagnostics.error(at: node.location, keyPath, "a map is not a list; write - before each ware")
+                continue
+            }
+            chain.items[list] = node.members.compactMap { item($0, list, keyPath) }
+        }
+        diagnostics.append(options.finish())
+        return chain
+    }
+
+    /// The entry once more, with some of its options replaced.
+    mutating func rebuild(_ written: WrittenEntry, replacing replacements: [ConfigNode.Entry]) -> WrittenEntry {
+        let replaced = Set(replacements.map(\.key))
+        let kept = (written.options.entries ?? []).filter { !replaced.contains($0.key) }
+        let options = ConfigNode(.map(kept + replacements), at: written.options.location)
+        return build(
+            written.type, options, label: written.label, order: written.entry.order, condition: written.entry.condition,
+            location: written.entry.location)
+    }
+
+    // MARK: One entry
+
+    private mutating func item(_ node: ConfigNode, _ list: WrittenChain.List, _ keyPath: String) -> WrittenChain.Item? {
+        if let name = node.text {
+            let options = ConfigNode(.map([]), at: node.location)
+            return entry(name, node.location, options, common: [], node.location, list)
+        }
+        guard let entries = node.entries else {
+            diagnostics.error(at: node.location, keyPath, "a list is not a ware; write its name, or name: {options}")
+            return nil
+        }
+        let commonKeys = ["if", "as", "order"]
+        let named = entries.filter { !commonKeys.contains($0.key) }
+        let common = entries.filter { commonKeys.contains($0.key) }
+        guard let ware = named.first else {
+            diagnostics.error(
+                at: node.location, keyPath, "an entry without a ware; write its name, such as - bodyLimit")
+            return nil
+        }
+        guard named.count == 1 else {
+            let other = registry[ware.key] == nil ? ware : named[1]
+            let isWare = registry[other.key] != nil || other.key == "use"
+            diagnostics.error(
+                at: other.location, keyPath,
+                isWare
+                    ? "\(ware.key) and \(other.key) in one entry; write - before each"
+                    : "\(other.key.shortened.quotedForErrors) stands beside \(ware.key.shortened.quotedForErrors); indent options"
+                        + " deeper than their ware\(didYouMean(other.key, among: commonKeys))")
+            return nil
+        }
+        if ware.key == "use" { return use(ware, common, keyPath) }
+        return entry(ware.key, ware.location, ware.value, common: common, node.location, list)
+    }
+
+    private mutating func use(
+        _ entry: ConfigNode.Entry, _ common: [ConfigNode.Entry], _ keyPath: String
+    ) -> WrittenChain.Item? {
+        for key in common {
+            diagnostics.error(
+                at: key.location, "\(keyPath).use", "\(key.key) cannot stand beside use; put it on the entries there")
+        }
+        guard let name = entry.value.text, !name.isEmpty else {
+            diagnostics.error(
+                at: entry.value.location, "\(keyPath).use", "\(entry.value.shown) is not the name of a chain")
+            return nil
+        }
+        return .use(Located(name, at: entry.value.location))
+    }
+
+    private mutating func entry(
+        _ name: String, _ nameLocation: SourceLocation, _ options: ConfigNode, common: [ConfigNode.Entry],
+        _ location: SourceLocation, _ list: WrittenChain.List
+    ) -> WrittenChain.Item? {
+        guard let type = registry[name] else {
+            diagnostics.error(at: nameLocation, name.shortened, registry.problem(with: name))
+            return nil
+        }
+        let side = WareRegistry.side(type)
+        if list == .postwares, side != .postware {
+            let kind = side == .twoSided ? "works on both sides" : "is a middleware"
+            diagnostics.error(at: nameLocation, name, "\(kind); list it under middlewares")
+            return nil
+        }
+        if list == .middlewares, side == .postware {
+            diagnostics.error(at: nameLocation, name, "is a postware; list it under postwares")
+            return nil
+        }
+        var reader = OptionsReader(ConfigNode(.map(common), at: location), keyPath: name)
+        var label: String?
+        var order: WareOrder?
+        var condition: Condition?
+        reader.read("as", into: &label)
+        reader.read("order", into: &order)
+        reader.read("if") { options in
+            let read = ConditionOptions(options: &options, isPostware: side == .postware)
+            if common.contains(where: { $0.key == "if" }) { condition = Condition(read) }
+        }
+        if let label, label.isEmpty { reader.fail(at: "as", "is empty; write a label") }
+        diagnostics.append(reader.finish())
+        return .entry(build(type, options, label: label, order: order, condition: condition, location: location))
+    }
+
+    private mutating func build(
+        _ type: any ConfigurableWare.Type, _ options: ConfigNode, label: String?, order: WareOrder?,
+        condition: Condition?, location: SourceLocation
+    ) -> WrittenEntry {
+        let name = type.name.text
+        var reader = OptionsReader(options, keyPath: name)
+        let ware = type.init(options: &reader)
+        diagnostics.append(reader.finish())
+        let entry = ChainEntry(ware, label: label ?? name, condition: condition, order: order, location: location)
+        return WrittenEntry(
+            entry: entry, name: name, label: label, side: WareRegistry.side(type), type: type, options: options)
+    }
+}

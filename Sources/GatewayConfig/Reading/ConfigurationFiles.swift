@@ -1,0 +1,66 @@
+import Glibc
+
+/// Where the reader finds files. The system's, or in a test some texts in memory.
+public struct ConfigurationFiles: Sendable {
+    /// Why a file cannot be read, in the words of an error.
+    public struct Fault: Error, Sendable, Equatable {
+        /// Such as `no such file or directory`.
+        public var reason: String
+        /// There is no such file, as opposed to one that cannot be read.
+        public var isAbsent: Bool
+
+        /// Makes a fault of its words.
+        public init(_ reason: String, isAbsent: Bool = false) {
+            self.reason = reason
+            self.isAbsent = isAbsent
+        }
+    }
+
+    /// The content of a file, of at most that many bytes; a longer one is a fault. `-` is standard input.
+    public var read: @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8]
+    /// The paths that match a pattern with `*`, `?` or `[…]`, in name order.
+    public var list: @Sendable (_ pattern: String) -> [String]
+
+    /// Makes a source of two functions.
+    public init(
+        read: @escaping @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8],
+        list: @escaping @Sendable (_ pattern: String) -> [String]
+    ) {
+        self.read = read
+        self.list = list
+    }
+
+    /// The files of this machine.
+    public static let system = ConfigurationFiles(read: readSystem, list: listSystem)
+
+    private static func readSystem(_ path: String, _ limit: Int) throws(Fault) -> [UInt8] {
+        guard !path.utf8.contains(0) else { throw Fault("a path has no NUL") }
+        let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw fault(errno) }
+        defer { close(descriptor) }
+        var content: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw fault(errno)
+            }
+            if count == 0 { return content }
+            content += buffer[..<count]
+            if content.count > limit { throw Fault("is larger than \(limit >> 10) KiB") }
+        }
+    }
+
+    private static func fault(_ code: CInt) -> Fault {
+        Fault(String(cString: strerror(code)).lowercased(), isAbsent: code == ENOENT)
+    }
+
+    private static func listSystem(_ pattern: String) -> [String] {
+        guard !pattern.utf8.contains(0) else { return [] }
+        var result = glob_t()
+        defer { globfree(&result) }
+        guard glob(pattern, 0, nil, &result) == 0, let paths = result.gl_pathv else { return [] }
+        return (0..<Int(result.gl_pathc)).compactMap { paths[$0].map { String(cString: $0) } }.sorted()
+    }
+}

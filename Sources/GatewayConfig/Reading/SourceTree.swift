@@ -1,0 +1,119 @@
+import HttpWare
+
+/// What the files of a configuration say, joined: the keys of the first file, and where `include` stands, those of the included.
+struct SourceTree {
+    /// In file order. A key may stand in several files.
+    private(set) var entries: [ConfigNode.Entry] = []
+    private(set) var diagnostics = Diagnostics()
+    /// Every file that was read, secrets too.
+    private(set) var paths: [String] = []
+    /// A file could not be read or is not YAML: what is missing would only cause more errors.
+    private(set) var isBroken = false
+
+    private let environment: [String: String]
+    private let files: ConfigurationFiles
+    private var open: [String] = []
+
+    private static let mostFiles = 1000
+    /// How far files may include files that include files: each takes stack.
+    private static let deepest = 32
+
+    /// Reads the file and all that it includes.
+    init(_ path: String, environment: [String: String], files: ConfigurationFiles) {
+        self.environment = environment
+        self.files = files
+        read(path, from: nil)
+    }
+
+    private mutating func read(_ path: String, from includer: SourceLocation?) {
+        let place = includer ?? SourceLocation(file: path, line: 0, column: 0)
+        let keyPath = includer == nil ? "" : "include"
+        if open.contains(path) {
+            let circle = (open.drop { $0 != path } + [path]).joined(separator: " → ")
+            diagnostics.error(at: place, keyPath, "files include each other in a circle: \(circle)")
+            return
+        }
+        if paths.contains(path) {
+            diagnostics.error(at: place, keyPath, "\(path) is included twice")
+            return
+        }
+        paths.append(path)
+        guard paths.count <= Self.mostFiles, open.count < Self.deepest else {
+            let isDeep = open.count >= Self.deepest
+            let problem =
+                isDeep ? "files include each other deeper than \(Self.deepest)" : "more than \(Self.mostFiles) files"
+            diagnostics.error(at: place, keyPath, problem)
+            isBroken = true
+            return
+        }
+        let bytes: [UInt8]
+        do {
+            bytes = try files.read(path, YamlReader.Limit.bytes)
+        } catch {
+            diagnostics.error(at: place, keyPath, includer == nil ? error.reason : "\(path): \(error.reason)")
+            isBroken = true
+            return
+        }
+        let (node, found) = YamlReader.read(bytes, file: path == "-" ? "stdin" : path)
+        diagnostics.append(found.all)
+        guard let node else {
+            isBroken = true
+            return
+        }
+        var interpolation = Interpolation(
+            environment: environment, files: files, directory: path == "-" ? "" : directory(of: path))
+        let root = interpolation.apply(to: node)
+        diagnostics.append(interpolation.diagnostics.all)
+        paths += interpolation.read.filter { !paths.contains($0) }
+        open.append(path)
+        merge(root, path, isFirst: includer == nil)
+        open.removeLast()
+    }
+
+    private mutating func merge(_ root: ConfigNode, _ path: String, isFirst: Bool) {
+        guard let entries = root.entries else {
+            diagnostics.error(
+                at: root.location, "", "\(root.shown) is not a configuration; write version: 1 and what follows")
+            isBroken = true
+            return
+        }
+        checkVersion(entries, root, isFirst: isFirst)
+        for entry in entries where entry.key != "version" {
+            if entry.key == "include" {
+                for member in entry.value.members { include(member, relativeTo: path) }
+            } else {
+                self.entries.append(entry)
+            }
+        }
+    }
+
+    /// The first file has to say its version, an included one may.
+    private mutating func checkVersion(_ entries: [ConfigNode.Entry], _ root: ConfigNode, isFirst: Bool) {
+        guard let version = entries.first(where: { $0.key == "version" }) else {
+            if isFirst { diagnostics.error(at: root.location, "version", "is missing; begin with version: 1") }
+            return
+        }
+        if version.value.text != "1" {
+            diagnostics.error(
+                at: version.value.location, "version", "\(version.value.shown) is not a known version; write 1")
+        }
+        if entries.first?.key != "version" {
+            diagnostics.warning(at: version.location, "version", "belongs at the top of the file")
+        }
+    }
+
+    private mutating func include(_ node: ConfigNode, relativeTo path: String) {
+        guard let name = node.text, !name.isEmpty, !node.isSecret else {
+            diagnostics.error(
+                at: node.location, "include", "\(node.shown) is not the name of a file; write one such as conf.d/*.yaml"
+            )
+            return
+        }
+        let target = joined(path == "-" ? "" : directory(of: path), name)
+        if name.contains(where: { "*?[".contains($0) }) {
+            for match in files.list(target) { read(match, from: node.location) }
+        } else {
+            read(target, from: node.location)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import HttpWare
+
+/// One loop's socket of a listener: accepts connections and hands them to the loop's server. Used on its loop's thread.
+final class Acceptor: SocketEventHandler, LoopTimerHandler {
+    private let loop: EventLoop
+    private let socket: SocketEvents
+    private let retry: LoopTimer
+    let server: LoopServer
+    private let mostConnections: Int
+    private let reports: (String) -> Void
+    private var isShort = false
+
+    /// How many connections one event accepts, so that a storm of them leaves time for the others.
+    private static let acceptsPerEvent = 64
+    /// How long accepting rests when descriptors or places are used up.
+    private static let rest = Duration.milliseconds(50)
+
+    /// Takes over a listening descriptor; `reports` is told when accepting has to rest.
+    init(
+        descriptor: Int32, loop: EventLoop, server: LoopServer, mostConnections: Int,
+        reports: @escaping (String) -> Void
+    ) {
+        self.loop = loop
+        self.server = server
+        self.mostConnections = mostConnections
+        self.reports = reports
+        socket = SocketEvents(loop: loop, descriptor: descriptor)
+        retry = LoopTimer(loop: loop)
+        socket.handler = self
+        retry.handler = self
+        socket.enableReading()
+    }
+
+    func socketReadable() { accept(atMost: Acceptor.acceptsPerEvent) }
+
+    func socketWritable() {}
+
+    private func accept(atMost most: Int) {
+        for _ in 0..<most {
+            guard server.connectionCount < mostConnections else {
+                return pause("\(server.name): \(mostConnections) connections are open on one loop; new ones wait")
+            }
+            switch Socket.accept(socket.descriptor) {
+            case .accepted(let descriptor, let peer):
+                isShort = false
+                server.accept(descriptor, from: peer)
+            case .wouldBlock: return
+            case .outOfDescriptors:
+                return pause(
+                    "\(server.name): no file descriptors are left; raise the limit (ulimit -n); new connections wait")
+            case .failed(let code):
+                return pause("\(server.name): accept failed (errno \(code))")
+            }
+        }
+    }
+
+    /// Rests, so that a listener that stays readable does not spin; says so once a shortage.
+    private func pause(_ reason: String) {
+        if !isShort { reports(reason) }
+        isShort = true
+        socket.disableReading()
+        retry.set(after: Acceptor.rest)
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        guard socket.descriptor >= 0 else { return }
+        socket.enableReading()
+        accept(atMost: Acceptor.acceptsPerEvent)
+    }
+
+    /// Accepts what waits already, then closes the socket: closing resets what is left in its queue.
+    func close() {
+        guard socket.descriptor >= 0 else { return }
+        accept(atMost: 65536)
+        retry.cancel()
+        socket.close()
+    }
+}

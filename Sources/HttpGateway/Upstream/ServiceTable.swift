@@ -1,0 +1,40 @@
+import GatewayConfig
+import HttpWare
+
+/// Makes the services of a configuration.
+enum ServiceTable {
+    /// Each service by its name, `passthrough` among them.
+    static func make(_ configuration: GatewayConfiguration) -> [String: UpstreamService] {
+        var services: [String: UpstreamService] = [:]
+        for definition in configuration.services { services[definition.name] = make(definition) }
+        services[ServiceDefinition.passthroughName] = UpstreamService(
+            name: ServiceDefinition.passthroughName, endpoints: [], isPassthrough: true, host: .preserve)
+        return services
+    }
+
+    private static func make(_ definition: ServiceDefinition) -> UpstreamService {
+        var limits = Endpoint.PoolLimits()
+        limits.maxIdle = definition.pool.maxIdle
+        limits.maxPerEndpoint = definition.pool.maxPerEndpoint
+        limits.idleTimeout = definition.timeouts.idle
+        var timeouts = UpstreamService.Timeouts()
+        timeouts.connect = definition.timeouts.connect
+        timeouts.response = definition.timeouts.response
+        timeouts.idle = definition.timeouts.idle
+        timeouts.total = definition.timeouts.total
+        let host: UpstreamService.HostPolicy =
+            switch definition.host {
+            case .upstream: .upstream
+            case .preserve: .preserve
+            case .fixed(let value): .value(value)
+            }
+        return UpstreamService(
+            name: definition.name,
+            endpoints: definition.endpoints.map {
+                Endpoint(host: $0.host, port: $0.port, basePath: $0.basePath, weight: $0.weight, limits: limits)
+            },
+            host: host, timeouts: timeouts,
+            // The reader checked the values; one that it let through and that is none is left out here.
+            defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) })
+    }
+}

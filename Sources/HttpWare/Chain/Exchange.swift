@@ -1,0 +1,212 @@
+/// One request and its final response, as wares see it: who asks, where it goes, what was decided, what wares remember.
+///
+/// It stays on its loop, and ends exactly once.
+public final class Exchange {
+    /// The listener's name; `client` for a client in process.
+    public internal(set) var listener = ""
+    /// The route's name; `nil` without a route.
+    public internal(set) var route: String?
+    /// The service's name; `nil` without one.
+    public internal(set) var service: String?
+    /// Whether the request came to a forward proxy.
+    public internal(set) var isForward = false
+    /// Whether the client's connection is encrypted.
+    public internal(set) var isSecure = false
+    /// The other end of the connection.
+    public internal(set) var peer: SocketAddress?
+    /// Our end of the connection.
+    public internal(set) var local: SocketAddress?
+    /// The networks whose word about a request's client is taken.
+    public internal(set) var trustedProxies: [IPNetwork] = []
+
+    /// The request as it went, or would have gone, upstream. During middlewares it is with them: read it in postwares.
+    public internal(set) var request: HttpRequest {
+        @inline(__always) _read { yield requestStorage.pointee }
+        @inline(__always) _modify { yield &requestStorage.pointee }
+    }
+    /// Where the request is. Behind a pointer, because to read a stored property of a class copies it, and a request goes
+    /// through many hands; the driver takes the request out before anybody else may change it.
+    private let requestStorage: UnsafeMutablePointer<HttpRequest>
+    /// What the route's path pattern captured, still percent-encoded.
+    public internal(set) var captures: [(name: String, value: String)] = []
+    /// Who made the response at hand.
+    public internal(set) var responder = Responder.upstream
+    /// Why there was no response from upstream.
+    public internal(set) var failure: GatewayError?
+    /// What happened so far.
+    public internal(set) var record = ExchangeRecord()
+    /// The endpoint that the request was last sent to: `host:port`.
+    public internal(set) var upstreamAddress: String?
+    /// The status of the final response and how the exchange ended; for `onEnd`.
+    public internal(set) var finalStatus: HttpStatus?
+    public internal(set) var end: ExchangeEnd?
+    /// Time limits of this exchange in place of the service's.
+    public var timeouts = ExchangeTimeouts()
+
+    /// The loop; wares have no business with it but through `sleep` and `now`.
+    let loop: EventLoop
+    private var values: [(key: ObjectIdentifier, value: Any)] = []
+    var endHandlers: [(Exchange) -> Void] = []
+    var requestFilters: [any ContentFilter] = []
+    var responseFilters: [any ContentFilter] = []
+    private var madeId: String?
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        requestStorage = .allocate(capacity: 1)
+        requestStorage.initialize(to: HttpRequest())
+    }
+
+    deinit {
+        requestStorage.deinitialize(count: 1)
+        requestStorage.deallocate()
+    }
+
+    // MARK: Identity
+
+    /// The exchange's own id, a UUID of version 7 (RFC 9562 §5.7), made when first asked for.
+    public var id: String {
+        get {
+            if let madeId { return madeId }
+            let made = ExchangeId.make(loop.wallNow())
+            madeId = made
+            return made
+        }
+        set { madeId = newValue }
+    }
+
+    /// The id, if anybody asked for it so far.
+    public var idIfMade: String? { madeId }
+
+    /// Whether what the peer says about the client is believed.
+    public var isPeerTrusted: Bool {
+        guard !trustedProxies.isEmpty, let peerAddress = peer?.address else { return false }
+        return trustedProxies.contains { $0.contains(peerAddress) }
+    }
+
+    /// The client's address: the peer's, or what a trusted proxy says it is (the right-most address in `X-Forwarded-For`
+    /// that is not trusted itself).
+    public var client: IPAddress? {
+        guard let peerAddress = peer?.address else { return nil }
+        guard isPeerTrusted else { return peerAddress }
+        return ForwardedFor.client(behind: peerAddress, receivedForwardedFor, trusted: trustedProxies)
+    }
+
+    /// `X-Forwarded-For` as received, kept when the exchange began; empty unless the peer is trusted.
+    var receivedForwardedFor: [String] = []
+
+    // MARK: What wares remember
+
+    /// What a ware remembers in the exchange, under its own key.
+    public subscript<Key: ExchangeKey>(key: Key.Type) -> Key.Value? {
+        get { values.first { $0.key == ObjectIdentifier(key) }?.value as? Key.Value }
+        set {
+            values.removeAll { $0.key == ObjectIdentifier(key) }
+            if let newValue { values.append((ObjectIdentifier(key), newValue)) }
+        }
+    }
+
+    /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
+    public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(body) }
+
+    // MARK: Content
+
+    /// Lets the request's content pass through a filter on its way upstream. For middlewares.
+    public func filterRequestContent(with filter: any ContentFilter) { requestFilters.append(filter) }
+
+    /// Lets the response's content pass through a filter on its way downstream. For postwares and response halves.
+    public func filterResponseContent(with filter: any ContentFilter) { responseFilters.append(filter) }
+
+    // MARK: Time
+
+    /// The loop's time.
+    public var now: LoopInstant { loop.now }
+
+    /// The wall clock's time.
+    public var wallNow: WallTime { loop.wallNow() }
+
+    /// Tells the loops apart: for what is kept once a loop.
+    public var loopIdentity: ObjectIdentifier { ObjectIdentifier(loop) }
+
+    /// Waits on the loop's timers: for what is awaited in a `.wait`.
+    public func sleep(for duration: Duration) async throws { try await loop.sleep(for: duration) }
+
+    /// Empties the exchange and keeps its memory.
+    func reset() {
+        route = nil
+        service = nil
+        captures.removeAll(keepingCapacity: true)
+        responder = .upstream
+        failure = nil
+        record.reset()
+        upstreamAddress = nil
+        finalStatus = nil
+        end = nil
+        timeouts = ExchangeTimeouts()
+        if !values.isEmpty { values.removeAll(keepingCapacity: true) }
+        if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
+        if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
+        if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }
+        if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
+        madeId = nil
+    }
+}
+
+/// Names what a ware remembers in an exchange: a type private to the ware's file.
+public protocol ExchangeKey {
+    associatedtype Value
+}
+
+/// Time limits; `nil` leaves the service's.
+public struct ExchangeTimeouts: Sendable, Equatable {
+    /// Until a connection is made.
+    public var connect: Duration?
+    /// From the request's end, or its last progress, to the response's head.
+    public var response: Duration?
+    /// Without progress.
+    public var idle: Duration?
+    /// For the whole exchange.
+    public var total: Duration?
+
+    public init() {}
+}
+
+/// The chain of addresses in `X-Forwarded-For`.
+enum ForwardedFor {
+    /// The right-most address that is not a trusted proxy's; the last one read when all are, or when one is no address.
+    static func client(behind peer: IPAddress, _ members: [String], trusted: [IPNetwork]) -> IPAddress {
+        var client = peer
+        for member in members.reversed() {
+            guard let address = IPAddress(member) ?? SocketAddress(member, defaultPort: 0)?.address else {
+                return client
+            }
+            client = address
+            guard trusted.contains(where: { $0.contains(address) }) else { return client }
+        }
+        return client
+    }
+}
+
+/// Makes ids that sort by time.
+enum ExchangeId {
+    static func make(_ time: WallTime) -> String {
+        var random = SystemRandomNumberGenerator()
+        let milliseconds = UInt64(truncatingIfNeeded: time.seconds) &* 1000 &+ UInt64(time.nanoseconds) / 1_000_000
+        let high = milliseconds << 16 | 0x7000 | random.next() & 0x0fff
+        let low = random.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
+        return String(unsafeUninitializedCapacity: 36) { text in
+            var index = 0
+            for nibble in 0..<32 {
+                if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
+                    text[index] = 0x2d
+                    index &+= 1
+                }
+                let word = nibble < 16 ? high : low
+                let digit = UInt8(truncatingIfNeeded: word >> UInt64(60 &- nibble % 16 * 4)) & 0x0f
+                text[index] = digit < 10 ? digit &+ 0x30 : digit &+ 0x57
+                index &+= 1
+            }
+            return 36
+        }
+    }
+}

@@ -1,0 +1,150 @@
+/// A step a request takes before it goes upstream.
+///
+/// One instance serves every request of every loop at once, so what changes in it must guard itself. `handle` is called on
+/// the loop of the exchange and must not block.
+public protocol Middleware: Ware {
+    /// Decides about the request, and may change it. A ware throws only when it cannot do its work; a refusal is an abort.
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict
+}
+
+/// A step a response takes on its way back to the client: listed among the postwares, or the response half of a ware that
+/// is a `Middleware` too.
+public protocol Postware: Ware {
+    /// Decides about the response, and may change it.
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer
+}
+
+/// What middlewares and postwares share.
+public protocol Ware: Sendable {
+    /// How much of the message's content the ware needs to see. Read once, when the chain is made.
+    var contentNeed: ContentNeed { get }
+    /// Whether the exchange goes on unchanged when the ware throws: telemetry and caches do, security does not.
+    var failsOpen: Bool { get }
+    /// Whether the response half may answer `.replay`: only then the request is kept as it was.
+    var mayReplay: Bool { get }
+    /// Where the ware stands when nobody gives it another place.
+    var order: WareOrder { get }
+}
+
+extension Ware {
+    public var contentNeed: ContentNeed { .none }
+    public var failsOpen: Bool { false }
+    public var mayReplay: Bool { false }
+    public var order: WareOrder { .middle }
+}
+
+/// What a middleware decides.
+public enum Verdict {
+    /// On to the next middleware, or upstream after the last.
+    case pass
+    /// Nothing goes upstream; this response starts its way back.
+    case abort(with: HttpResponse)
+    /// Finish asynchronously, on this loop, then decide.
+    case wait(Continuing<HttpRequest, Verdict>)
+}
+
+/// What a postware, or a ware's response half, decides.
+public enum Answer {
+    /// On to the next.
+    case pass
+    /// This response goes on in place of the one at hand.
+    case replace(with: HttpResponse)
+    /// Response halves only: send the request inward again, as it was when it left this ware, after so long.
+    case replay(after: Duration)
+    /// Finish asynchronously, on this loop, then decide.
+    case wait(Continuing<HttpResponse, Answer>)
+}
+
+/// The rest of a decision, to be finished asynchronously on the loop of the exchange.
+///
+/// The message is handed over for the time of the wait, and taken back with every change. A deadline, or a client that
+/// leaves, cancels the task; its answer is then dropped.
+public struct Continuing<Message, Decision> {
+    let finish: (inout Message, Exchange) async throws -> Decision
+
+    public init(_ finish: @escaping (inout Message, Exchange) async throws -> Decision) { self.finish = finish }
+}
+
+extension Verdict {
+    /// Finishes asynchronously: `.wait { request, exchange in … }`.
+    public static func wait(_ finish: @escaping (inout HttpRequest, Exchange) async throws -> Verdict) -> Verdict {
+        .wait(Continuing(finish))
+    }
+}
+
+extension Answer {
+    /// Finishes asynchronously: `.wait { response, exchange in … }`.
+    public static func wait(_ finish: @escaping (inout HttpResponse, Exchange) async throws -> Answer) -> Answer {
+        .wait(Continuing(finish))
+    }
+}
+
+/// A middleware that is written as one `async` function. Every request pays for a task: prefer `Middleware` where most
+/// decisions are at hand.
+public protocol AsyncMiddleware: Middleware {
+    /// Decides about the request, and may await. Runs on the loop of the exchange.
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) async throws -> Verdict
+}
+
+extension AsyncMiddleware {
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        .wait { request, exchange in try await self.handle(&request, in: exchange) }
+    }
+}
+
+/// A postware that is written as one `async` function. Every response pays for a task.
+public protocol AsyncPostware: Postware {
+    /// Decides about the response, and may await. Runs on the loop of the exchange.
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) async throws -> Answer
+}
+
+extension AsyncPostware {
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        .wait { response, exchange in try await self.handle(&response, in: exchange) }
+    }
+}
+
+/// How much of a message's content a ware needs to see.
+public enum ContentNeed: Sendable, Equatable {
+    /// None: it streams past.
+    case none
+    /// Each piece as it passes, through a `ContentFilter` that the ware adds.
+    case stream
+    /// All of it before the ware is asked; more than this many bytes refuses the exchange.
+    case whole(upTo: Int)
+    /// It streams on, and one copy of at most this many bytes is kept for a replay.
+    case kept(upTo: Int)
+}
+
+/// Sees content as it passes and may change it. One instance serves one message.
+public protocol ContentFilter: AnyObject {
+    /// Whether the content keeps its length: then `Content-Length` stays.
+    var keepsLength: Bool { get }
+    /// Takes a piece of content and appends what goes on in its place. The bytes are valid during the call only. Throwing
+    /// cuts the message off.
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws
+    /// The content ended: appends what is left.
+    func finish(into output: inout [UInt8]) throws
+}
+
+extension ContentFilter {
+    public var keepsLength: Bool { false }
+    public func finish(into output: inout [UInt8]) throws {}
+}
+
+/// The place of a ware among those of a joined chain: a stable sort, in both directions together.
+public enum WareOrder: String, Sendable, CaseIterable, Comparable, OptionWord {
+    case first, early, middle, late, last
+
+    public static func < (left: WareOrder, right: WareOrder) -> Bool { left.place < right.place }
+
+    private var place: Int {
+        switch self {
+        case .first: 0
+        case .early: 1
+        case .middle: 2
+        case .late: 3
+        case .last: 4
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/// Who made a response.
+public enum Responder: Sendable, Equatable {
+    /// The origin server.
+    case upstream
+    /// A stored response.
+    case cache
+    /// The ware with this label.
+    case ware(String)
+    /// The gateway itself: an error, or no route.
+    case gateway
+
+    /// The word that conditions and logs use.
+    public var name: String {
+        switch self {
+        case .upstream: "upstream"
+        case .cache: "cache"
+        case .ware(let label): label
+        case .gateway: "gateway"
+        }
+    }
+}
+
+/// How an exchange ended.
+public enum ExchangeEnd: Sendable, Equatable {
+    /// The response was sent whole.
+    case completed
+    /// The response was cut off after its head had gone out.
+    case cutOff
+    /// The client went away before it had the response.
+    case clientLeft
+}

@@ -1,0 +1,35 @@
+extension Template {
+    /// The text with its placeholders filled in; one that has no value here is empty.
+    ///
+    /// Values are as received, still percent-encoded. Whether the bytes may stand where they land is judged by the one who
+    /// puts them there.
+    public func text(_ request: HttpRequest, in exchange: Exchange) -> String {
+        if let fixedText { return String(decoding: fixedText, as: UTF8.self) }
+        var result = ""
+        for segment in segments {
+            switch segment {
+            case .text(let bytes): result += String(decoding: bytes, as: UTF8.self)
+            case .placeholder(let placeholder): result += placeholder.value(request, in: exchange)
+            }
+        }
+        return result
+    }
+}
+
+extension Placeholder {
+    /// The placeholder's value; empty when there is none.
+    public func value(_ request: HttpRequest, in exchange: Exchange) -> String {
+        switch self {
+        case .requestMethod: request.method.name
+        case .requestPath: request.path
+        case .requestHost: request.host ?? ""
+        case .requestQuery(let name): request.queryValues(name).first ?? ""
+        case .requestHeader(let name): FieldName(name).flatMap { request.fields[$0] } ?? ""
+        case .path(let name): exchange.captures.first { $0.name == name }?.value ?? ""
+        case .clientIp: exchange.client?.description ?? ""
+        case .peerIp: exchange.peer?.address?.description ?? ""
+        case .jwt, .tlsSubject, .tlsSan: ""
+        case .exchangeId: exchange.id
+        }
+    }
+}

@@ -1,0 +1,156 @@
+/// One ware in a chain: the instance, and what the configuration says about it.
+public struct ChainEntry: Sendable {
+    /// The ware.
+    public let ware: any Ware
+    /// How logs, records and errors call it: its label, else its name.
+    public let label: String
+    /// When it runs; `nil` is always.
+    public let condition: Condition?
+    /// Its place in the joined chain.
+    public let order: WareOrder
+    /// Where it was written.
+    public let location: SourceLocation
+
+    public init(
+        _ ware: any Ware, label: String? = nil, condition: Condition? = nil, order: WareOrder? = nil,
+        location: SourceLocation = .code
+    ) {
+        self.ware = ware
+        self.label = label ?? "\(type(of: ware))"
+        self.condition = condition
+        self.order = order ?? ware.order
+        self.location = location
+    }
+}
+
+/// A chain as it runs: joined, sorted, and taken apart into flat arrays once, when the configuration is loaded.
+public final class WareChain: Sendable {
+    /// A ware on the request's way, and its response half if it has one.
+    struct RequestStep: Sendable {
+        let ware: any Middleware
+        let responseHalf: (any Postware)?
+        let condition: Condition?
+        let label: String
+        /// Content of the request that must be there before the ware is asked.
+        let whole: Int?
+        let failsOpen: Bool
+        let mayReplay: Bool
+    }
+
+    /// A ware on the response's way.
+    struct ResponseStep: Sendable {
+        let ware: any Postware
+        let condition: Condition?
+        let label: String
+        let whole: Int?
+        let failsOpen: Bool
+    }
+
+    /// A ware that is told of ends.
+    struct Observer: Sendable {
+        let ware: any ExchangeObserver
+        let condition: Condition?
+        let isPostware: Bool
+    }
+
+    let middlewares: [RequestStep]
+    let postwares: [ResponseStep]
+    /// The request's content is kept up to so many bytes, so that it can be sent again.
+    let kept: Int
+    let hasReplays: Bool
+    let hasResponseHalves: Bool
+    /// The wares that are told when an exchange ends.
+    let observers: [Observer]
+    /// A ware asks for each ware's times.
+    let observesWares: Bool
+
+    /// The entries in the order that they run.
+    public let entries: (middlewares: [ChainEntry], postwares: [ChainEntry])
+
+    /// Sorts the entries by their order, stably. Throws the label of one that stands on the wrong side: a postware among
+    /// the middlewares, or a middleware – a two-sided one, too – among the postwares.
+    public init(middlewares: [ChainEntry], postwares: [ChainEntry]) throws(WrongSide) {
+        let before = middlewares.stablySorted()
+        let after = postwares.stablySorted()
+        var requestSteps: [RequestStep] = []
+        var responseSteps: [ResponseStep] = []
+        var kept = 0
+        for entry in before {
+            guard let ware = entry.ware as? any Middleware else {
+                throw WrongSide(label: entry.label, isPostware: true)
+            }
+            if case .kept(let limit) = ware.contentNeed { kept = max(kept, limit) }
+            requestSteps.append(
+                RequestStep(
+                    ware: ware, responseHalf: entry.ware as? any Postware, condition: entry.condition,
+                    label: entry.label,
+                    whole: ware.contentNeed.wholeLimit, failsOpen: ware.failsOpen, mayReplay: ware.mayReplay))
+        }
+        for entry in after {
+            guard let ware = entry.ware as? any Postware, !(entry.ware is any Middleware) else {
+                throw WrongSide(label: entry.label, isPostware: false)
+            }
+            responseSteps.append(
+                ResponseStep(
+                    ware: ware, condition: entry.condition, label: entry.label, whole: ware.contentNeed.wholeLimit,
+                    failsOpen: ware.failsOpen))
+        }
+        entries = (before, after)
+        self.middlewares = requestSteps
+        self.postwares = responseSteps
+        self.kept = kept
+        hasReplays = requestSteps.contains { $0.mayReplay }
+        hasResponseHalves = requestSteps.contains { $0.responseHalf != nil }
+        observers =
+            before.compactMap { entry in
+                (entry.ware as? any ExchangeObserver).map { Observer(ware: $0, condition: entry.condition, isPostware: false) }
+            }
+            + after.compactMap { entry in
+                (entry.ware as? any ExchangeObserver).map { Observer(ware: $0, condition: entry.condition, isPostware: true) }
+            }
+        observesWares = (before + after).contains { $0.ware is any WareObserver }
+    }
+
+    /// A chain without wares.
+    public static let empty = WareChain()
+
+    private init() {
+        middlewares = []
+        postwares = []
+        kept = 0
+        hasReplays = false
+        hasResponseHalves = false
+        observers = []
+        observesWares = false
+        entries = ([], [])
+    }
+
+    /// An entry stands among those of the other direction.
+    public struct WrongSide: Error, Equatable, CustomStringConvertible {
+        public let label: String
+        /// It is a postware among the middlewares.
+        public let isPostware: Bool
+
+        public var description: String {
+            isPostware
+                ? "\(label) is a postware; list it among the postwares"
+                : "\(label) is a middleware; list it among the middlewares"
+        }
+    }
+}
+
+/// A ware that reads each ware's times in the exchange's record: they are taken only if one is in the chain.
+public protocol WareObserver: Ware {}
+
+extension ContentNeed {
+    var wholeLimit: Int? {
+        if case .whole(let limit) = self { limit } else { nil }
+    }
+}
+
+extension [ChainEntry] {
+    /// Sorted by order; equal ones stay as they were.
+    func stablySorted() -> [ChainEntry] {
+        enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }.map(\.element)
+    }
+}

@@ -1,0 +1,282 @@
+// 5. The upstream call: an endpoint, a connection, the request and its content.
+
+extension ExchangeDriver: ConnectionWaiter {
+    /// The most times that a request goes inward. DESIGN: at most 5 attempts an exchange.
+    static let mostAttempts = 5
+
+    func callUpstream() {
+        guard let service = plan.service else {
+            let isConnect = exchange.request.method == .connect
+            return fail(
+                isConnect
+                    ? GatewayError(.gateway, .requestDenied, "no route takes this CONNECT")
+                    : GatewayError(.gateway, .noRoute, "no route matches the request"))
+        }
+        if let answer = maxForwardsAnswer() {
+            exchange.responder = .gateway
+            return self.answer(with: answer, from: chain.middlewares.count - 1)
+        }
+        if exchange.request.fields.present & KnownField.via.bit != 0, isLoop() {
+            return fail(GatewayError(.gateway, .loopDetected, "the request came through here too often"))
+        }
+        if let total = exchange.timeouts.total, totalTimer == nil { startTotalTimer(total) }
+        endpointsTried = 0
+        phase = .connecting
+        connect(service)
+    }
+
+    /// TRACE and OPTIONS end here when they may go no further; else they may go one step less. RFC 9110 §7.6.2.
+    private func maxForwardsAnswer() -> HttpResponse? {
+        guard exchange.request.fields.present & KnownField.maxForwards.bit != 0,
+            exchange.request.method == .trace || exchange.request.method == .options,
+            let text = exchange.request.fields[.maxForwards], !text.isEmpty, text.utf8.allSatisfy(ByteClass.isDigit)
+        else { return nil }
+        let number = Int(text) ?? .max
+        guard number > 0 else {
+            return exchange.request.method == .trace
+                ? GatewayResponse.trace(exchange.request) : GatewayResponse.options()
+        }
+        exchange.request.fields.setOwn(.maxForwards, "\(number - 1)")
+        return nil
+    }
+
+    /// Whether the request passed gateways of this name so often that it must be going in circles. RFC 9110 §7.6.3.
+    private func isLoop() -> Bool {
+        exchange.request.fields.occurrences(of: " httpware", in: .via) >= 16
+    }
+
+    /// Takes the next endpoint, and a connection to it.
+    private func connect(_ service: UpstreamService) {
+        let endpoint: Endpoint
+        switch choose(service) {
+        case .success(let chosen): endpoint = chosen
+        case .failure(let error): return fail(error)
+        }
+        self.endpoint = endpoint
+        let timeout = exchange.timeouts.connect ?? service.connectTimeout
+        let ticket = server.connector.connect(
+            to: endpoint, forTunnel: exchange.request.method == .connect, timeout: timeout, waiter: self)
+        if phase == .connecting { self.ticket = ticket }
+    }
+
+    private func choose(_ service: UpstreamService) -> Result<Endpoint, GatewayError> {
+        if !service.isPassthrough {
+            guard !service.endpoints.isEmpty else {
+                return .failure(GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint"))
+            }
+            if endpointsTried == 0 { firstEndpoint = service.nextEndpoint() }
+            return .success(service.endpoints[(firstEndpoint + endpointsTried) % service.endpoints.count])
+        }
+        guard let host = exchange.request.host else {
+            return .failure(GatewayError.malformed("the request names no host"))
+        }
+        let rules = server.forward
+        if exchange.request.method == .connect {
+            let port = exchange.request.port ?? 443
+            guard rules.connectPorts.contains(port) else {
+                return .failure(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
+            }
+            return .success(Endpoint(host: host, port: port, deniesPrivate: rules.deniesPrivate, isPassing: true))
+        }
+        guard !exchange.request.target.isSecure else {
+            return .failure(
+                GatewayError(.gateway, .schemeUnsupported, "https origins are not supported yet; use CONNECT, or http"))
+        }
+        return .success(
+            Endpoint(host: host, port: exchange.request.port ?? 80, deniesPrivate: rules.deniesPrivate, isPassing: true)
+        )
+    }
+
+    // MARK: The connection
+
+    func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
+        guard phase == .connecting, let service = plan.service else { return stream.cancel() }
+        ticket = nil
+        if let times {
+            exchange.record.resolveStarted = times.resolveStarted
+            exchange.record.connectStarted = times.connectStarted
+            exchange.record.connected = times.connected
+        }
+        exchange.record.attempts += 1
+        exchange.record.isReused = stream.isReused
+        exchange.upstreamAddress = endpoint?.name
+        upstream = stream
+        hasUpstreamEnded = false
+        transport.inEvent {
+            if exchange.request.method == .connect {
+                openTunnel(stream, service)
+            } else {
+                sendRequest(stream, service)
+            }
+        }
+    }
+
+    private func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
+        phase = .awaitingResponse
+        var options = HeadEncoder.RequestOptions()
+        options.defaults = service.defaults
+        options.via = exchange.request.version
+        options.upgrade = exchange.request.upgrade
+        if let endpoint { options.host = hostField(endpoint, service) }
+        options.basePath = endpoint?.basePath ?? ""
+        let content = exchange.request.content
+        if let kept, hasSentContent { held = kept }
+        switch content.extent {
+        case .none: options.framing = sendsZeroLength ? .length(0) : .none
+        case .length(let length): options.framing = filtersKeepLength ? .length(length) : .chunked
+        case .unknown: options.framing = .chunked
+        }
+        connection.send(
+            exchange.request, options, handler: self,
+            responseTimeout: exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds,
+            idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+        exchange.record.requestSent = loop.now.nanoseconds
+        guard !content.isEmpty else { return }
+        if let bytes = content.bytes {
+            bytes.withUnsafeBytes { forward($0) }
+            forwardEnd()
+        } else {
+            if !held.isEmpty {
+                let waiting = held
+                held = []
+                waiting.withUnsafeBytes { forward($0) }
+            }
+            if isRequestWhole { forwardEnd() } else { sink?.resumeRequest() }
+        }
+    }
+
+    /// A method whose requests usually have content says that there is none. RFC 9110 §8.6.
+    private var sendsZeroLength: Bool {
+        exchange.request.method == .post || exchange.request.method == .put || exchange.request.method == .patch
+    }
+
+    private var filtersKeepLength: Bool { exchange.requestFilters.allSatisfy { $0.keepsLength } }
+
+    /// What the `Host` field says; `nil` leaves the request's own.
+    private func hostField(_ endpoint: Endpoint, _ service: UpstreamService) -> String? {
+        if exchange.request.isAuthorityChanged { return nil }
+        let policy = service.isPassthrough ? UpstreamService.HostPolicy.preserve : service.host
+        switch policy {
+        case .upstream: return endpoint.authority
+        case .value(let value): return value
+        case .preserve:
+            if exchange.request.target.form == .absolute { return exchange.request.authority?.description }
+            return exchange.request.target.host.count == 0 ? endpoint.authority : nil
+        }
+    }
+
+    /// Passes a piece of the request's content on, through the filters.
+    func forward(_ bytes: UnsafeRawBufferPointer) {
+        guard let upstream else { return }
+        hasSentContent = true
+        if exchange.requestFilters.isEmpty {
+            upstream.sendContent(bytes)
+        } else {
+            do {
+                let filtered = try filter(bytes, exchange.requestFilters)
+                filtered.withUnsafeBytes { upstream.sendContent($0) }
+            } catch {
+                return fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+            }
+        }
+        if upstream.isBlocked { sink?.pauseRequest() }
+    }
+
+    func forwardEnd() {
+        guard let upstream else { return }
+        if !exchange.requestFilters.isEmpty {
+            do {
+                let rest = try finish(exchange.requestFilters)
+                rest.withUnsafeBytes { upstream.sendContent($0) }
+            } catch {
+                return fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+            }
+        }
+        upstream.sendEnd(requestTrailers)
+    }
+
+    func upstreamDrained() {
+        if !isRequestWhole || phase == .tunnel { sink?.resumeRequest() }
+    }
+
+    // MARK: Faults
+
+    func connectionFailed(_ error: GatewayError) {
+        ticket = nil
+        guard phase == .connecting, let service = plan.service else { return }
+        endpointsTried += 1
+        // Nothing was sent, so any request may go to another endpoint.
+        if endpointsTried < service.endpoints.count, error.mayRetry {
+            connect(service)
+        } else {
+            transport.inEvent { fail(error) }
+        }
+    }
+
+    func upstreamFailed(_ error: GatewayError) {
+        upstream = nil
+        switch phase {
+        case .awaitingResponse:
+            guard mayTryAgain(error), let service = plan.service else { return fail(error) }
+            hasRetried = true
+            phase = .connecting
+            endpointsTried += service.endpoints.count > 1 ? 1 : 0
+            connect(service)
+        case .collectingResponse, .responseWares:
+            giveUpWaiting()
+            fail(error)
+        case .streaming:
+            exchange.failure = error
+            end(.cutOff)
+        case .tunnel:
+            end(.completed)
+        default: break
+        }
+    }
+
+    /// No byte of a response came: once more, if the method is idempotent and the content is still whole. RFC 9110 §9.2.2.
+    private func mayTryAgain(_ error: GatewayError) -> Bool {
+        error.mayRetry && !hasRetried && exchange.request.method.isIdempotent
+            && (exchange.request.content.isEmpty || exchange.request.content.bytes != nil || !hasSentContent
+                || kept != nil && isRequestWhole)
+    }
+
+    // MARK: Tunnels
+
+    private func openTunnel(_ connection: any UpstreamStream, _ service: UpstreamService) {
+        connection.startTunnel(
+            handler: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+        connection.pause()
+        exchange.responder = .upstream
+        var opened = HttpResponse(.ok)
+        responseStarted(&opened)
+    }
+
+    func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {
+        guard phase == .tunnel, let sink else { return }
+        exchange.record.responseBytes += bytes.count
+        sink.sendTunnel(bytes)
+        transport.output.flush()
+        if sink.isBlocked { upstream?.pause() }
+    }
+
+    func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
+        guard phase == .tunnel, let upstream else { return }
+        exchange.record.requestBytes += bytes.count
+        upstream.sendTunnel(bytes)
+        transport.output.flush()
+        if upstream.isBlocked { sink?.pauseRequest() }
+    }
+
+    func tunnelReceivedEnd() {
+        upstreamEndedTunnel = true
+        guard phase == .tunnel else { return }
+        if clientEndedTunnel { end(.completed) } else { sink?.endTunnel() }
+    }
+
+    func tunnelEndedByClient() {
+        clientEndedTunnel = true
+        guard phase == .tunnel else { return }
+        if upstreamEndedTunnel { end(.completed) } else { upstream?.endTunnel() }
+    }
+}

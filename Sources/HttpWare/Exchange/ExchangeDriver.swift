@@ -1,0 +1,247 @@
+// The life of an exchange. The numbers come again in the code below and in its extensions.
+//
+//  1. A listener's loop accepted the connection; it stays on that loop.
+//  2. The decoder read a head into `exchange.request`; fields for one hop are off.
+//  3. The route is chosen, and with it the service and the joined chain.
+//  4. Middlewares run in order: pass, abort with a response, or wait.
+//  5. The upstream call: an endpoint, a pooled connection, the request; content streams with backpressure.
+//  6. The response head arrives; response halves run in reverse; one may ask for a replay.
+//  7. Postwares run in order, whoever made the response.
+//  8. The response is sent; content streams through filters where a ware asked for them.
+//  9. The exchange ends exactly once: completed, cut off, or left by the client.
+// 10. Its record goes to those who observe.
+
+/// Drives one exchange after the other: from a request's head to the end of its response. Used on its loop's thread only.
+///
+/// What it does with the request is in `ExchangeDriver+Request`, with the origin server in `+Upstream`, with the response in
+/// `+Response`.
+final class ExchangeDriver {
+    enum Phase {
+        /// 2. The head is being read.
+        case awaitingRequest
+        /// 4. A ware is asked, or waits.
+        case middlewares
+        /// 4. The ware at `requestIndex` needs all of the content first.
+        case collectingRequest
+        /// 5. A connection is being made.
+        case connecting
+        /// 5. The request is on its way; no final response yet.
+        case awaitingResponse
+        /// 6. The rest of the request is read, or a pause is kept, before it is sent inward again.
+        case replaying
+        /// 6–7. A ware is asked about the response, or waits.
+        case responseWares
+        /// 6–7. The ware whose turn it is needs all of the response's content first.
+        case collectingResponse
+        /// 8. The head is out.
+        case streaming
+        case tunnel
+        /// 9.
+        case ended
+    }
+
+    let server: LoopServer
+    let transport: LoopTransport
+    var exchange: Exchange
+    var sink: (any ResponseSink)?
+    var plan: ExchangePlan
+    var phase = Phase.awaitingRequest
+
+    // The request.
+
+    /// The request while middlewares have it; in `exchange.request` otherwise.
+    var request = HttpRequest()
+    var requestIndex = 0
+    /// Which middlewares the request passed, by their place.
+    var passed: [Bool] = []
+    /// The client sent all of it.
+    var isRequestWhole = false
+    var requestTrailers: HttpFields?
+    /// Content that waits: for a ware that needs it whole, or for a connection.
+    var held: [UInt8] = []
+    /// All content so far, for sending it again; `nil` when it is not kept, or grew over the limit.
+    var kept: [UInt8]?
+    /// The request as it was when it left each ware that may replay.
+    var snapshots: [(index: Int, request: HttpRequest)] = []
+
+    // Upstream.
+
+    var upstream: (any UpstreamStream)?
+    var ticket: ConnectionTicket?
+    var endpoint: Endpoint?
+    /// The place of the endpoint that was tried first.
+    var firstEndpoint = 0
+    var endpointsTried = 0
+    var hasRetried = false
+    /// Some of the content has gone upstream and is not kept.
+    var hasSentContent = false
+
+    // The response.
+
+    var response = HttpResponse(.ok)
+    /// The response half that is next, counting down; then the postware that is next, counting up.
+    var halfIndex = -1
+    var postIndex = 0
+    var hasUpstreamEnded = false
+    var responseTrailers: HttpFields?
+    var collected: [UInt8] = []
+    var clientEndedTunnel = false
+    var upstreamEndedTunnel = false
+
+    // Waiting.
+
+    var task: Task<Void, Never>?
+    /// Counts waits: the answer of one that was given up is not taken.
+    var waitNumber = 0
+    var totalTimer: LoopTimer?
+    var wareStarted: Int64 = 0
+
+    init(server: LoopServer) {
+        self.server = server
+        transport = server.transport
+        exchange = Exchange(loop: server.transport.loop)
+        plan = server.router.listenerPlan
+    }
+
+    var loop: EventLoop { transport.loop }
+    var chain: WareChain { plan.chain }
+
+    /// Makes the driver ready for the next exchange, of a connection of its listener.
+    func prepare(sink: any ResponseSink, peer: SocketAddress?, local: @autoclosure () -> SocketAddress?) {
+        if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(loop: loop) }
+        exchange.reset()
+        exchange.request.reset()
+        exchange.listener = server.name
+        exchange.isForward = server.settings.isForward
+        exchange.trustedProxies = server.trustedProxies
+        exchange.peer = peer
+        exchange.local = server.bindAddress ?? local()
+        self.sink = sink
+        phase = .awaitingRequest
+        requestIndex = 0
+        isRequestWhole = false
+        requestTrailers = nil
+        if !held.isEmpty { held = [] }
+        kept = nil
+        if !snapshots.isEmpty { snapshots.removeAll() }
+        endpointsTried = 0
+        hasRetried = false
+        hasSentContent = false
+        hasUpstreamEnded = false
+        responseTrailers = nil
+        clientEndedTunnel = false
+        upstreamEndedTunnel = false
+        halfIndex = -1
+        postIndex = 0
+    }
+
+    // MARK: 9. Endings
+
+    /// Ends the exchange, once; nothing of it is touched afterwards.
+    func end(_ end: ExchangeEnd) {
+        guard phase != .ended else { return }
+        phase = .ended
+        exchange.record.ended = loop.now.nanoseconds
+        exchange.end = end
+        if end == .clientLeft { exchange.finalStatus = nil }
+        giveUpWaiting()
+        ticket?.giveUp()
+        ticket = nil
+        upstream?.cancel()
+        upstream = nil
+        totalTimer?.cancel()
+        totalTimer = nil
+        let sink = self.sink
+        self.sink = nil
+        tellObservers()
+        switch end {
+        case .completed: sink?.sendEnd(responseTrailers)
+        case .cutOff: sink?.cutOff()
+        case .clientLeft: break
+        }
+        server.recycle(self)
+    }
+
+    /// 10. Those who asked to know.
+    private func tellObservers() {
+        if exchange.failure != nil { server.onFailure?(exchange) }
+        for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+        if !exchange.endHandlers.isEmpty {
+            for handler in exchange.endHandlers { handler(exchange) }
+        }
+    }
+
+    /// Whether the entry's condition holds; a client that left has no response to judge.
+    private func isMeant(_ observer: WareChain.Observer) -> Bool {
+        guard let condition = observer.condition else { return true }
+        return observer.isPostware && exchange.end != .clientLeft
+            ? condition.matches(response, in: exchange) : condition.matches(exchange.request)
+    }
+
+    func giveUpWaiting() {
+        waitNumber &+= 1
+        task?.cancel()
+        task = nil
+    }
+
+    /// The exchange took longer than it may.
+    func totalTimeout() {
+        switch phase {
+        case .ended, .tunnel: break
+        case .streaming: end(.cutOff)
+        default: fail(GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may"))
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Lets a ware finish asynchronously; `resume` takes its answer, on the loop.
+    func wait<Message, Decision>(
+        _ continuing: Continuing<Message, Decision>, _ message: Message,
+        resume: @escaping (ExchangeDriver, Message, Result<Decision, any Error>) -> Void
+    ) {
+        waitNumber &+= 1
+        let wait = PendingWait(
+            driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing,
+            resume: resume)
+        task = Task(executorPreference: loop) { await wait.run() }
+    }
+}
+
+/// Carries what a waiting ware needs into its task.
+///
+/// Unchecked: it is made on the loop, and its task runs on the loop, which is its executor; no other thread sees it.
+private final class PendingWait<Message, Decision>: @unchecked Sendable {
+    private let driver: ExchangeDriver
+    private let number: Int
+    private let exchange: Exchange
+    private var message: Message
+    private let continuing: Continuing<Message, Decision>
+    private let resume: (ExchangeDriver, Message, Result<Decision, any Error>) -> Void
+
+    init(
+        driver: ExchangeDriver, number: Int, exchange: Exchange, message: Message,
+        continuing: Continuing<Message, Decision>,
+        resume: @escaping (ExchangeDriver, Message, Result<Decision, any Error>) -> Void
+    ) {
+        self.driver = driver
+        self.number = number
+        self.exchange = exchange
+        self.message = message
+        self.continuing = continuing
+        self.resume = resume
+    }
+
+    func run() async {
+        var message = self.message
+        let result: Result<Decision, any Error>
+        do {
+            result = .success(try await continuing.finish(&message, exchange))
+        } catch {
+            result = .failure(error)
+        }
+        guard driver.waitNumber == number, driver.phase != .ended else { return }
+        driver.task = nil
+        driver.transport.inEvent { resume(driver, message, result) }
+    }
+}

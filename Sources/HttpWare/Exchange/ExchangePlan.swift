@@ -1,0 +1,34 @@
+/// What happens to the requests of one route on one listener: settled when the configuration is loaded.
+public final class ExchangePlan: Sendable {
+    /// The joined chain of listener, route and service.
+    public let chain: WareChain
+    /// Where the request goes; `nil` where no route matched.
+    public let service: UpstreamService?
+    /// The route's name.
+    public let route: String?
+
+    public init(chain: WareChain, service: UpstreamService?, route: String?) {
+        self.chain = chain
+        self.service = service
+        self.route = route
+    }
+}
+
+/// Chooses the plan of a request. One instance serves all loops.
+public protocol ExchangeRouter: Sendable {
+    /// The plan of the first route that matches, and what its path pattern captured; the listener's own plan, which has no
+    /// service, when none does.
+    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan
+    /// The listener's own chain, for requests that could not be read.
+    var listenerPlan: ExchangePlan { get }
+}
+
+/// What a forward proxy lets its clients reach.
+public struct ForwardRules: Sendable, Equatable {
+    /// The ports that CONNECT may name.
+    public var connectPorts: [UInt16] = [443]
+    /// Loopback, private, link-local and metadata addresses are refused, judged after resolution.
+    public var deniesPrivate = true
+
+    public init() {}
+}

@@ -1,0 +1,36 @@
+/// The responses that the gateway itself makes: short problem details that name the fault. RFC 9457, RFC 9209.
+enum GatewayResponse {
+    /// Tells the client of an error.
+    static func make(for error: GatewayError) -> HttpResponse {
+        var response = HttpResponse(error.status)
+        let phrase = error.status.reasonPhrase
+        // What was seen upstream tells of the inside; the client learns the fault only.
+        let detail = error.side == .upstream ? "" : ",\"detail\":\(error.reason.jsonString)"
+        response.content = .text(
+            "{\"title\":\"\(phrase)\",\"status\":\(error.status.code),\"error\":\"\(error.proxyStatusName)\"\(detail)}\n"
+        )
+        response.fields.setOwn(.contentType, "application/problem+json")
+        response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")
+        if error.status == .methodNotAllowed {
+            response.fields.setOwn(.allow, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE")
+        }
+        if error.status == .serviceUnavailable { response.fields.setOwn(.retryAfter, "1") }
+        return response
+    }
+
+    /// Answers TRACE as its final recipient: the request as received, without what is secret. RFC 9110 §9.3.8.
+    static func trace(_ request: HttpRequest) -> HttpResponse {
+        var text = "\(request.method) \(request.receivedTarget) HTTP/\(request.version.number)\r\n"
+        let secret: [FieldName] = [.authorization, .cookie, .proxyAuthorization]
+        for (name, value) in request.fields.received {
+            if let name = FieldName(name), secret.contains(name) { continue }
+            text += "\(name): \(value)\r\n"
+        }
+        return HttpResponse(.ok, fields: ["Content-Type": "message/http"], content: .text(text + "\r\n"))
+    }
+
+    /// Answers OPTIONS as its final recipient. RFC 9110 §9.3.7.
+    static func options() -> HttpResponse {
+        HttpResponse(.ok, fields: ["Allow": "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE"])
+    }
+}

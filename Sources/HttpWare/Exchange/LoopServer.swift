@@ -1,0 +1,79 @@
+/// One loop's part of a listener: its connections and their exchanges. Used on the loop's thread only.
+public final class LoopServer: ExchangeSource {
+    /// The listener's name.
+    public let name: String
+    let transport: LoopTransport
+    /// Where streams to origin servers come from: the loop's transport, unless a test puts a script in its place.
+    var connector: any UpstreamConnector
+    public let settings: ServerSettings
+    public let forward: ForwardRules
+    public let trustedProxies: [IPNetwork]
+    /// Where the listener is bound, unless that is a wildcard address.
+    let bindAddress: SocketAddress?
+    /// Chooses plans; swapped whole on reload.
+    public var router: any ExchangeRouter
+    public private(set) var isDraining = false
+    /// Called with each exchange that failed, when it has ended.
+    public var onFailure: ((Exchange) -> Void)?
+    /// Called when the last connection has gone.
+    public var onEmpty: (() -> Void)?
+
+    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var spare: [ExchangeDriver] = []
+    private static let mostSpare = 256
+
+    public init(
+        name: String, transport: LoopTransport, settings: ServerSettings = ServerSettings(),
+        forward: ForwardRules = ForwardRules(), trustedProxies: [IPNetwork] = [], bindAddress: SocketAddress? = nil,
+        router: any ExchangeRouter
+    ) {
+        self.name = name
+        self.transport = transport
+        connector = transport
+        self.settings = settings
+        self.forward = forward
+        self.trustedProxies = trustedProxies
+        if let bindAddress, bindAddress.address?.isUnspecified != true {
+            self.bindAddress = bindAddress
+        } else {
+            self.bindAddress = nil
+        }
+        self.router = router
+    }
+
+    /// How many connections there are.
+    public var connectionCount: Int { connections.count }
+
+    /// Takes over a connection that was accepted.
+    public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
+        let connection = ServerConnection(transport: transport, descriptor: descriptor, peer: peer, source: self)
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
+    public func drain(idleFor idle: Duration = .milliseconds(500)) {
+        isDraining = true
+        for connection in connections.values { connection.drain(idleFor: idle.nanoseconds) }
+        if connections.isEmpty { onEmpty?() }
+    }
+
+    /// Closes everything now.
+    public func closeAll() {
+        for connection in connections.values { connection.failed(0) }
+    }
+
+    func makeHandler(for connection: ServerConnection) -> any RequestHandler {
+        let driver = spare.popLast() ?? ExchangeDriver(server: self)
+        driver.prepare(sink: connection, peer: connection.peer, local: connection.local)
+        return driver
+    }
+
+    func recycle(_ driver: ExchangeDriver) {
+        if spare.count < LoopServer.mostSpare { spare.append(driver) }
+    }
+
+    func closed(_ connection: ServerConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        if connections.isEmpty, isDraining { onEmpty?() }
+    }
+}

@@ -1,0 +1,375 @@
+import CLibevent
+import CSystem
+import Glibc
+import Synchronization
+
+/// One thread's loop over a libevent base: it waits for sockets, timers and signals, and runs the Swift tasks that prefer it.
+///
+/// A loop is a thread. Everything that belongs to it – sockets, timers, buffers – is used on that thread only; other threads
+/// reach it through `execute`, `submit`, `stop` and, as an executor, through `enqueue`.
+// @unchecked Sendable: what other threads touch are the constants, `foreign` and `thread`, each behind a lock, and `running`,
+// an atomic. All else is confined to the thread in `run()`, or before it to the one that prepares the loop.
+public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {
+    /// The name of the loop and of its thread.
+    public let name: String
+
+    /// Where the loop reads the time.
+    public let clock: any LoopClock
+
+    /// For reading from a descriptor: 64 KiB, shared by all connections of the loop, valid until the present callback returns.
+    public let readBuffer: UnsafeMutableRawBufferPointer
+
+    /// For putting together what is written: 64 KiB, shared by all connections of the loop, valid until the present callback returns.
+    public let writeBuffer: UnsafeMutableRawBufferPointer
+
+    /// The libevent base.
+    let base: OpaquePointer
+
+    /// The timers that are filed.
+    var timers = TimerHeap<LoopTimer>()
+
+    private struct Foreign {
+        var work: [LoopWork] = []
+        var isStopping = false
+        var hasEnded = false
+    }
+
+    private let foreign = ThreadLock(Foreign())
+    private let thread = Mutex<pthread_t?>(nil)
+    private let running = Atomic(false)
+    private let wakeDescriptor: Int32
+    private var wakeEvent: OpaquePointer?
+    private var timerEvent: OpaquePointer?
+    private var work = WorkQueue()
+    private var spare: [LoopWork] = []
+    private var isDraining = false
+    private var isFiringTimers = false
+    private var isStopping = false
+    private var isTimeStale = true
+    private var cachedNow = LoopInstant(nanoseconds: 0)
+    private var armedDue: Int64 = .max
+    private let isSystemClock: Bool
+
+    /// How many pieces of work, or timers, run before sockets are looked at again: the bound that keeps one task from starving the rest.
+    static let workPerTurn = 1024
+
+    private static let bufferSize = 65536
+    private static let sigpipeIgnored: Void = csystem_ignore_sigpipe()
+
+    /// Makes a loop that does not run yet. From the first one on, SIGPIPE is ignored in the whole process.
+    ///
+    /// Throws if the system gives no descriptor.
+    public init(name: String, clock: any LoopClock = SystemLoopClock()) throws(SystemError) {
+        _ = EventLoop.sigpipeIgnored
+        guard let base = EventLoop.makeBase() else { throw SystemError("event_base_new") }
+        let descriptor = csystem_eventfd()
+        guard descriptor >= 0 else {
+            let error = SystemError("eventfd")
+            event_base_free(base)
+            throw error
+        }
+        self.name = name
+        self.clock = clock
+        self.base = base
+        wakeDescriptor = descriptor
+        isSystemClock = clock is SystemLoopClock
+        readBuffer = .allocate(byteCount: EventLoop.bufferSize, alignment: 64)
+        writeBuffer = .allocate(byteCount: EventLoop.bufferSize, alignment: 64)
+        let own = Unmanaged.passUnretained(self).toOpaque()
+        wakeEvent = event_new(base, descriptor, Int16(EV_READ | EV_PERSIST), loopWoken, own)
+        timerEvent = event_new(base, -1, 0, loopTimerDue, own)
+        guard wakeEvent != nil, timerEvent != nil, event_add(wakeEvent, nil) == 0 else {
+            throw SystemError("event_add")
+        }
+        clock.register(self)
+    }
+
+    deinit {
+        if let wakeEvent { event_free(wakeEvent) }
+        if let timerEvent { event_free(timerEvent) }
+        event_base_free(base)
+        close(wakeDescriptor)
+        readBuffer.deallocate()
+        writeBuffer.deallocate()
+    }
+
+    /// Makes a loop and runs it on a thread of its own, until `stop()`. Whoever starts it joins it.
+    public static func start(name: String, clock: any LoopClock = SystemLoopClock()) throws(SystemError) -> EventLoop {
+        let loop = try EventLoop(name: name, clock: clock)
+        let handed = Unmanaged.passRetained(loop)  // released by loopThread(_:)
+        let code = loop.thread.withLock { thread -> Int32 in
+            var started = pthread_t()
+            let code = pthread_create(&started, nil, loopThread, handed.toOpaque())
+            if code == 0 { thread = started }
+            return code
+        }
+        guard code == 0 else {
+            handed.release()
+            throw SystemError("pthread_create", code: code)
+        }
+        return loop
+    }
+
+    /// Waits until the thread that `start` made has ended; at once if it was joined before. Not from the loop itself.
+    public func join() {
+        precondition(!isCurrent, "a loop cannot wait for its own end")
+        guard let joined = thread.withLock({ $0.take() }) else { return }
+        pthread_join(joined, nil)
+    }
+
+    /// Runs the loop on the calling thread until `stop()`. A loop runs once.
+    public func run() {
+        precondition(csystem_current_loop() == nil, "another loop runs on this thread")
+        precondition(!running.exchange(true, ordering: .acquiringAndReleasing), "the loop runs already")
+        precondition(!foreign.withLock { $0.hasEnded }, "the loop has run already")
+        csystem_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
+        enter()
+        takeForeignWork()
+        leave()
+        while !isStopping {
+            let result = event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY)
+            precondition(result >= 0, "libevent could not wait")  // fails only for a descriptor that is not ours
+        }
+        enter()
+        takeForeignWork()
+        drain()
+        end()
+        csystem_set_current_loop(nil)
+        running.store(false, ordering: .releasing)
+    }
+
+    /// Lets go of what will not happen any more, and of what it holds.
+    private func end() {
+        let (late, left) = foreign.withLock { foreign in
+            foreign.hasEnded = true
+            defer { foreign.work = [] }
+            return (foreign.work, work)
+        }
+        work = WorkQueue()
+        while let timer = timers.first { timer.cancel() }
+        withExtendedLifetime((late, left)) {}
+    }
+
+    /// Ends `run()` after the present callback and the work that waits. From any thread; more than once does no harm.
+    ///
+    /// What tasks still wait for will not come, and work that arrives later does not run: end those first.
+    public func stop() {
+        foreign.withLock { $0.isStopping = true }
+        wake()
+    }
+
+    /// libevent's version, such as `2.1.12-stable`.
+    public static var libraryVersion: String { event_get_version().map { String(cString: $0) } ?? "" }
+
+    // MARK: Thread
+
+    /// The loop that runs on the calling thread; `nil` on any other thread.
+    public static var current: EventLoop? {
+        csystem_current_loop().map { Unmanaged<EventLoop>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Whether the calling thread is the loop's own.
+    public var isCurrent: Bool { csystem_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
+
+    /// Traps unless the caller may touch what belongs to the loop: on its thread, or while it does not run.
+    func preconditionOwned() {
+        precondition(isCurrent || !running.load(ordering: .acquiring), "used outside its loop's thread")
+    }
+
+    // MARK: Time
+
+    /// The present time, read at most once in a callback. On the loop's thread only.
+    public var now: LoopInstant { isTimeStale ? tick() : cachedNow }
+
+    /// Reads the clock again, for work that took long, and answers the present time. On the loop's thread only.
+    @discardableResult
+    public func tick() -> LoopInstant {
+        cachedNow = isSystemClock ? SystemLoopClock().now() : clock.now()
+        isTimeStale = false
+        return cachedNow
+    }
+
+    /// The wall clock time, read anew at every call.
+    public func wallNow() -> WallTime { isSystemClock ? SystemLoopClock().wallNow() : clock.wallNow() }
+
+    // MARK: Callbacks
+
+    /// Begins a libevent callback: the time read before is stale.
+    func enter() { isTimeStale = true }
+
+    /// Ends a libevent callback: runs what it put in the queue, before the loop waits again.
+    func leave() {
+        if !work.isEmpty { drain() }
+    }
+
+    /// Runs the work that waits, at most `workPerTurn` pieces; the rest after the next look at the sockets. On the loop's thread.
+    ///
+    /// Does nothing when called from such work.
+    public func drain() {
+        if isDraining { return }
+        isDraining = true
+        var left = EventLoop.workPerTurn
+        while left > 0, let next = work.popFirst() {
+            switch next {
+            case .job(let job):
+                job.runSynchronously(
+                    isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+            case .body(let body): body()
+            }
+            left &-= 1
+        }
+        isDraining = false
+        if !work.isEmpty { arm(afterNanoseconds: 0) }
+    }
+
+    // MARK: Work
+
+    /// Runs a closure on the loop's thread: after the present callback if called there, else as soon as the loop is free.
+    public func execute(_ body: @escaping @Sendable () -> Void) {
+        if isCurrent { work.append(.body(body)) } else { appendForeign(.body(body)) }
+    }
+
+    /// Runs a closure after the present callback's work. On the loop's thread only, so what it captures need not be `Sendable`.
+    public func later(_ body: @escaping () -> Void) {
+        preconditionOwned()
+        work.append(.body(body))
+        if !isCurrent { wake() }
+    }
+
+    /// Runs a closure on the loop's thread and answers what it returns. From any thread, though not from a loop that is stopped.
+    public func submit<Value: Sendable, Failure: Error>(
+        _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result: Result<Value, Failure> = await withUnsafeContinuation { continuation in
+            execute {
+                do throws(Failure) {
+                    continuation.resume(returning: .success(try body()))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    /// Takes a part of a task: called by the Swift runtime from any thread.
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if isCurrent { work.append(.job(job)) } else { appendForeign(.job(job)) }
+    }
+
+    /// Whether the calling thread is isolated to this executor; asked by the Swift runtime, `assumeIsolated` for one.
+    public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    /// Traps outside the loop's thread; asked by the Swift runtime.
+    public func checkIsolated() { precondition(isCurrent, "not on the thread of loop \(name)") }
+
+    /// This loop as the executor of an actor.
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+    /// This loop as the preferred executor of a task.
+    public func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
+
+    private func appendForeign(_ work: LoopWork) {
+        let isFirst = foreign.withLock { foreign in
+            if foreign.hasEnded { return false }
+            foreign.work.append(work)
+            return foreign.work.count == 1
+        }
+        if isFirst { wake() }
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        // EAGAIN means that the counter is full, so the loop wakes anyway; nothing else can fail here.
+        _ = write(wakeDescriptor, &one, 8)
+    }
+
+    private func takeForeignWork() {
+        foreign.withLock { foreign in
+            swap(&foreign.work, &spare)
+            isStopping = foreign.isStopping
+        }
+        for next in spare { work.append(next) }
+        spare.removeAll(keepingCapacity: spare.count <= EventLoop.workPerTurn)
+    }
+
+    /// Another thread woke the loop.
+    fileprivate func woken() {
+        var count: UInt64 = 0
+        _ = read(wakeDescriptor, &count, 8)
+        enter()
+        takeForeignWork()
+        drain()
+        if isStopping { event_base_loopbreak(base) }
+    }
+
+    // MARK: Timers
+
+    /// Called after a timer was filed or moved: the libevent timer must not come later than the earliest of ours.
+    func timersChanged() {
+        let earliest = timers.earliestDue
+        guard earliest < armedDue, !isFiringTimers else { return }
+        let now = self.now.nanoseconds
+        guard isSystemClock || earliest <= now || clock.advancesByItself else { return }
+        armedDue = earliest
+        arm(afterNanoseconds: earliest <= now ? 0 : earliest &- now)
+    }
+
+    /// Tells the loop that its clock was moved by hand: the timers that are due fire. From any thread.
+    public func clockMoved() {
+        execute { [weak self] in self?.fireTimers() }
+    }
+
+    /// Fires the timers that are due, because the libevent timer came or a clock was moved by hand.
+    func fireTimers() {
+        let now = tick().nanoseconds
+        isFiringTimers = true
+        armedDue = .max
+        var left = EventLoop.workPerTurn
+        while left > 0, timers.earliestDue <= now, let timer = timers.first {
+            timer.reached(now)
+            left &-= 1
+        }
+        isFiringTimers = false
+        timersChanged()
+    }
+
+    private func arm(afterNanoseconds nanoseconds: Int64) {
+        event_add_after(timerEvent, nanoseconds / 1000 &+ (nanoseconds % 1000 == 0 ? 0 : 1))
+    }
+
+    /// The libevent timer came.
+    fileprivate func timerDue() {
+        enter()
+        fireTimers()
+        drain()
+    }
+
+    private static func makeBase() -> OpaquePointer? {
+        guard let configuration = event_config_new() else { return nil }
+        defer { event_config_free(configuration) }
+        event_config_set_flag(configuration, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
+        return event_base_new_with_config(configuration)
+    }
+}
+
+// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+
+private func loopWoken(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
+    guard let argument else { return }
+    Unmanaged<EventLoop>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.woken() }
+}
+
+private func loopTimerDue(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
+    guard let argument else { return }
+    Unmanaged<EventLoop>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.timerDue() }
+}
+
+private func loopThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    let loop = Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue()  // retained by start(name:clock:)
+    csystem_name_thread(loop.name)
+    loop.run()
+    return nil
+}

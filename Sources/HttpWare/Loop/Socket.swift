@@ -1,0 +1,230 @@
+import CSystem
+public import Glibc
+
+/// Calls on non-blocking sockets: each makes one system call where it can, repeats it after a signal, and names what came of it.
+public enum Socket {
+    /// What came of reading or writing.
+    public enum Transfer: Equatable, Sendable {
+        /// That many bytes were moved: at least one, when at least one was asked for.
+        case bytes(Int)
+        /// The peer sends no more. Only when reading.
+        case end
+        /// Nothing can be moved now; the loop tells when.
+        case wouldBlock
+        /// The connection failed, with this `errno`.
+        case failed(Int32)
+    }
+
+    /// What came of accepting.
+    public enum Acceptance: Sendable {
+        /// A connection: its descriptor, and whom it comes from.
+        case accepted(Int32, from: SocketAddress)
+        /// No connection waits.
+        case wouldBlock
+        /// The process (`EMFILE`) or the machine (`ENFILE`) has no descriptor left; the connection waits on.
+        case outOfDescriptors(Int32)
+        /// The listener failed, with this `errno`.
+        case failed(Int32)
+    }
+
+    /// What came of connecting.
+    public enum Connection: Equatable, Sendable {
+        /// The connection stands: a Unix socket, or the same host.
+        case connected(Int32)
+        /// The descriptor becomes writable when the connection stands or has failed; `pendingError` says which.
+        case inProgress(Int32)
+        /// It failed at once, with this `errno`; nothing is left open.
+        case failed(Int32)
+    }
+
+    // MARK: Making
+
+    /// Makes a listener: non-blocking, closed on exec, with `TCP_NODELAY` for the connections it accepts.
+    ///
+    /// Several listeners of one address share its connections if all ask for that (`SO_REUSEPORT`); IPv6 takes no IPv4.
+    /// For a Unix socket `mode` sets the permissions, and the file of a socket that nobody listens to is replaced; any other
+    /// file is left alone and refused with `EADDRINUSE`.
+    public static func listen(
+        on address: SocketAddress, backlog: Int32 = 4096, sharesPort: Bool = true, mode: UInt32 = 0o660
+    ) throws(SystemError) -> Int32 {
+        let descriptor = socket(address.family, streamType, 0)
+        guard descriptor >= 0 else { throw SystemError("socket") }
+        do throws(SystemError) {
+            switch address {
+            case .ip(let ip, _):
+                try set(descriptor, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR")
+                if sharesPort { try set(descriptor, SOL_SOCKET, SO_REUSEPORT, "SO_REUSEPORT") }
+                if !ip.isIPv4 { try set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, "IPV6_V6ONLY") }
+                try set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, "TCP_NODELAY")
+                try bind(descriptor, to: address)
+            case .unix(let path):
+                guard path.utf8.count <= SocketAddress.longestPath else {
+                    throw SystemError("bind", code: ENAMETOOLONG)
+                }
+                try removeStaleSocket(at: path, address)
+                // The file is made with no more than this mode, cut by the umask; then it gets all of it.
+                fchmod(descriptor, mode)
+                try bind(descriptor, to: address)
+                guard chmod(path, mode) == 0 else { throw SystemError("chmod") }
+            }
+            guard Glibc.listen(descriptor, backlog) == 0 else { throw SystemError("listen") }
+            return descriptor
+        } catch {
+            close(descriptor)
+            throw error
+        }
+    }
+
+    /// Accepts one connection: non-blocking, closed on exec. Connections that failed while they waited are passed over.
+    public static func accept(_ listener: Int32) -> Acceptance {
+        var storage = sockaddr_storage()
+        for _ in 0..<64 {
+            var length = UInt32(MemoryLayout<sockaddr_storage>.size)
+            let descriptor = csystem_accept(listener, &storage, &length)
+            if descriptor >= 0 {
+                let peer = withUnsafeBytes(of: &storage) { bytes in
+                    bytes.baseAddress.flatMap { SocketAddress($0, length: Int(length)) }
+                }
+                return .accepted(descriptor, from: peer ?? .unix(path: ""))
+            }
+            switch errno {
+            case EAGAIN: return .wouldBlock
+            case EMFILE, ENFILE: return .outOfDescriptors(errno)
+            case EBADF, EFAULT, EINVAL, ENOTSOCK, EOPNOTSUPP, ENOBUFS, ENOMEM: return .failed(errno)
+            default: continue  // EINTR, ECONNABORTED, EPERM, and what accept(2) says to treat like EAGAIN by retrying
+            }
+        }
+        return .wouldBlock
+    }
+
+    /// Starts to connect: non-blocking, closed on exec, with `TCP_NODELAY`.
+    public static func connect(to address: SocketAddress) -> Connection {
+        let descriptor = socket(address.family, streamType, 0)
+        guard descriptor >= 0 else { return .failed(errno) }
+        if address.family != AF_UNIX { setNoDelay(descriptor) }
+        let result = address.withSystemAddress { Glibc.connect(descriptor, $0, $1) }
+        if result == 0 { return .connected(descriptor) }
+        // After a signal the connect goes on by itself: EINTR is EINPROGRESS here.
+        if errno == EINPROGRESS || errno == EINTR { return .inProgress(descriptor) }
+        let code = errno
+        close(descriptor)
+        return .failed(code)
+    }
+
+    /// The error that waits at a socket, taken from it; 0 for none. After a connect in progress: whether it stands.
+    public static func pendingError(_ descriptor: Int32) -> Int32 {
+        var code: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length) == 0 ? code : errno
+    }
+
+    // MARK: Moving bytes
+
+    /// Reads what is there, as much as the buffer holds.
+    public static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+        while true {
+            let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return buffer.isEmpty ? .bytes(0) : .end }
+            if errno != EINTR { return failure(errno) }
+        }
+    }
+
+    /// Writes as much as there is room for.
+    public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+        while true {
+            let count = Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+            if count >= 0 { return .bytes(count) }
+            if errno != EINTR { return failure(errno) }
+        }
+    }
+
+    /// Writes several pieces in one call, at most 1024 of them, as much as there is room for.
+    public static func write(_ descriptor: Int32, pieces: UnsafeBufferPointer<iovec>) -> Transfer {
+        while true {
+            let count = writev(descriptor, pieces.baseAddress, Int32(min(pieces.count, 1024)))
+            if count >= 0 { return .bytes(count) }
+            if errno != EINTR { return failure(errno) }
+        }
+    }
+
+    private static func failure(_ code: Int32) -> Transfer { code == EAGAIN ? .wouldBlock : .failed(code) }
+
+    // MARK: Ending
+
+    /// Tells the peer that nothing more comes; reading goes on.
+    public static func shutdownWriting(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Closes a descriptor. Its events must be gone: see `SocketEvents.close()`.
+    public static func close(_ descriptor: Int32) {
+        // Not repeated after EINTR: on Linux the descriptor is closed then, and its number may be another's already.
+        _ = Glibc.close(descriptor)
+    }
+
+    /// Closes a connection with a reset, so that the peer cannot take what was sent for complete.
+    public static func reset(_ descriptor: Int32) {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        close(descriptor)
+    }
+
+    // MARK: Asking and setting
+
+    /// Sends small pieces at once. A connection accepted from our own listeners inherits it.
+    public static func setNoDelay(_ descriptor: Int32) {
+        var on: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// The address of this end; `nil` if the descriptor is no socket of ours.
+    public static func localAddress(_ descriptor: Int32) -> SocketAddress? {
+        address { getsockname(descriptor, $0, $1) }
+    }
+
+    /// The address of the other end; `nil` if there is none.
+    public static func peerAddress(_ descriptor: Int32) -> SocketAddress? {
+        address { getpeername(descriptor, $0, $1) }
+    }
+
+    private static func address(
+        _ call: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                call(pointer, &length) == 0 ? SocketAddress(UnsafeRawPointer(pointer), length: Int(length)) : nil
+            }
+        }
+    }
+
+    private static var streamType: Int32 {
+        Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    }
+
+    private static func set(
+        _ descriptor: Int32, _ level: Int32, _ option: Int32, _ name: String
+    ) throws(SystemError) {
+        var on: Int32 = 1
+        guard setsockopt(descriptor, level, option, &on, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
+            throw SystemError(name)
+        }
+    }
+
+    private static func bind(_ descriptor: Int32, to address: SocketAddress) throws(SystemError) {
+        guard address.withSystemAddress({ Glibc.bind(descriptor, $0, $1) }) == 0 else { throw SystemError("bind") }
+    }
+
+    private static func removeStaleSocket(at path: String, _ address: SocketAddress) throws(SystemError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { throw SystemError("bind", code: EADDRINUSE) }
+        switch connect(to: address) {
+        case .failed(ECONNREFUSED): unlink(path)
+        case .failed: throw SystemError("bind", code: EADDRINUSE)
+        case .connected(let descriptor), .inProgress(let descriptor):
+            close(descriptor)
+            throw SystemError("bind", code: EADDRINUSE)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+/// A wall clock time, counted from 1970-01-01T00:00:00Z without leap seconds.
+public struct WallTime: Comparable, Hashable, Sendable {
+    /// Whole seconds since 1970; negative before.
+    public var seconds: Int64
+
+    /// What remains of the second, 0 …< 1,000,000,000.
+    public var nanoseconds: Int32
+
+    /// Makes a time from whole seconds and the remaining nanoseconds, 0 …< 1,000,000,000.
+    public init(seconds: Int64, nanoseconds: Int32 = 0) {
+        self.seconds = seconds
+        self.nanoseconds = nanoseconds
+    }
+
+    /// Orders by time.
+    public static func < (left: WallTime, right: WallTime) -> Bool {
+        (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+    }
+
+    /// The time a duration later.
+    public static func + (time: WallTime, duration: Duration) -> WallTime {
+        let sum = duration + .nanoseconds(Int64(time.nanoseconds))
+        var (seconds, attoseconds) = sum.components
+        if attoseconds < 0 {
+            seconds -= 1
+            attoseconds += 1_000_000_000_000_000_000
+        }
+        return WallTime(seconds: time.seconds &+ seconds, nanoseconds: Int32(attoseconds / 1_000_000_000))
+    }
+}

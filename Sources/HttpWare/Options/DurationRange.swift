@@ -1,0 +1,27 @@
+/// From one duration to another, both included: `100ms..2s`.
+public struct DurationRange: Sendable, Hashable {
+    /// Not more than `upper`.
+    public var lower: Duration
+    /// Not less than `lower`.
+    public var upper: Duration
+
+    /// Makes a range of both ends.
+    public init(_ range: ClosedRange<Duration>) {
+        lower = range.lowerBound
+        upper = range.upperBound
+    }
+}
+
+extension DurationRange: OptionValue {
+    public static let optionType = "range of durations"
+    public var optionText: String { "\(lower.optionText)..\(upper.optionText)" }
+    public init(optionText: String) throws(OptionMistake) {
+        let hint = "write two durations, the shorter first, such as 100ms..2s"
+        let ends = optionText.split(separator: "..", maxSplits: 1, omittingEmptySubsequences: false)
+        guard ends.count == 2,
+            let lower = try? Duration(optionText: String(ends[0])),
+            let upper = try? Duration(optionText: String(ends[1])), lower <= upper
+        else { throw OptionMistake(hint) }
+        self.init(lower...upper)
+    }
+}

@@ -1,0 +1,71 @@
+/// A pattern of hosts: `example.com`, `*.example.com` (one or more labels before it, not `example.com` itself), `[::1]`;
+/// with `:8443` behind it, of that port only.
+///
+/// Letter case and one trailing dot count for nothing. Matching allocates nothing.
+public struct HostPattern: Sendable, Hashable {
+    /// As it was written.
+    public let source: String
+    /// In lower case without a trailing dot; for a wildcard, what follows `*`, with its dot.
+    let name: [UInt8]
+    let isWildcard: Bool
+    /// `nil`: any port.
+    public let port: Int?
+
+    /// Whether a host matches: without its port, which stands beside it; `nil` where it is not known.
+    public func matches(_ host: Span<UInt8>, port: Int?) -> Bool {
+        if let wanted = self.port, wanted != port { return false }
+        var count = host.count
+        if count > 0, host[count - 1] == UInt8(ascii: ".") { count -= 1 }
+        guard isWildcard ? count > name.count : count == name.count else { return false }
+        let start = count - name.count
+        for i in name.indices {
+            let byte = host[start + i]
+            let lower = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+            if lower != name[i] { return false }
+        }
+        return true
+    }
+
+    /// Whether a host matches, by its bytes.
+    public func matches(_ host: UnsafeRawBufferPointer, port: Int?) -> Bool {
+        matches(Span(_unsafeBytes: host), port: port)
+    }
+}
+
+extension HostPattern: OptionValue {
+    public static let optionType = "host pattern"
+    public var optionText: String { source }
+
+    public init(optionText: String) throws(OptionMistake) {
+        let hint = "write a host such as example.com, *.example.com, [::1] or example.com:8443"
+        var host = optionText.lowercased()[...]
+        var port: Int?
+        let colon = host.hasPrefix("[") ? host.range(after: "]:") : host.range(after: ":")
+        if let colon {
+            guard let number = UnitText.number(host[colon...].utf8), (1...65535).contains(number) else {
+                throw OptionMistake(hint)
+            }
+            port = number
+            host = host[..<host.index(before: colon)]
+        }
+        isWildcard = host.hasPrefix("*.")
+        if isWildcard { host = host.dropFirst() }
+        if host.hasSuffix(".") { host = host.dropLast() }
+        let isAddress = host.hasPrefix("[") && host.hasSuffix("]") && host.contains(":") && !isWildcard
+        let inner = isAddress ? host.dropFirst().dropLast() : isWildcard ? host.dropFirst() : host
+        let allowed = isAddress ? "0123456789abcdef:." : "0123456789abcdefghijklmnopqrstuvwxyz-_."
+        guard !inner.isEmpty, inner.utf8.count <= 255, inner.utf8.allSatisfy({ allowed.utf8.contains($0) }),
+            isAddress || !inner.split(separator: ".", omittingEmptySubsequences: false).contains("")
+        else { throw OptionMistake(hint) }
+        source = optionText
+        name = Array(host.utf8)
+        self.port = port
+    }
+}
+
+extension Substring {
+    /// Where the text behind the first occurrence of the separator begins.
+    fileprivate func range(after separator: String) -> Index? {
+        ranges(of: separator).first?.upperBound
+    }
+}

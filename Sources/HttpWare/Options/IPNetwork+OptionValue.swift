@@ -1,0 +1,10 @@
+extension IPNetwork: OptionValue {
+    public static let optionType = "network"
+    public var optionText: String { description }
+    public init(optionText: String) throws(OptionMistake) {
+        guard let network = IPNetwork(optionText) else {
+            throw OptionMistake("write an address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32")
+        }
+        self = network
+    }
+}

@@ -1,0 +1,160 @@
+extension OptionsReader {
+    // MARK: Lists
+
+    /// Reads a list; a single value stands for a list of one, and replaces the default as a whole.
+    public mutating func read<T: OptionValue>(_ key: String, into values: inout [T], doc: String = "") {
+        let text = "[" + values.map(\.optionText).joined(separator: ", ") + "]"
+        guard let node = take(key, "list of \(T.optionType)", text, nil, T.isSecret, doc) else { return }
+        if let read: [T] = parseList(node, path(key)) { values = read }
+    }
+
+    /// Reads a list that has no default.
+    public mutating func read<T: OptionValue>(_ key: String, into values: inout [T]?, doc: String = "") {
+        guard let node = take(key, "list of \(T.optionType)", "", nil, T.isSecret, doc) else { return }
+        if let read: [T] = parseList(node, path(key)) { values = read }
+    }
+
+    /// Reads a list that is one value, such as a set of statuses.
+    public mutating func read<T: OptionUnion>(_ key: String, into value: inout T, doc: String = "") {
+        guard let node = take(key, T.optionType, value.optionText, nil, T.isSecret, doc) else { return }
+        if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
+    }
+
+    /// Reads a list that is one value and has no default.
+    public mutating func read<T: OptionUnion>(_ key: String, into value: inout T?, doc: String = "") {
+        guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
+        if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
+    }
+
+    /// Reads a list whose members keep their places, for those that are checked later.
+    public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>], doc: String = "") {
+        let text = "[" + values.map(\.value.optionText).joined(separator: ", ") + "]"
+        guard let node = take(key, "list of \(T.optionType)", text, nil, T.isSecret, doc) else { return }
+        guard let read: [T] = parseList(node, path(key)) else { return }
+        values = zip(read, node.members).map { Located($0, at: $1.location) }
+    }
+
+    /// Reads a value that keeps its place.
+    public mutating func read<T: OptionValue>(_ key: String, into value: inout Located<T>?, doc: String = "") {
+        var plain = value?.value
+        read(key, into: &plain, doc: doc)
+        value = plain.map { Located($0, at: location(of: key)) }
+    }
+
+    // MARK: Maps
+
+    /// Reads a map of names to values, in file order.
+    public mutating func read<K: OptionValue, V: OptionValue>(
+        _ key: String, into map: inout OptionMap<K, V>, doc: String = ""
+    ) {
+        guard let node = take(key, "map of \(K.optionType) to \(V.optionType)", "{}", nil, V.isSecret, doc) else {
+            return
+        }
+        if let read: OptionMap<K, V> = parseMap(node, path(key), { $0.parse($1, $2) }) { map = read }
+    }
+
+    /// Reads a map of names to lists, in file order; a single value stands for a list of one.
+    public mutating func read<K: OptionValue, V: OptionValue>(
+        _ key: String, into map: inout OptionMap<K, [V]>, doc: String = ""
+    ) {
+        let type = "map of \(K.optionType) to list of \(V.optionType)"
+        guard let node = take(key, type, "{}", nil, V.isSecret, doc) else { return }
+        if let read: OptionMap<K, [V]> = parseMap(node, path(key), { $0.parseList($1, $2) }) { map = read }
+    }
+
+    /// Reads either a list of names or a map of names to values; what is in the list goes with `nil`.
+    public mutating func read<K: OptionValue, V: OptionValue>(
+        _ key: String, intoNames map: inout OptionMap<K, V?>, doc: String = ""
+    ) {
+        let type = "list of \(K.optionType), or map of \(K.optionType) to \(V.optionType)"
+        guard let node = take(key, type, "[]", nil, V.isSecret, doc) else { return }
+        if case .map = node.content {
+            if let read: OptionMap<K, V?> = parseMap(node, path(key), { $0.parse($1, $2).map(Optional.some) }) {
+                map = read
+            }
+        } else if let names: [K] = parseList(node, path(key)) {
+            map = OptionMap(zip(names, node.members).map { .init(key: $0, value: nil, location: $1.location) })
+        }
+    }
+
+    // MARK: Nested options
+
+    /// Reads a map whose keys have types of their own. The body runs also where the key is absent, on an empty map.
+    public mutating func read(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
+        let node = take(key, "options", "{}", nil, false, doc)
+        var nested: OptionsReader
+        if isDescribing {
+            nested = .describing(path(key))
+        } else {
+            nested = OptionsReader(node ?? ConfigNode(.map([]), at: location), keyPath: path(key))
+        }
+        absorb(&nested, body)
+    }
+
+    /// Reads a list of maps. A single map stands for a list of one. Described with one run of the body.
+    ///
+    /// With `orText`, a member that is a text stands for a map with that one key.
+    public mutating func readEach(
+        _ key: String, orText only: String? = nil, doc: String = "", _ body: (inout OptionsReader) -> Void
+    ) {
+        let node = take(key, "list of options", "[]", nil, false, doc)
+        if isDescribing {
+            var nested = OptionsReader.describing("\(path(key))[]")
+            return absorb(&nested, body)
+        }
+        for (index, member) in (node?.members ?? []).enumerated() {
+            var member = member
+            if let only, member.text != nil {
+                let entry = ConfigNode.Entry(key: only, location: member.location, value: member)
+                member = ConfigNode(.map([entry]), at: member.location)
+            }
+            var nested = OptionsReader(member, keyPath: "\(path(key))[\(index)]")
+            absorb(&nested, body)
+        }
+    }
+
+    private mutating func absorb(_ nested: inout OptionsReader, _ body: (inout OptionsReader) -> Void) {
+        body(&nested)
+        diagnostics.append(nested.finish())
+        for var option in nested.described {
+            let prefix = keyPath.isEmpty ? "" : keyPath + "."
+            let group = nested.keyPath.dropFirst(prefix.count)
+            option.key = "\(group).\(option.key)"
+            described.append(option)
+        }
+    }
+
+    // MARK: Parsing
+
+    /// All members, or `nil` if any is wrong.
+    mutating func parseList<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> [T]? {
+        if case .map = node.content {
+            diagnostics.error(
+                at: node.location, keyPath, "a map is not a list of \(T.optionType); write [first, second]")
+            return nil
+        }
+        let members = node.members
+        let isList = node.text == nil
+        let values: [T] = members.enumerated().compactMap { index, member in
+            parse(member, isList ? "\(keyPath)[\(index)]" : keyPath)
+        }
+        return values.count == members.count ? values : nil
+    }
+
+    private mutating func parseMap<K: OptionValue, V>(
+        _ node: ConfigNode, _ keyPath: String, _ parseValue: (inout OptionsReader, ConfigNode, String) -> V?
+    ) -> OptionMap<K, V>? {
+        guard let entries = node.entries else {
+            diagnostics.error(at: node.location, keyPath, "\(node.shown) is not a map; write name: value")
+            return nil
+        }
+        let read = entries.compactMap { entry -> OptionMap<K, V>.Entry? in
+            let name: K? = parse(
+                ConfigNode(.scalar(entry.key, isQuoted: false), at: entry.location), "\(keyPath).\(entry.key)")
+            let value = parseValue(&self, entry.value, "\(keyPath).\(entry.key)")
+            guard let name, let value else { return nil }
+            return .init(key: name, value: value, location: entry.value.location)
+        }
+        return read.count == entries.count ? OptionMap(read) : nil
+    }
+}

@@ -1,0 +1,218 @@
+/// Reads the options of a ware, or any map of a configuration, by key and type.
+///
+/// Mistakes are recorded and reading goes on, so that all of them appear at once; a value that cannot be read leaves the
+/// default in place. Read every key unconditionally: the same code, run with `describing`, yields the schema and the help.
+///
+/// ```swift
+/// init(options: inout OptionsReader) {
+///     self.init()
+///     options.read("max", into: &max, in: .bytes(1) ... .gibibytes(1))
+///     options.read("path") { options in
+///         options.read("strip", into: &strip)
+///     }
+/// }
+/// ```
+public struct OptionsReader: Sendable {
+    /// Where these options stand, such as `bodyLimit` or `listeners.web.limits`; errors put it before the key.
+    public let keyPath: String
+    /// Where the map begins.
+    public let location: SourceLocation
+    /// Reads nothing and records what is asked for.
+    public let isDescribing: Bool
+    /// What was written is a map, or nothing; else that is the one error, and what is missing is none.
+    public private(set) var isMap = true
+    /// The mistakes so far.
+    public internal(set) var diagnostics = Diagnostics()
+    /// What was asked for, in order; filled only when describing.
+    public internal(set) var described: [OptionDescription] = []
+
+    var entries: [ConfigNode.Entry] = []
+    var known: [String] = []
+
+    /// Reads a map, or nothing. Anything else is an error, and then read as nothing.
+    public init(_ node: ConfigNode, keyPath: String) {
+        self.keyPath = keyPath
+        location = node.location
+        isDescribing = false
+        if let entries = node.entries {
+            self.entries = entries
+        } else {
+            isMap = false
+            diagnostics.error(at: node.location, keyPath, "\(node.shown) is not a map of options; write key: value")
+        }
+    }
+
+    private init(describing keyPath: String) {
+        self.keyPath = keyPath
+        location = .code
+        isDescribing = true
+    }
+
+    /// A reader that has no values, and remembers which are asked for.
+    public static func describing(_ keyPath: String = "") -> OptionsReader { OptionsReader(describing: keyPath) }
+
+    // MARK: One value
+
+    /// Reads a value; the default stays where the key is absent.
+    public mutating func read<T: OptionValue>(_ key: String, into value: inout T, doc: String = "") {
+        guard let node = take(key, T.optionType, value.optionText, nil, T.isSecret, doc) else { return }
+        if let read: T = parse(node, path(key)) { value = read }
+    }
+
+    /// Reads a value that has no default.
+    public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
+        guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
+        if let read: T = parse(node, path(key)) { value = read }
+    }
+
+    /// Reads a value that has bounds; one outside is an error.
+    public mutating func read<T: OptionValue & Comparable>(
+        _ key: String, into value: inout T, in range: ClosedRange<T>, doc: String = ""
+    ) {
+        guard let node = take(key, T.optionType, value.optionText, shown(range), T.isSecret, doc) else { return }
+        if let read = parse(node, path(key), in: range) { value = read }
+    }
+
+    public mutating func read<T: OptionValue & Comparable>(
+        _ key: String, into value: inout T?, in range: ClosedRange<T>, doc: String = ""
+    ) {
+        guard let node = take(key, T.optionType, value?.optionText ?? "", shown(range), T.isSecret, doc) else { return }
+        if let read = parse(node, path(key), in: range) { value = read }
+    }
+
+    /// Reads a text that nothing may print.
+    public mutating func readSecret(_ key: String, into value: inout Secret?, doc: String = "") {
+        read(key, into: &value, doc: doc)
+    }
+
+    /// The value as it was written, for options whose shape is their own affair.
+    public mutating func readNode(_ key: String, type: String, doc: String = "") -> ConfigNode? {
+        take(key, type, "", nil, false, doc)
+    }
+
+    // MARK: Mistakes
+
+    /// The key has to be there. Call it after reading the key.
+    public mutating func require(_ key: String) {
+        markRequired(key)
+        guard !isDescribing, isMap, !isGiven(key) else { return }
+        diagnostics.error(at: location, path(key), "is missing, and there is no default")
+    }
+
+    /// Exactly one of the keys has to be there. Call it after reading them.
+    public mutating func requireOne(of keys: String...) {
+        guard !isDescribing, isMap else { return }
+        let given = keys.filter(isGiven)
+        if given.isEmpty {
+            diagnostics.error(at: location, keyPath, "nothing says which; write \(keys.joinedByOr)")
+        } else if given.count > 1 {
+            fail(at: given[1], "cannot stand beside \(given[0]); write only one of \(keys.joinedByOr)")
+        }
+    }
+
+    /// Whether the key was written, rightly or wrongly.
+    public func isGiven(_ key: String) -> Bool { entry(key) != nil }
+
+    /// Whether the key was written with nothing, or an empty list or map, behind it.
+    public func isEmpty(_ key: String) -> Bool {
+        guard let value = entry(key)?.value else { return false }
+        return value.text == nil ? value.members.isEmpty || value.entries?.isEmpty == true : value.isEmpty
+    }
+
+    /// Records a mistake that the types cannot see, at the value of the key, or at the options as a whole.
+    public mutating func fail(at key: String? = nil, _ message: String) {
+        guard !isDescribing else { return }
+        let entry = key.flatMap(entry)
+        diagnostics.error(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
+    }
+
+    /// Records something doubtful.
+    public mutating func warn(at key: String? = nil, _ message: String) {
+        guard !isDescribing else { return }
+        let entry = key.flatMap(entry)
+        diagnostics.warning(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
+    }
+
+    /// Keys that the contract names and this version does not build: refused by name where they are written.
+    public mutating func refuse(_ keys: String...) {
+        for key in keys {
+            known.append(key)
+            if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), "is not supported yet") }
+        }
+    }
+
+    /// Where the value of the key stands, or the options as a whole.
+    public func location(of key: String) -> SourceLocation { entry(key)?.value.location ?? location }
+
+    /// Reports the keys that nothing asked for, and returns all that was found. Nested maps report their own.
+    public mutating func finish() -> [ConfigError] {
+        if !isDescribing {
+            for entry in entries where !known.contains(entry.key) {
+                let near = didYouMean(entry.key, among: known)
+                let key = entry.key.unicodeScalars.count > 80 ? String(entry.key.prefix(80)) + "…" : entry.key
+                diagnostics.error(at: entry.location, path(key), "unknown option\(near)")
+            }
+        }
+        return diagnostics.all
+    }
+
+    // MARK: What the other files of this type use
+
+    func entry(_ key: String) -> ConfigNode.Entry? { entries.first { $0.key == key } }
+
+    func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
+
+    /// Remembers that the key is known, describes it, and returns its value.
+    mutating func take(
+        _ key: String, _ type: String, _ text: String, _ allowed: String?, _ isSecret: Bool, _ doc: String
+    ) -> ConfigNode? {
+        known.append(key)
+        if isDescribing {
+            described.append(
+                OptionDescription(
+                    key: key, type: type, defaultText: isSecret ? "" : text, allowed: allowed, isSecret: isSecret,
+                    doc: doc))
+        }
+        return entry(key)?.value
+    }
+
+    mutating func parse<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> T? {
+        guard let text = node.text else {
+            diagnostics.error(at: node.location, keyPath, "\(node.shown) is not \(withArticle(T.optionType))")
+            return nil
+        }
+        do {
+            return try T(optionText: text)
+        } catch {
+            let isSecret = node.isSecret || T.isSecret
+            let shown = isSecret ? "the secret value" : node.shown
+            let problem = (isSecret ? nil : error.problem) ?? "\(shown) is not \(withArticle(T.optionType))"
+            diagnostics.error(at: node.location, keyPath, isSecret ? problem : "\(problem); \(error.hint)")
+            return nil
+        }
+    }
+
+    mutating func parse<T: OptionValue & Comparable>(_ node: ConfigNode, _ keyPath: String, in range: ClosedRange<T>)
+        -> T?
+    {
+        guard let value: T = parse(node, keyPath) else { return nil }
+        guard range.contains(value) else {
+            let side = value < range.lowerBound ? "too small" : "too large"
+            diagnostics.error(at: node.location, keyPath, "\(node.shown) is \(side); write \(shown(range))")
+            return nil
+        }
+        return value
+    }
+
+    private func shown<T: OptionValue>(_ range: ClosedRange<T>) -> String {
+        "\(range.lowerBound.optionText) to \(range.upperBound.optionText)"
+    }
+
+    private func withArticle(_ type: String) -> String {
+        type.contains(" | ") ? "one of \(type)" : "aeiou".contains(type.prefix(1)) ? "an \(type)" : "a \(type)"
+    }
+
+    private mutating func markRequired(_ key: String) {
+        if let index = described.lastIndex(where: { $0.key == key }) { described[index].isRequired = true }
+    }
+}

@@ -1,0 +1,185 @@
+/// A pattern of normalised paths: `/exact`, `/prefix/**`, `/users/{id}` (one segment, captured), `*` inside a segment.
+///
+/// `/prefix/**` matches `/prefix` and everything below it. A segment that is `*` or a capture is never empty; a `*` beside
+/// other text stands for any number of bytes, none too. The pattern itself is normalised like a path when it is read, so
+/// `/%7euser` means `/~user`. Matching allocates nothing, and its time is linear in the path.
+public struct PathPattern: Sendable, Hashable {
+    enum Segment: Sendable, Hashable {
+        case text([UInt8])
+        /// Text with `*` in it.
+        case glob([UInt8])
+        case capture
+    }
+
+    /// As it was written.
+    public let source: String
+    /// The names of the captured segments, in order.
+    public let captures: [String]
+    let segments: [Segment]
+    /// Ends with `/**`.
+    let isPrefix: Bool
+
+    /// Whether the path, which begins with `/` and has no query, matches.
+    public func matches(_ path: Span<UInt8>) -> Bool {
+        walk(path) { _ in }
+    }
+
+    /// Whether the path matches, by its bytes.
+    public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
+        matches(Span(_unsafeBytes: path))
+    }
+
+    /// The places of the captured segments, in the order of `captures`; `nil` where the path does not match.
+    public func captured(in path: Span<UInt8>) -> [Range<Int>]? {
+        var ranges: [Range<Int>] = []
+        ranges.reserveCapacity(captures.count)
+        return walk(path) { ranges.append($0) } ? ranges : nil
+    }
+
+    /// The places of the captured segments, by the bytes of the path.
+    public func captured(in path: UnsafeRawBufferPointer) -> [Range<Int>]? {
+        captured(in: Span(_unsafeBytes: path))
+    }
+
+    @inline(__always)
+    private func walk(_ path: Span<UInt8>, _ capture: (Range<Int>) -> Void) -> Bool {
+        let slash = UInt8(ascii: "/")
+        var start = 0  // at the slash before a segment, or at the end
+        guard path.count > 0, path[0] == slash else { return false }
+        for segment in segments {
+            guard start < path.count, path[start] == slash else { return false }
+            start += 1
+            var end = start
+            while end < path.count, path[end] != slash { end += 1 }
+            switch segment {
+            case .text(let text):
+                guard text.count == end - start else { return false }
+                for i in text.indices where text[i] != path[start + i] { return false }
+            case .glob(let glob):
+                guard end > start, Self.glob(glob, path, start, end) else { return false }
+            case .capture:
+                guard end > start else { return false }
+                capture(start..<end)
+            }
+            start = end
+        }
+        return start == path.count || (isPrefix && path[start] == slash)
+    }
+
+    /// Goes back to the last `*` only: at most pattern × segment steps.
+    private static func glob(_ glob: [UInt8], _ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        let star = UInt8(ascii: "*")
+        var at = 0
+        var position = start
+        var retry: (at: Int, position: Int)?
+        while position < end {
+            if at < glob.count, glob[at] == star {
+                retry = (at + 1, position)
+                at += 1
+            } else if at < glob.count, glob[at] == path[position] {
+                at += 1
+                position += 1
+            } else if let last = retry {
+                retry = (last.at, last.position + 1)
+                at = last.at
+                position = last.position + 1
+            } else {
+                return false
+            }
+        }
+        while at < glob.count, glob[at] == star { at += 1 }
+        return at == glob.count
+    }
+}
+
+extension PathPattern: OptionValue {
+    public static let optionType = "path pattern"
+    public var optionText: String { source }
+
+    public init(optionText: String) throws(OptionMistake) {
+        let hint = "write a path such as /exact, /prefix/**, /users/{id} or /img/*.png"
+        guard optionText.utf8.first == UInt8(ascii: "/"), optionText.utf8.count <= 4096 else {
+            throw OptionMistake(hint)
+        }
+        guard !optionText.contains("?"), !optionText.contains("#") else {
+            throw OptionMistake("match the query with query", problem: "a path has no query or fragment")
+        }
+        var parts = optionText.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        isPrefix = parts.last == "**"
+        if isPrefix { parts.removeLast() }
+        var segments: [Segment] = []
+        var captures: [String] = []
+        for part in parts {
+            if part.contains("**") {
+                throw OptionMistake(
+                    "write it once, as the last segment: /prefix/**", problem: "** stands inside the path")
+            }
+            if part == "." || part == ".." {
+                throw OptionMistake(hint, problem: "a normalised path has no \(part) segment")
+            }
+            if part.hasPrefix("{"), part.hasSuffix("}"), Self.isName(part.dropFirst().dropLast()) {
+                let name = String(part.dropFirst().dropLast())
+                if captures.contains(name) { throw OptionMistake("name it once", problem: "{\(name)} stands twice") }
+                captures.append(name)
+                segments.append(.capture)
+            } else if part.contains("{") || part.contains("}") {
+                throw OptionMistake("a capture is a whole segment with a plain name, such as /users/{id}")
+            } else {
+                let text = try Self.normalised(part)
+                segments.append(text.contains(UInt8(ascii: "*")) ? .glob(text) : .text(text))
+            }
+        }
+        source = optionText
+        self.segments = segments
+        self.captures = captures
+    }
+
+    private static func isName(_ text: Substring) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") || $0.isAlphanumeric }
+    }
+
+    /// Percent-encodings in upper case, unreserved characters decoded (RFC 3986 §6.2.2), what a path cannot hold encoded.
+    private static func normalised(_ part: Substring) throws(OptionMistake) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = Array(part.utf8)[...]
+        while let byte = rest.popFirst() {
+            var value = byte
+            if byte == UInt8(ascii: "%") {
+                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else {
+                    throw OptionMistake("write two hexadecimal digits behind a %")
+                }
+                value = high << 4 | low
+                if value == 0 { throw OptionMistake("no path that is forwarded has one", problem: "%00 never matches") }
+            }
+            let isEncoded = byte == UInt8(ascii: "%")
+            if value.isUnreserved || (!isEncoded && "!$&'()*+,;=:@".utf8.contains(value)) {
+                result.append(value)
+            } else {
+                let digits = Array("0123456789ABCDEF".utf8)
+                result += [UInt8(ascii: "%"), digits[Int(value >> 4)], digits[Int(value & 15)]]
+            }
+        }
+        return result
+    }
+}
+
+extension UInt8 {
+    fileprivate var isAlphanumeric: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: false
+        }
+    }
+
+    fileprivate var isUnreserved: Bool { isAlphanumeric || "-._~".utf8.contains(self) }
+
+    fileprivate var hexValue: UInt8? {
+        switch self {
+        case 0x30...0x39: self - 0x30
+        case 0x41...0x46: self - 0x41 + 10
+        case 0x61...0x66: self - 0x61 + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import CPcre2
+import Synchronization
+
+/// A regular expression (PCRE2), compiled when the configuration is loaded and bounded when it runs.
+///
+/// It matches bytes, anywhere in the subject unless it is anchored; `$` is the very end. The work of a match is limited, so
+/// that no subject can hold a loop: past the limit the match throws, and the one who asked fails as it would for an error.
+/// Several loops may use one pattern at once.
+///
+/// `@unchecked Sendable`: the compiled code never changes after `init`, and what a match writes to is lent to one at a time.
+public final class Pattern: @unchecked Sendable {
+    /// As it was written.
+    public let source: String
+    /// How many groups capture.
+    public let groupCount: Int
+    private let code: OpaquePointer
+    private let spares = Mutex<[Workspace]>([])
+
+    /// A limit was reached: neither a match nor the absence of one is known.
+    public struct LimitReached: Error, Sendable, Equatable {
+        /// Makes the error.
+        public init() {}
+    }
+
+    /// Where the pattern matched: first the whole, then each group; a group that took no part is `nil`.
+    public struct Match: Sendable, Equatable {
+        /// The whole, then each group, as offsets into the subject.
+        public let ranges: [Range<Int>?]
+        /// The whole match.
+        public var range: Range<Int> { ranges.first.flatMap(\.self) ?? 0..<0 }
+    }
+
+    /// PCRE2's version, such as `10.42 2022-12-11`.
+    public static var libraryVersion: String {
+        var text = [UInt8](repeating: 0, count: 64)
+        let length = pcre2_config_8(UInt32(PCRE2_CONFIG_VERSION), nil)
+        guard length > 0, Int(length) <= text.count else { return "" }
+        _ = text.withUnsafeMutableBytes { pcre2_config_8(UInt32(PCRE2_CONFIG_VERSION), $0.baseAddress) }
+        return String(decoding: text.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    /// Compiles the pattern.
+    public init(_ source: String) throws(OptionMistake) {
+        let text = Array(source.utf8)
+        guard text.count <= Self.longestSource else {
+            throw OptionMistake(
+                "write at most \(Self.longestSource) bytes", problem: "the regular expression is too long")
+        }
+        let options = PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP
+        var status: Int32 = 0
+        var offset = 0
+        guard let code = pcre2_compile_8(text, text.count, options, &status, &offset, nil) else {
+            throw OptionMistake("\(Self.message(status)) at character \(offset + 1)")
+        }
+        // Where the system forbids it, the interpreter runs instead.
+        _ = pcre2_jit_compile_8(code, UInt32(PCRE2_JIT_COMPLETE))
+        var groups: UInt32 = 0
+        _ = pcre2_pattern_info_8(code, UInt32(PCRE2_INFO_CAPTURECOUNT), &groups)
+        self.source = source
+        self.code = code
+        groupCount = Int(groups)
+    }
+
+    deinit {
+        spares.withLock { spares in
+            for spare in spares { spare.free() }
+        }
+        pcre2_code_free_8(code)
+    }
+
+    /// Whether the pattern matches anywhere in the subject.
+    public func matches(_ subject: UnsafeRawBufferPointer) throws(LimitReached) -> Bool {
+        try search(subject) { _ in true } ?? false
+    }
+
+    /// The leftmost match.
+    public func firstMatch(in subject: UnsafeRawBufferPointer) throws(LimitReached) -> Match? {
+        try search(subject) { workspace in
+            // One pair for the whole and one for each group, as the match data was made from this code.
+            guard let offsets = pcre2_get_ovector_pointer_8(workspace.data) else { return Match(ranges: []) }
+            return Match(
+                ranges: (0...groupCount).map { group in
+                    let (start, end) = (offsets[2 * group], offsets[2 * group + 1])
+                    // PCRE2_UNSET is -1 here, for a group that took no part.
+                    return 0 <= start && start <= end && end <= subject.count ? start..<end : nil
+                })
+        }
+    }
+
+    /// The subject with its first match replaced; `nil` where there is none.
+    ///
+    /// In the replacement `$1` … `$9` are groups, `$0` is the whole match, and `$$` is a dollar sign.
+    public func replacingFirst(
+        in subject: UnsafeRawBufferPointer, with replacement: [UInt8]
+    ) throws(LimitReached) -> [UInt8]? {
+        guard let match = try firstMatch(in: subject) else { return nil }
+        let dollar = UInt8(ascii: "$")
+        var result = [UInt8](subject[..<match.range.lowerBound])
+        var rest = replacement[...]
+        while let byte = rest.popFirst() {
+            if byte == dollar, rest.first == dollar {
+                result.append(dollar)
+                rest.removeFirst()
+            } else if byte == dollar, let digit = rest.first, (0x30...0x39).contains(digit) {
+                let group = Int(digit - 0x30)
+                if group < match.ranges.count, let range = match.ranges[group] { result += subject[range] }
+                rest.removeFirst()
+            } else {
+                result.append(byte)
+            }
+        }
+        return result + subject[match.range.upperBound...]
+    }
+
+    // MARK: Matching
+
+    private static let longestSource = 8192
+    private static let longestSubject = 1 << 20
+    /// How many places to start from are tried between two looks at the clock.
+    private static let stepLength = 32
+    private static let longestTime = Duration.milliseconds(20)
+
+    /// Matches in short steps, so that the time of the whole is bounded: PCRE2 counts its limit anew from every start.
+    private func search<T>(
+        _ subject: UnsafeRawBufferPointer, _ found: (Workspace) -> T
+    ) throws(LimitReached) -> T? {
+        guard subject.count <= Self.longestSubject, let workspace = takeWorkspace() else { throw LimitReached() }
+        defer { giveBack(workspace) }
+        var began: ContinuousClock.Instant?
+        var offset = 0
+        while true {
+            let last = min(offset + Self.stepLength, subject.count)
+            pcre2_set_offset_limit_8(workspace.context, last)
+            var result = match(subject, from: offset, in: workspace, options: 0)
+            if result == PCRE2_ERROR_JIT_STACKLIMIT {
+                result = match(subject, from: offset, in: workspace, options: UInt32(PCRE2_NO_JIT))
+            }
+            if result > 0 { return found(workspace) }
+            guard result == PCRE2_ERROR_NOMATCH else { throw LimitReached() }
+            if last == subject.count { return nil }
+            offset = last + 1
+            let now = ContinuousClock.now
+            if let began, began.duration(to: now) > Self.longestTime { throw LimitReached() }
+            began = began ?? now
+        }
+    }
+
+    private func match(
+        _ subject: UnsafeRawBufferPointer, from offset: Int, in workspace: Workspace, options: UInt32
+    ) -> Int32 {
+        // Bound to bytes for the C call only, which just reads them.
+        guard let start = subject.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
+            // An empty buffer may have no address, and PCRE2 10.42 refuses a null subject.
+            return withUnsafePointer(to: 0 as UInt8) {
+                pcre2_match_8(code, $0, 0, 0, options, workspace.data, workspace.context)
+            }
+        }
+        return pcre2_match_8(code, start, subject.count, offset, options, workspace.data, workspace.context)
+    }
+
+    /// What one match writes to. Made once per concurrent use and kept, as making it costs more than a short match.
+    ///
+    /// `@unchecked Sendable`: it is in the list of spares or with one caller, never both.
+    private struct Workspace: @unchecked Sendable {
+        let data: OpaquePointer
+        let context: OpaquePointer
+
+        func free() {
+            pcre2_match_data_free_8(data)
+            pcre2_match_context_free_8(context)
+        }
+    }
+
+    private func takeWorkspace() -> Workspace? {
+        if let spare = spares.withLock({ $0.popLast() }) { return spare }
+        guard let data = pcre2_match_data_create_from_pattern_8(code, nil) else { return nil }
+        guard let context = pcre2_match_context_create_8(nil) else {
+            pcre2_match_data_free_8(data)
+            return nil
+        }
+        pcre2_set_match_limit_8(context, 50_000)
+        pcre2_set_depth_limit_8(context, 10_000)
+        pcre2_set_heap_limit_8(context, 1024)  // KiB
+        return Workspace(data: data, context: context)
+    }
+
+    private func giveBack(_ workspace: Workspace) {
+        spares.withLock { $0.append(workspace) }
+    }
+
+    private static func message(_ status: Int32) -> String {
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let length = pcre2_get_error_message_8(status, &buffer, buffer.count)
+        return length > 0 ? String(decoding: buffer.prefix(Int(length)), as: UTF8.self) : "error \(status)"
+    }
+}
+
+extension Pattern: OptionValue {
+    public static let optionType = "regular expression"
+    public var optionText: String { source }
+    public convenience init(optionText: String) throws(OptionMistake) { try self.init(optionText) }
+}
+
+extension Pattern: Hashable {
+    /// Two patterns are equal if they were written the same.
+    public static func == (left: Pattern, right: Pattern) -> Bool { left.source == right.source }
+    public func hash(into hasher: inout Hasher) { hasher.combine(source) }
+}

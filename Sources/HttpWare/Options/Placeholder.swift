@@ -1,0 +1,67 @@
+/// What a template can take from an exchange. Values are as received, still percent-encoded.
+public enum Placeholder: Sendable, Hashable {
+    case requestMethod
+    case requestPath
+    case requestHost
+    case requestQuery(String)
+    /// A field name, with the case of the file.
+    case requestHeader(String)
+    /// A capture of the route's path pattern.
+    case path(String)
+    /// After `trustedProxies` and the PROXY protocol.
+    case clientIp
+    /// The other end of the connection.
+    case peerIp
+    case jwt(String)
+    case tlsSubject
+    case tlsSan
+    case exchangeId
+
+    private static let plain: [(name: String, placeholder: Placeholder)] = [
+        ("request.method", .requestMethod), ("request.path", .requestPath), ("request.host", .requestHost),
+        ("client.ip", .clientIp), ("peer.ip", .peerIp), ("tls.subject", .tlsSubject), ("tls.san", .tlsSan),
+        ("exchange.id", .exchangeId),
+    ]
+    /// Those that end in a name of the writer's choice.
+    private static let named = ["request.query.", "request.header.", "path.", "jwt."]
+
+    /// Reads what stands between the braces.
+    init(name: String) throws(OptionMistake) {
+        if let plain = Self.plain.first(where: { $0.name == name }) {
+            self = plain.placeholder
+            return
+        }
+        guard let prefix = Self.named.first(where: { name.hasPrefix($0) && name.utf8.count > $0.utf8.count }) else {
+            let known = Self.plain.map(\.name) + Self.named.map { $0 + "NAME" }
+            let near = didYouMean(name, among: known + Self.named.compactMap { Self.near($0, name) })
+            throw OptionMistake(
+                near.isEmpty
+                    ? "write one of \(known.joined(separator: ", ")), or {{ for a literal {"
+                    : String(near.dropFirst(2)),
+                problem: "\(name.quotedForErrors) is not a placeholder")
+        }
+        let argument = String(name.dropFirst(prefix.count))
+        switch prefix {
+        case "request.query.": self = .requestQuery(argument)
+        case "path.": self = .path(argument)
+        case "jwt.": self = .jwt(argument)
+        default:
+            guard FieldName(argument) != nil else {
+                throw OptionMistake(
+                    "write letters, digits and -", problem: "\(argument.quotedForErrors) is not a field name")
+            }
+            self = .requestHeader(argument)
+        }
+    }
+
+    /// `request.headers.X` → `request.header.X`, to be compared with what was written.
+    private static func near(_ prefix: String, _ name: String) -> String? {
+        let parts = name.split(
+            separator: ".", maxSplits: prefix.split(separator: ".").count, omittingEmptySubsequences: false)
+        guard parts.count == prefix.split(separator: ".").count + 1, let last = parts.last, !last.isEmpty else {
+            return nil
+        }
+        let head = parts.dropLast().joined(separator: ".") + "."
+        return nearest(to: head, among: [prefix]).map { $0 + last }
+    }
+}

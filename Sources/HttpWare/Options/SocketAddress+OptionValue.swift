@@ -1,0 +1,16 @@
+extension SocketAddress: OptionValue {
+    public static let optionType = "address"
+    public var optionText: String { description }
+
+    /// An address and a port, or the path of a Unix socket; `localhost` is 127.0.0.1. No other name is resolved.
+    public init(optionText: String) throws(OptionMistake) {
+        let hint = "write 127.0.0.1:8080, [::1]:8080 or unix:/run/httpware.sock"
+        var text = optionText
+        if text.lowercased().hasPrefix("localhost:") { text = "127.0.0.1" + text.dropFirst("localhost".count) }
+        guard let address = SocketAddress(text) else {
+            let isEveryone = optionText.hasPrefix(":") || optionText.hasPrefix("*:")
+            throw OptionMistake(isEveryone ? "write 0.0.0.0 or [::] before the port to listen on all addresses" : hint)
+        }
+        self = address
+    }
+}

@@ -1,0 +1,440 @@
+import Glibc
+
+/// Who is told of a response: the exchange that sent the request. On the loop's thread.
+protocol ResponseHandler: AnyObject {
+    /// 1xx, but 101.
+    func responseInterim(_ response: inout HttpResponse)
+    /// The head of the final response; content follows, then `responseEnded`.
+    func responseStarted(_ response: inout HttpResponse)
+    /// Content, valid during the call.
+    func responseContent(_ bytes: UnsafeRawBufferPointer)
+    /// The response ended where it should.
+    func responseEnded(_ trailers: HttpFields?)
+    /// There is no response, or no more of it.
+    func upstreamFailed(_ error: GatewayError)
+    /// Output that was waiting has gone out.
+    func upstreamDrained()
+    /// Bytes of a tunnel.
+    func tunnelReceived(_ bytes: UnsafeRawBufferPointer)
+    /// The origin server sends no more into the tunnel.
+    func tunnelReceivedEnd()
+}
+
+/// A connection to an origin server: one request at a time. RFC 9112.
+///
+/// It is used again only if the request was sent whole and the response ended exactly at its boundary.
+final class ClientConnection: SocketConnection, UpstreamStream {
+    private enum Phase {
+        case idle
+        case head
+        case length(Int)
+        case chunked
+        case untilClose
+        /// The response ended; the request is still being sent.
+        case ended
+        case tunnel
+    }
+
+    private unowned let pool: ConnectionPool
+    private var phase = Phase.idle
+    private var handler: (any ResponseHandler)?
+    private var decoder = ResponseHeadDecoder()
+    private var chunks = ChunkedDecoder(limits: .response)
+    private var response = HttpResponse(.ok)
+    private var method = HttpMethod.get
+    /// A part of a head, or what came while reading was paused.
+    private var carry: [UInt8] = []
+    private var hasReceived = false
+    private var interimCount = 0
+    private var isPaused = false
+    private var isProcessing = false
+    /// How the request's content goes out.
+    private var isChunkedRequest = false
+    private var isRequestSent = true
+    private var responseNanoseconds: Int64 = 0
+    private var idleNanoseconds: Int64 = 0
+    /// It has served a request before this one.
+    private(set) var isReused = false
+    private var asksForUpgrade = false
+    /// The connection outlives the response.
+    private var isPersistent = true
+    /// Content that may still be thrown away.
+    private var discardLeft = 0
+
+    /// The most interim responses before a final one.
+    static let mostInterim = 100
+
+    init(pool: ConnectionPool, descriptor: Int32) {
+        self.pool = pool
+        super.init(transport: pool.transport, descriptor: descriptor)
+        if !socket.enableReading() { loop.later { self.close() } }
+    }
+
+    var endpoint: Endpoint { pool.endpoint }
+
+    // MARK: Sending
+
+    /// Sends a request's head; its content follows unless it has none.
+    func send(
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64, idleTimeout: Int64
+    ) {
+        self.handler = handler
+        phase = .head
+        method = request.method
+        decoder = ResponseHeadDecoder()
+        response.reset()
+        hasReceived = false
+        interimCount = 0
+        asksForUpgrade = options.upgrade != nil
+        responseNanoseconds = responseTimeout
+        idleNanoseconds = idleTimeout
+        if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
+        isRequestSent = request.content.isEmpty
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
+        sendHead(request.encodedBound + options.defaults.reduce(0) { $0 + $1.wire.count }) {
+            $0.write(request, options)
+        }
+    }
+
+    /// Sends a piece of the request's content.
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 0 else { return }
+        progressed()
+        if isChunkedRequest {
+            sendHead(20) {
+                $0.write(hex: bytes.count)
+                $0.write("\r\n")
+            }
+            send(bytes)
+            sendText("\r\n")
+        } else {
+            send(bytes)
+        }
+    }
+
+    /// Ends the request's content.
+    func sendEnd(_ trailers: HttpFields?) {
+        isRequestSent = true
+        if isChunkedRequest { sendHead((trailers?.bytes.count ?? 0) + 512) { $0.write(lastChunkWith: trailers) } }
+        progressed()
+        if case .ended = phase { finish() }
+    }
+
+    private func sendText(_ text: StaticString) {
+        send(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Becomes a tunnel without an HTTP request: for CONNECT.
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
+        self.handler = handler
+        phase = .tunnel
+        isRequestSent = false
+        idleNanoseconds = idleTimeout
+        progressed()
+    }
+
+    /// Sends bytes into the tunnel.
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {
+        progressed()
+        send(bytes)
+    }
+
+    /// The client sends no more into the tunnel.
+    func endTunnel() {
+        transport.output.flush()
+        Socket.shutdownWriting(socket.descriptor)
+    }
+
+    // MARK: Reading
+
+    /// Stops reading, because the response cannot be passed on now.
+    func pause() {
+        guard !isPaused else { return }
+        isPaused = true
+        socket.disableReading()
+    }
+
+    /// Reads on.
+    func resume() {
+        guard isPaused, !isClosed else { return }
+        isPaused = false
+        progressed()
+        socket.enableReading()
+        guard !carry.isEmpty, !isProcessing else { return }
+        transport.inEvent { receivedMore(nil) }
+    }
+
+    override func received(_ bytes: UnsafeRawBufferPointer) { receivedMore(bytes) }
+
+    private func receivedMore(_ bytes: UnsafeRawBufferPointer?) {
+        guard case .idle = phase else {
+            hasReceived = true
+            // A head that dribbles makes no progress: the time for the response goes on.
+            if case .head = phase {} else { progressed() }
+            if carry.isEmpty, let bytes {
+                process(bytes)
+            } else {
+                if let bytes { carry.append(contentsOf: bytes) }
+                let held = carry
+                carry = []
+                held.withUnsafeBytes { process($0) }
+            }
+            return
+        }
+        // Bytes that nobody asked for belong to nobody: never to the next request.
+        close()
+    }
+
+    private func process(_ input: UnsafeRawBufferPointer) {
+        isProcessing = true
+        var position = 0
+        while position < input.count, !isClosed {
+            if isPaused { break }
+            switch phase {
+            case .idle: position = input.count
+            case .ended:
+                // Behind the end of the response: the connection cannot be used again.
+                return stop()
+            case .head:
+                guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
+                    if !isClosed, handler != nil { keep(input, position) }
+                    return stop()
+                }
+                position += length
+                startContent(hasMore: position < input.count)
+            case .length(let left):
+                let count = min(left, input.count - position)
+                phase = .length(left - count)
+                pass(UnsafeRawBufferPointer(rebasing: input[position..<(position + count)]))
+                position += count
+                if left == count, !isClosed { ended(nil, hasMore: position < input.count) }
+            case .chunked:
+                guard decodeChunk(input, &position) else { return stop() }
+            case .untilClose:
+                pass(UnsafeRawBufferPointer(rebasing: input[position...]))
+                position = input.count
+            case .tunnel:
+                handler?.tunnelReceived(UnsafeRawBufferPointer(rebasing: input[position...]))
+                position = input.count
+            }
+        }
+        if position < input.count, !isClosed { keep(input, position) }
+        isProcessing = false
+
+        func stop() { isProcessing = false }
+    }
+
+    private func keep(_ input: UnsafeRawBufferPointer, _ position: Int) {
+        carry.append(contentsOf: input[position...])
+    }
+
+    /// The length of the head, `nil` when it is not whole or was refused.
+    private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
+        do throws(GatewayError) {
+            return try decoder.decode(input.bytes, into: &response, method: method, limits: .response)
+        } catch {
+            fail(error)
+            return nil
+        }
+    }
+
+    private func startContent(hasMore: Bool) {
+        if response.status.isInterim {
+            interimCount += 1
+            guard interimCount <= ClientConnection.mostInterim else {
+                return fail(.badResponse("too many interim responses"))
+            }
+            handler?.responseInterim(&response)
+            progressed()
+            response.reset()
+            decoder = ResponseHeadDecoder()
+            return
+        }
+        if response.status == .switchingProtocols {
+            guard asksForUpgrade, response.upgrade != nil else {
+                return fail(GatewayError(.upstream, .upgradeFailed, "the origin server switches protocols unasked"))
+            }
+            phase = .tunnel
+            handler?.responseStarted(&response)
+            return
+        }
+        switch response.content.extent {
+        case .none: phase = .length(0)
+        case .length(let length): phase = .length(length)
+        case .unknown:
+            phase = response.endsByClose ? .untilClose : .chunked
+            if !response.endsByClose { chunks = ChunkedDecoder(limits: .response) }
+        }
+        let isEmpty = response.content.isEmpty
+        isPersistent = response.isPersistent
+        handler?.responseStarted(&response)
+        if isEmpty, !isClosed, handler != nil { ended(nil, hasMore: hasMore) }
+    }
+
+    /// Passes on one piece; false when the response was refused.
+    private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) -> Bool {
+        do throws(ChunkedFault) {
+            switch try chunks.next(input.bytes, from: &position) {
+            case .content(let range): pass(UnsafeRawBufferPointer(rebasing: input[range]))
+            case .needsMore: break
+            case .end(let end):
+                position = end
+                ended(chunks.trailers.isEmpty ? nil : chunks.trailers, hasMore: position < input.count)
+            }
+            return true
+        } catch {
+            fail(.badResponse(error.reason))
+            return false
+        }
+    }
+
+    private func ended(_ trailers: HttpFields?, hasMore: Bool) {
+        phase = .ended
+        if hasMore { isPersistent = false }
+        let handler = self.handler
+        if isRequestSent {
+            finish()
+        } else {
+            // The request is still under way; what is left of it has no use any more.
+            self.handler = nil
+            close()
+        }
+        handler?.responseEnded(trailers)
+    }
+
+    /// Request and response are whole: the connection goes back, or closes.
+    private func finish() {
+        handler = nil
+        if isPersistent, !isBlocked, !isClosed {
+            isReused = true
+            phase = .idle
+            if isPaused {
+                isPaused = false
+                socket.enableReading()
+            }
+            pool.giveBack(self)
+        } else {
+            close()
+        }
+    }
+
+    /// Waits for work until then, in nanoseconds of the loop's clock.
+    func becomeIdle(until due: Int64) {
+        phase = .idle
+        timer.set(dueNanoseconds: due)
+    }
+
+    // MARK: Faults
+
+    override func receivedEnd() {
+        switch phase {
+        case .idle, .ended: close()
+        case .untilClose where carry.isEmpty: ended(nil, hasMore: true)
+        case .tunnel:
+            socket.disableReading()
+            isPaused = true
+            handler?.tunnelReceivedEnd()
+        case .head:
+            fail(
+                GatewayError(
+                    .upstream, hasReceived ? .responseIncomplete : .connectionTerminated,
+                    hasReceived
+                        ? "the connection closed inside the response's head"
+                        : "the connection closed without a response",
+                    mayRetry: !hasReceived))
+        case .length, .chunked, .untilClose:
+            fail(GatewayError(.upstream, .responseIncomplete, "the connection closed inside the response's content"))
+        }
+    }
+
+    override func failed(_ error: Int32) {
+        switch phase {
+        case .idle, .ended: close()
+        default:
+            let text = String(cString: strerror(error)).lowercased()
+            fail(
+                GatewayError(
+                    .upstream, hasReceived ? .responseIncomplete : .connectionTerminated,
+                    "the connection broke: \(text)",
+                    mayRetry: !hasReceived))
+        }
+    }
+
+    override func couldNotSend(_ error: Int32) {
+        // The origin server may have answered before it closed: the answer, or the end, is still to be read.
+        isPersistent = false
+        if case .tunnel = phase { failed(error) } else { handler?.upstreamDrained() }
+    }
+
+    private func fail(_ error: GatewayError) {
+        let handler = self.handler
+        self.handler = nil
+        close()
+        handler?.upstreamFailed(error)
+    }
+
+    override func timedOut() {
+        switch phase {
+        case .idle, .ended: close()
+        case .head:
+            fail(GatewayError(.upstream, .responseTimeout, "\(endpoint.name) did not respond in time"))
+        case .length, .chunked, .untilClose, .tunnel:
+            // While the client is slow the client's own timer counts.
+            if isPaused { return progressed() }
+            fail(GatewayError(.upstream, .responseIncomplete, "the response made no progress"))
+        }
+    }
+
+    override func progressed() {
+        switch phase {
+        case .idle: break
+        case .head: timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
+        default: timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
+        }
+    }
+
+    override func outputDrained() { handler?.upstreamDrained() }
+
+    /// The exchange has no use for the response any more.
+    func cancel() {
+        handler = nil
+        close()
+    }
+
+    /// Throws the rest of the response away: up to 64 KiB are read so that the connection can be used again.
+    func discard() {
+        handler = nil
+        discardLeft = ClientConnection.mostDiscarded
+        switch phase {
+        case .length(let left) where left > discardLeft: close()
+        case .untilClose, .tunnel, .head: close()
+        default: isRequestSent ? resume() : close()
+        }
+    }
+
+    private static let mostDiscarded = 64 * 1024
+
+    /// Passes content on, or counts what is thrown away.
+    private func pass(_ bytes: UnsafeRawBufferPointer) {
+        if let handler { return handler.responseContent(bytes) }
+        discardLeft -= bytes.count
+        if discardLeft < 0 { close() }
+    }
+
+    override func closed() {
+        handler = nil
+        carry = []
+        pool.closed(self)
+    }
+}
+
+extension HttpRequest {
+    /// No encoding of the head is longer.
+    var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + target.bytes.count * 2 + 1024 }
+}
+
+extension HttpResponse {
+    /// No encoding of the head is longer.
+    var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + (reason?.utf8.count ?? 0) + 1024 }
+}

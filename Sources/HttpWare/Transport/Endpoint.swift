@@ -1,0 +1,64 @@
+/// Where a service listens: one host and port, or a Unix socket.
+public final class Endpoint: Sendable {
+    /// Tells endpoints apart: two with one key share a pool.
+    struct Key: Hashable, Sendable {
+        let host: String
+        let port: UInt16
+        let deniesPrivate: Bool
+        let limits: PoolLimits
+    }
+
+    /// How many connections may be there; per endpoint and loop.
+    public struct PoolLimits: Hashable, Sendable {
+        /// Connections that wait for work.
+        public var maxIdle = 64
+        /// All connections; `nil` is no limit.
+        public var maxPerEndpoint: Int?
+        /// How long a connection may wait for work.
+        public var idleTimeout: Duration = .seconds(60)
+
+        public init() {}
+    }
+
+    let key: Key
+    /// `host:port` as it goes into the `Host` field: without the scheme's usual port. RFC 9110 §7.2.
+    public let authority: String
+    /// `host:port` for logs.
+    public let name: String
+    /// The address, when the host is one.
+    let address: SocketAddress?
+    /// Put before the path of each request: empty, or `/api` without a slash at its end.
+    public let basePath: String
+    /// How often it is chosen, in proportion to the others; at least 1.
+    public let weight: Int
+    /// Made for one request of a client's choice: its pool goes when it is empty.
+    let isPassing: Bool
+
+    /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port.
+    public init(
+        host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
+        deniesPrivate: Bool = false,
+        isPassing: Bool = false
+    ) {
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        key = Key(host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits)
+        let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
+        authority = port == 80 ? shown : "\(shown):\(port)"
+        name = "\(shown):\(port)"
+        self.basePath = basePath
+        address = IPAddress(bare).map { .ip($0, port: port) }
+        self.weight = max(1, weight)
+        self.isPassing = isPassing
+    }
+
+    /// An endpoint on a Unix socket.
+    public init(unixPath path: String, weight: Int = 1, limits: PoolLimits = PoolLimits()) {
+        key = Key(host: "unix:" + path, port: 0, deniesPrivate: false, limits: limits)
+        authority = "localhost"
+        name = "unix:" + path
+        basePath = ""
+        address = .unix(path: path)
+        self.weight = max(1, weight)
+        isPassing = false
+    }
+}

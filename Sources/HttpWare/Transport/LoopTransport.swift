@@ -1,0 +1,85 @@
+/// What the connections of one loop share: its output, its resolver, its pools, the date. Used on the loop's thread only.
+public final class LoopTransport: UpstreamConnector {
+    /// The loop.
+    public let loop: EventLoop
+    let output: OutputBatch
+    let resolver: Resolver?
+    /// The pools of endpoints, by their key.
+    var pools: [Endpoint.Key: ConnectionPool] = [:]
+    /// The pool asked for last: most requests ask for the same again.
+    private var lastEndpoint: Endpoint?
+    private var lastPool: ConnectionPool?
+    private var dateSecond: Int64 = .min
+    private var dateBytes: [UInt8] = []
+
+    /// Without a resolver only addresses are connected to. Call on the loop's thread, or before the loop runs.
+    public init(loop: EventLoop, resolver: Resolver?) {
+        self.loop = loop
+        self.resolver = resolver
+        output = OutputBatch(loop: loop)
+    }
+
+    /// The `Date` field's value for now: made anew once a second. Valid during the call.
+    @inline(__always)
+    func withDate<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let time = loop.wallNow()
+        if time.seconds != dateSecond {
+            dateSecond = time.seconds
+            dateBytes = HttpDate.bytes(time)
+        }
+        return dateBytes.withUnsafeBytes(body)
+    }
+
+    /// The pool of connections to an endpoint.
+    @inline(__always)
+    func pool(for endpoint: Endpoint) -> ConnectionPool {
+        if lastEndpoint === endpoint, let lastPool { return lastPool }
+        return findPool(for: endpoint)
+    }
+
+    private func findPool(for endpoint: Endpoint) -> ConnectionPool {
+        let pool = pools[endpoint.key] ?? ConnectionPool(transport: self, endpoint: endpoint)
+        pools[endpoint.key] = pool
+        lastEndpoint = endpoint
+        lastPool = pool
+        return pool
+    }
+
+    func connect(
+        to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter
+    ) -> ConnectionTicket? {
+        let pool = pool(for: endpoint)
+        if !forTunnel, let connection = pool.takeIdle() {
+            waiter.connectionReady(connection, nil)
+            return nil
+        }
+        let ticket = ConnectionTicket(waiter)
+        pool.make(for: ticket, timeout: timeout)
+        return ticket.waiter == nil ? nil : ticket
+    }
+
+    /// Lets go of a pool that has no connection.
+    func forget(_ pool: ConnectionPool) {
+        guard pools[pool.endpoint.key] === pool else { return }
+        pools[pool.endpoint.key] = nil
+        if lastPool === pool {
+            lastPool = nil
+            lastEndpoint = nil
+        }
+    }
+
+    /// Runs a piece of work whose output leaves at its end.
+    @inline(__always)
+    func inEvent(_ body: () -> Void) {
+        if output.isInEvent { return body() }
+        output.isInEvent = true
+        body()
+        output.flush()
+        output.isInEvent = false
+    }
+
+    /// Closes the connections that wait for work: before the loop stops.
+    public func closeIdle() {
+        for pool in pools.values { pool.closeIdle() }
+    }
+}

@@ -1,0 +1,98 @@
+import Glibc
+
+/// Gathers what one connection sends during one event, so that a head and the content behind it leave in one system call.
+///
+/// A loop has one. Small pieces are copied to the loop's write buffer. Large ones in the loop's read buffer are referred to
+/// until the end of the event, or until another connection writes; from other memory they leave at once.
+final class OutputBatch {
+    /// Pieces up to this size are copied.
+    static let smallPiece = 2048
+    static let mostPieces = 64
+
+    private let loop: EventLoop
+    private let buffer: UnsafeMutableRawBufferPointer
+    private let pieces: UnsafeMutablePointer<iovec>
+    private var pieceCount = 0
+    private var used = 0
+    /// The last piece is the end of the buffer, and grows with it.
+    private var endsInBuffer = false
+    private var holder: SocketConnection?
+    /// Whether an event is being handled that will flush at its end.
+    var isInEvent = false
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        buffer = loop.writeBuffer
+        pieces = .allocate(capacity: OutputBatch.mostPieces)  // lives as long as the loop's transport
+    }
+
+    deinit { pieces.deallocate() }
+
+    /// Makes room for a head of the connection; the caller writes into it and then says how much with `wrote`.
+    @inline(__always)
+    func room(for connection: SocketConnection) -> UnsafeMutableRawBufferPointer {
+        claim(connection)
+        return UnsafeMutableRawBufferPointer(rebasing: buffer[used...])
+    }
+
+    /// The caller wrote so many bytes into the room.
+    @inline(__always)
+    func wrote(_ count: Int) {
+        guard count > 0 else { return }
+        if endsInBuffer {
+            pieces[pieceCount - 1].iov_len += count
+        } else {
+            addPiece(buffer.baseAddress! + used, count)  // a loop's buffer is not empty
+            endsInBuffer = true
+        }
+        used += count
+    }
+
+    /// Sends bytes behind what is gathered.
+    func append(_ bytes: UnsafeRawBufferPointer, for connection: SocketConnection) {
+        guard let base = bytes.baseAddress, bytes.count > 0 else { return }
+        claim(connection)
+        if bytes.count <= OutputBatch.smallPiece {
+            if buffer.count - used < bytes.count { flush(); claim(connection) }
+            (buffer.baseAddress! + used).copyMemory(from: base, byteCount: bytes.count)
+            wrote(bytes.count)
+        } else {
+            addPiece(UnsafeMutableRawPointer(mutating: base), bytes.count)
+            endsInBuffer = false
+            if !isReadBuffer(base) { return flush() }
+        }
+        if pieceCount >= OutputBatch.mostPieces - 1 { flush() }
+    }
+
+    /// Whether the memory stays as it is until the end of the event.
+    @inline(__always)
+    private func isReadBuffer(_ base: UnsafeRawPointer) -> Bool {
+        guard let start = loop.readBuffer.baseAddress else { return false }
+        return base >= UnsafeRawPointer(start) && base < UnsafeRawPointer(start + loop.readBuffer.count)
+    }
+
+    private func addPiece(_ base: UnsafeMutableRawPointer, _ count: Int) {
+        pieces[pieceCount] = iovec(iov_base: base, iov_len: count)
+        pieceCount += 1
+    }
+
+    @inline(__always)
+    private func claim(_ connection: SocketConnection) {
+        if holder === connection { return }
+        flush()
+        holder = connection
+        if !isInEvent { loop.later { self.flush() } }
+    }
+
+    /// Sends what is gathered; what the socket does not take is kept by its connection.
+    @inline(__always)
+    func flush() {
+        guard let holder else { return }
+        self.holder = nil
+        let count = pieceCount
+        pieceCount = 0
+        used = 0
+        endsInBuffer = false
+        if count > 0 { holder.write(UnsafeMutableBufferPointer(start: pieces, count: count)) }
+    }
+}

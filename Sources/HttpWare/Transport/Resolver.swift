@@ -1,0 +1,379 @@
+import CAres
+import Glibc
+
+/// Finds the addresses of names, for one loop: through c-ares, never blocking, remembered by their TTL.
+///
+/// The hosts file is asked first, then the name servers, for A and AAAA; the addresses come in the order of RFC 6724 §6.
+/// Lookups of one name that are under way together are one. Used on the loop's thread only.
+public final class Resolver {
+    /// What a resolver may be told. The limits are per loop.
+    public struct Options: Sendable {
+        /// The name servers to ask, in place of those of the system and its search domains; `nil` for the system's.
+        public var servers: [SocketAddress]?
+        /// How long a lookup may take as a whole.
+        public var timeout: Duration = .seconds(5)
+        /// How long one question to one name server may take at first; it is asked three times, each longer than before.
+        public var tryTimeout: Duration = .seconds(1)
+        /// How many names are remembered.
+        public var cacheCapacity = 1024
+        /// How many lookups may be under way.
+        public var maxLookups = 1024
+        /// How many callers may wait for them, all together.
+        public var maxWaiters = 16384
+
+        /// The usual options.
+        public init() {}
+    }
+
+    /// How long an answer is remembered at least and at most, whatever its TTL says.
+    static let ttlRange: ClosedRange<Int64> = 1...300
+    /// How long an answer of the hosts file is remembered, in seconds.
+    static let hostsFileTTL: Int64 = 5
+    /// How long it is remembered that a name has no addresses, in seconds.
+    static let negativeTTL: Int64 = 1
+
+    /// How many addresses of a name are used at most.
+    static let maxAddresses = 64
+
+    /// Receives the addresses, at least one, or why there are none; on the loop's thread.
+    public typealias Completion = (Result<[SocketAddress], ResolveError>) -> Void
+
+    /// The loop that this resolver serves.
+    public let loop: EventLoop
+
+    private let options: Options
+    private var cache: ResolverCache
+    private var channel: ares_channel?
+    private var sockets: [Int32: ResolverSocket] = [:]
+    private var lookups: [String: ResolverLookup] = [:]
+    private var answered: [(ResolverLookup, ResolverCache.Answer, ttl: Int64)] = []
+    private var openLookups = 0
+    private var waiters = 0
+    private var isInside = false
+    private let timer: LoopTimer
+
+    /// c-ares' version, such as `1.18.1`.
+    public static var libraryVersion: String { ares_version(nil).map { String(cString: $0) } ?? "" }
+
+    private static let libraryStatus = ares_library_init(ARES_LIB_INIT_ALL)
+
+    /// Makes a resolver; reads the system's configuration (`/etc/resolv.conf`), so make it before the loop is busy.
+    ///
+    /// Throws if c-ares cannot start.
+    public init(loop: EventLoop, options: Options = Options()) throws(ResolveError) {
+        self.loop = loop
+        self.options = options
+        cache = ResolverCache(capacity: options.cacheCapacity)
+        timer = LoopTimer(loop: loop)
+        timer.handler = self
+        guard Resolver.libraryStatus == ARES_SUCCESS else { throw Resolver.failure(Resolver.libraryStatus) }
+        channel = try makeChannel()
+    }
+
+    deinit { close() }
+
+    /// Ends all lookups with `.cancelled` and gives the sockets back. More than once does no harm.
+    public func close() {
+        loop.preconditionOwned()
+        guard let channel else { return }
+        // c-ares must not be destroyed from within its own callbacks: completions, which may call this, run outside of them.
+        precondition(!isInside)
+        self.channel = nil
+        isInside = true
+        ares_destroy(channel)
+        isInside = false
+        timer.cancel()
+        sockets = [:]
+        deliver()
+    }
+
+    // MARK: Asking
+
+    /// Finds the addresses of a host, and answers through the closure: at once for an IP address or a remembered name, else later.
+    ///
+    /// The host is a name or an IP address, the latter also in brackets.
+    public func resolve(_ host: String, port: UInt16, completion: @escaping Completion) {
+        loop.preconditionOwned()
+        if let address = Resolver.numericAddress(host) {
+            return completion(.success([.ip(address, port: port)]))
+        }
+        guard let name = Resolver.normalized(host) else { return completion(.failure(.notFound)) }
+        if let answer = cache.answer(for: name, at: loop.now) { return completion(Resolver.with(port: port, answer)) }
+        guard let channel else { return completion(.failure(.cancelled)) }
+        guard waiters < options.maxWaiters else { return completion(.failure(.overloaded)) }
+        if let lookup = lookups[name] {
+            waiters += 1
+            return lookup.waiters.append((port, completion))
+        }
+        guard openLookups < options.maxLookups else { return completion(.failure(.overloaded)) }
+        let lookup = ResolverLookup(name: name, resolver: self)
+        lookup.waiters.append((port, completion))
+        waiters += 1
+        openLookups += 1
+        lookups[name] = lookup
+        lookup.timer.set(after: options.timeout)
+        var hints = ares_addrinfo_hints()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        inside {
+            lookup.isStarting = true
+            let held = Unmanaged.passRetained(lookup)  // released by lookupEnded, which c-ares calls exactly once
+            ares_getaddrinfo(channel, name, nil, &hints, lookupEnded, held.toOpaque())
+            lookup.isStarting = false
+        }
+    }
+
+    /// Finds the addresses of a host. To be called on the loop's thread; a cancelled task ends with `.cancelled`.
+    ///
+    /// The lookup itself goes on then, for others and for the cache.
+    public func resolve(_ host: String, port: UInt16) async throws(ResolveError) -> [SocketAddress] {
+        let wait = LoopWait<Result<[SocketAddress], ResolveError>>()
+        resolve(host, port: port) { wait.resume(returning: $0) }
+        let result: Result<[SocketAddress], ResolveError>
+        do throws(CancellationError) { result = try await wait.value() } catch { throw .cancelled }
+        return try result.get()
+    }
+
+    /// Forgets what is remembered, so that names are looked up anew.
+    public func forgetAll() { cache.removeAll() }
+
+    private static func numericAddress(_ host: String) -> IPAddress? {
+        if host.utf8.first == UInt8(ascii: "["), host.utf8.last == UInt8(ascii: "]") {
+            return IPAddress(host.dropFirst().dropLast()).flatMap { $0.isIPv4 ? nil : $0 }
+        }
+        return IPAddress(host)
+    }
+
+    /// The name in lower case; `nil` for what cannot be a name: empty, over 253 bytes, other than letters, digits, `-`, `_` and `.`.
+    static func normalized(_ host: String) -> String? {
+        guard (1...254).contains(host.utf8.count), host.utf8.count < 254 || host.utf8.last == UInt8(ascii: ".") else {
+            return nil
+        }
+        var hasUpperCase = false
+        for byte in host.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+                UInt8(ascii: "_"), UInt8(ascii: "."):
+                break
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): hasUpperCase = true
+            default: return nil
+            }
+        }
+        return hasUpperCase ? host.lowercased() : host
+    }
+
+    private static func with(port: UInt16, _ answer: ResolverCache.Answer) -> Result<[SocketAddress], ResolveError> {
+        answer.map { addresses in addresses.map { .ip($0, port: port) } }
+    }
+
+    // MARK: Answering
+
+    /// Calls c-ares, then sets its timer and delivers what it answered meanwhile: completions never run inside c-ares.
+    fileprivate func inside(_ call: () -> Void) {
+        precondition(!isInside)
+        isInside = true
+        call()
+        isInside = false
+        setTimer()
+        deliver()
+    }
+
+    fileprivate func process(reading: Int32, writing: Int32) {
+        guard let channel else { return }
+        inside { ares_process_fd(channel, reading, writing) }
+    }
+
+    private func setTimer() {
+        guard let channel else { return }
+        let left = ares_timeout_microseconds(channel)
+        guard left >= 0 else { return timer.clear() }
+        // A millisecond at least: c-ares measures by its own clock and may find that its time has not quite come.
+        timer.set(after: .microseconds(max(1000, left)))
+    }
+
+    /// c-ares has ended a lookup: what it found is kept until c-ares has returned.
+    fileprivate func ended(_ lookup: ResolverLookup, _ answer: ResolverCache.Answer, ttl: Int64) {
+        openLookups -= 1
+        answered.append((lookup, answer, lookup.isStarting ? Resolver.hostsFileTTL : ttl))
+    }
+
+    private func deliver() {
+        while !answered.isEmpty {
+            let (lookup, answer, ttl) = answered.removeFirst()
+            let now = loop.now
+            switch answer {
+            case .success:
+                let seconds = min(max(ttl, Resolver.ttlRange.lowerBound), Resolver.ttlRange.upperBound)
+                cache.store(answer, for: lookup.name, until: now + .seconds(seconds), at: now)
+            case .failure(.cancelled): break
+            case .failure:
+                cache.store(answer, for: lookup.name, until: now + .seconds(Resolver.negativeTTL), at: now)
+            }
+            finish(lookup, answer)
+        }
+    }
+
+    /// A lookup took too long. c-ares ends it later; a late answer is still remembered.
+    fileprivate func timedOut(_ lookup: ResolverLookup) { finish(lookup, .failure(.timeout)) }
+
+    private func finish(_ lookup: ResolverLookup, _ answer: ResolverCache.Answer) {
+        lookup.timer.cancel()
+        if lookups[lookup.name] === lookup { lookups[lookup.name] = nil }
+        let waiting = lookup.waiters
+        lookup.waiters = []
+        waiters -= waiting.count
+        for (port, completion) in waiting { completion(Resolver.with(port: port, answer)) }
+    }
+
+    /// The error for a status of c-ares.
+    fileprivate static func failure(_ status: Int32) -> ResolveError {
+        switch status {
+        case ARES_ENOTFOUND, ARES_ENODATA, ARES_ENONAME, ARES_EBADNAME: .notFound
+        case ARES_ETIMEOUT: .timeout
+        case ARES_EDESTRUCTION, ARES_ECANCELLED: .cancelled
+        default: .serverFailure(String(cString: ares_strerror(status)))
+        }
+    }
+
+    // MARK: c-ares
+
+    private func makeChannel() throws(ResolveError) -> ares_channel {
+        var settings = ares_options()
+        settings.timeout = Int32(clamping: max(1, options.tryTimeout.nanoseconds / 1_000_000))
+        settings.tries = 3
+        settings.flags = ARES_FLAG_EDNS
+        settings.ednspsz = 1232  // fits one packet on any path, as agreed on DNS flag day 2020
+        settings.sock_state_cb = socketChanged
+        settings.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
+        var mask =
+            ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_SOCK_STATE_CB
+            | ARES_OPT_LOOKUPS
+        if options.servers != nil { mask |= ARES_OPT_DOMAINS }
+        var channel: ares_channel?
+        // Copied by c-ares: hosts file first, then the name servers.
+        let status = "fb".withCString { lookups -> Int32 in
+            settings.lookups = UnsafeMutablePointer(mutating: lookups)
+            return ares_init_options(&channel, &settings, mask)
+        }
+        guard status == ARES_SUCCESS, let channel else { throw Resolver.failure(status) }
+        if let servers = options.servers {
+            let list = servers.map(\.description).joined(separator: ",")
+            let status = ares_set_servers_ports_csv(channel, list)
+            guard status == ARES_SUCCESS else {
+                ares_destroy(channel)
+                throw Resolver.failure(status)
+            }
+        }
+        return channel
+    }
+
+    /// c-ares opened a socket, waits for it otherwise, or is about to close it.
+    fileprivate func changed(_ descriptor: Int32, reading: Bool, writing: Bool) {
+        guard reading || writing else {
+            sockets.removeValue(forKey: descriptor)?.release()
+            return
+        }
+        let socket = sockets[descriptor] ?? ResolverSocket(self, descriptor)
+        sockets[descriptor] = socket
+        socket.watch(reading: reading, writing: writing)
+    }
+}
+
+extension Resolver: LoopTimerHandler {
+    /// The time of c-ares has come: it asks again, or gives up.
+    public func timerFired(_ timer: LoopTimer) { process(reading: ARES_SOCKET_BAD, writing: ARES_SOCKET_BAD) }
+}
+
+/// One name that is being looked up, and who waits for it.
+private final class ResolverLookup: LoopTimerHandler {
+    let name: String
+    let timer: LoopTimer
+    var waiters: [(port: UInt16, completion: Resolver.Completion)] = []
+    /// Whether c-ares has not returned from the start: what it answers by then is from the hosts file, or a failure.
+    var isStarting = false
+    // Not used after the resolver: c-ares ends every lookup before it is destroyed, the resolver destroys it in its deinit at the
+    // latest, and all timers are cancelled by then. Unsafe, because a checked reference traps within that deinit.
+    unowned(unsafe) let resolver: Resolver
+
+    init(name: String, resolver: Resolver) {
+        self.name = name
+        self.resolver = resolver
+        timer = LoopTimer(loop: resolver.loop)
+        timer.handler = self
+    }
+
+    func timerFired(_ timer: LoopTimer) { resolver.timedOut(self) }
+}
+
+/// A socket of c-ares in the loop. c-ares opens and closes it; here it is only watched.
+private final class ResolverSocket: SocketEventHandler {
+    private let events: SocketEvents
+    private let descriptor: Int32
+    // Released by the resolver at the latest when that closes.
+    private unowned let resolver: Resolver
+
+    init(_ resolver: Resolver, _ descriptor: Int32) {
+        self.resolver = resolver
+        self.descriptor = descriptor
+        events = SocketEvents(loop: resolver.loop, descriptor: descriptor)
+        events.handler = self
+    }
+
+    deinit { release() }
+
+    func watch(reading: Bool, writing: Bool) {
+        if reading { events.enableReading() } else { events.disableReading() }
+        if writing { events.enableWriting() } else { events.disableWriting() }
+    }
+
+    func release() { _ = events.detach() }
+
+    func socketReadable() {
+        let resolver = resolver
+        resolver.process(reading: descriptor, writing: ARES_SOCKET_BAD)
+    }
+
+    func socketWritable() {
+        let resolver = resolver
+        resolver.process(reading: ARES_SOCKET_BAD, writing: descriptor)
+    }
+}
+
+private func socketChanged(
+    _ argument: UnsafeMutableRawPointer?, _ descriptor: Int32, _ reading: Int32, _ writing: Int32
+) {
+    guard let argument else { return }
+    // The channel is destroyed before the resolver goes; at its end, in deinit, no reference may be taken: hence guaranteed.
+    Unmanaged<Resolver>.fromOpaque(argument)._withUnsafeGuaranteedRef {
+        $0.changed(descriptor, reading: reading != 0, writing: writing != 0)
+    }
+}
+
+private func lookupEnded(
+    _ argument: UnsafeMutableRawPointer?, _ status: Int32, _: Int32, _ found: UnsafeMutablePointer<ares_addrinfo>?
+) {
+    defer { if let found { ares_freeaddrinfo(found) } }
+    guard let argument else { return }
+    // Retained by resolve(_:port:completion:).
+    let lookup = Unmanaged<ResolverLookup>.fromOpaque(argument).takeRetainedValue()
+    guard status == ARES_SUCCESS else {
+        return lookup.resolver.ended(lookup, .failure(Resolver.failure(status)), ttl: 0)
+    }
+    var addresses: [IPAddress] = []
+    var ttl = Int64.max
+    var next = found?.pointee.nodes
+    while let node = next?.pointee, addresses.count < Resolver.maxAddresses {
+        next = node.ai_next
+        guard let pointer = node.ai_addr, let address = SocketAddress(pointer, length: Int(node.ai_addrlen))?.address,
+            !addresses.contains(address)
+        else { continue }
+        addresses.append(address)
+        ttl = min(ttl, Int64(node.ai_ttl))
+    }
+    var alias = found?.pointee.cnames
+    while let name = alias?.pointee {
+        alias = name.next
+        ttl = min(ttl, Int64(name.ttl))
+    }
+    lookup.resolver.ended(lookup, addresses.isEmpty ? .failure(.notFound) : .success(addresses), ttl: ttl)
+}

@@ -1,0 +1,531 @@
+import Glibc
+
+/// Who is told of a request: its exchange. On the loop's thread.
+protocol RequestHandler: AnyObject {
+    /// Where the head is decoded to.
+    var exchange: Exchange { get }
+    /// The head is whole; content follows unless the request has none, then `requestEnded`.
+    func requestStarted()
+    /// Content, valid during the call.
+    func requestContent(_ bytes: UnsafeRawBufferPointer)
+    /// The request ended.
+    func requestEnded(_ trailers: HttpFields?)
+    /// There is no request, or no more of it: the client is told, then the connection ends.
+    func requestFailed(_ error: GatewayError)
+    /// The client has gone.
+    func clientLeft()
+    /// Output that was waiting has gone out.
+    func downstreamDrained()
+    /// Bytes of a tunnel.
+    func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer)
+    /// The client sends no more into the tunnel.
+    func tunnelEndedByClient()
+}
+
+/// Where an exchange's response goes: a connection now, a stream of one later, or a caller in the same process.
+protocol ResponseSink: AnyObject {
+    /// Passes 1xx on.
+    func sendInterim(_ response: HttpResponse)
+    /// Sends the final head; content follows unless there is none.
+    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool)
+    func sendContent(_ bytes: UnsafeRawBufferPointer)
+    /// Ends the response, and with it the exchange.
+    func sendEnd(_ trailers: HttpFields?)
+    /// Ends the exchange so that nobody takes what was sent for whole.
+    func cutOff()
+    /// Becomes a tunnel: after 101, or a 2xx to CONNECT.
+    func startTunnel()
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer)
+    func endTunnel()
+    /// Reads no more of the request, or of the tunnel, until it may again.
+    func pauseRequest()
+    func resumeRequest()
+    /// Output waits for the client.
+    var isBlocked: Bool { get }
+}
+
+/// Makes the exchanges of a listener's connections.
+protocol ExchangeSource: AnyObject {
+    /// An exchange that is ready to be decoded into.
+    func makeHandler(for connection: ServerConnection) -> any RequestHandler
+    /// The connection is closed.
+    func closed(_ connection: ServerConnection)
+    /// How connections of this listener behave.
+    var settings: ServerSettings { get }
+    /// No more requests after the present ones.
+    var isDraining: Bool { get }
+}
+
+/// How a listener's connections behave.
+public struct ServerSettings: Sendable {
+    public var limits = HeadLimits()
+    /// From a head's first byte to its last.
+    public var headTimeout: Duration = .seconds(10)
+    /// Between requests, and without progress inside one.
+    public var idleTimeout: Duration = .seconds(60)
+    /// Bytes of content a second, counted after the first five seconds; `nil` is no bound.
+    public var bodyMinRate: Int?
+    /// A forward proxy: absolute-form and CONNECT.
+    public var isForward = false
+
+    public init() {}
+}
+
+/// A client's connection: requests one after the other, their responses in order. RFC 9112.
+final class ServerConnection: SocketConnection, ResponseSink {
+    private enum Phase {
+        case awaitingHead
+        case length(Int)
+        case chunked
+        /// The request is whole; its response is not.
+        case complete
+        case tunnel
+        /// The response is sent; what the client still sends is thrown away until it stops.
+        case lingering(left: Int)
+    }
+
+    private enum ResponsePhase { case none, started, ended }
+
+    private let source: any ExchangeSource
+    private(set) var peer: SocketAddress?
+    private var handler: (any RequestHandler)?
+    private var phase = Phase.awaitingHead
+    private var responsePhase = ResponsePhase.none
+    private var decoder = RequestHeadDecoder()
+    private var chunks = ChunkedDecoder(limits: HeadLimits())
+    /// A part of a head, the next request, or what came while reading was paused.
+    private var carry: [UInt8] = []
+    private var isProcessing = false
+    private var isPaused = false
+    private var closesAfter = false
+    private var isChunkedResponse = false
+    private var headDeadline: Int64 = 0
+    private var contentStarted: Int64 = 0
+    private var contentBytes = 0
+    /// Content that nobody wants any more.
+    private var discarded = 0
+    private let idleNanoseconds: Int64
+
+    /// A pipelined request waits in here; more stays with the kernel.
+    private static let mostCarried = 64 * 1024
+    private static let lingerNanoseconds: Int64 = 2_000_000_000
+    private static let lingerBytes = 1 << 20
+    private static let mostDiscarded = 64 * 1024
+
+    init(transport: LoopTransport, descriptor: Int32, peer: SocketAddress?, source: any ExchangeSource) {
+        self.source = source
+        self.peer = peer
+        idleNanoseconds = source.settings.idleTimeout.nanoseconds
+        super.init(transport: transport, descriptor: descriptor)
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
+        if !socket.enableReading() { loop.later { self.close() } }
+    }
+
+    /// Our end of the connection.
+    var local: SocketAddress? { Socket.localAddress(socket.descriptor) }
+
+    /// No request is under way.
+    var isIdle: Bool {
+        if case .awaitingHead = phase { carry.isEmpty && handler == nil } else { false }
+    }
+
+    /// The next response is the last; a connection without a request closes after so long.
+    func drain(idleFor nanoseconds: Int64) {
+        if isIdle { timer.set(dueNanoseconds: loop.now.nanoseconds &+ nanoseconds) }
+    }
+
+    // MARK: Reading
+
+    override func received(_ bytes: UnsafeRawBufferPointer) {
+        if carry.isEmpty {
+            process(bytes)
+        } else {
+            carry.append(contentsOf: bytes)
+            processCarry()
+        }
+    }
+
+    private func processCarry() {
+        let held = carry
+        carry = []
+        held.withUnsafeBytes { process($0) }
+    }
+
+    private func process(_ input: UnsafeRawBufferPointer) {
+        isProcessing = true
+        var position = 0
+        while position < input.count, !isClosed, !isPaused {
+            switch phase {
+            case .awaitingHead:
+                guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
+                    if case .awaitingHead = phase, !isClosed { keep(input, position) }
+                    isProcessing = false
+                    return
+                }
+                position += length
+                started()
+            case .length(let left):
+                let count = min(left, input.count - position)
+                phase = .length(left - count)
+                countContent(count)
+                handler?.requestContent(UnsafeRawBufferPointer(rebasing: input[position..<(position + count)]))
+                position += count
+                if left == count { requestComplete(nil) }
+            case .chunked:
+                decodeChunk(input, &position)
+            case .complete:
+                keep(input, position)
+                isProcessing = false
+                // Level-triggered reading would come again and again for what is not wanted yet.
+                if carry.count >= ServerConnection.mostCarried { socket.disableReading() }
+                return
+            case .tunnel:
+                progressed()
+                handler?.tunnelReceivedFromClient(UnsafeRawBufferPointer(rebasing: input[position...]))
+                position = input.count
+            case .lingering(let left):
+                position = input.count
+                phase = .lingering(left: left - input.count)
+                if left < input.count { close() }
+            }
+        }
+        if position < input.count, !isClosed { keep(input, position) }
+        isProcessing = false
+    }
+
+    private func keep(_ input: UnsafeRawBufferPointer, _ position: Int) { carry.append(contentsOf: input[position...]) }
+
+    /// The length of the head; `nil` when it is not whole or was refused.
+    private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
+        let settings = source.settings
+        let handler: any RequestHandler
+        if let current = self.handler {
+            handler = current
+        } else {
+            handler = source.makeHandler(for: self)
+            self.handler = handler
+            decoder = RequestHeadDecoder()
+            responsePhase = .none
+            headDeadline = 0
+        }
+        do throws(GatewayError) {
+            let length = try decoder.decode(
+                input.bytes, into: &handler.exchange.request, limits: settings.limits, isReverse: !settings.isForward)
+            if length == nil, headDeadline == 0 {
+                headDeadline = loop.now.nanoseconds &+ settings.headTimeout.nanoseconds
+                timer.set(dueNanoseconds: headDeadline)
+            }
+            return length
+        } catch {
+            refuse(error)
+            return nil
+        }
+    }
+
+    private func started() {
+        guard let handler else { return }
+        let extent = handler.exchange.request.content.extent
+        closesAfter = !handler.exchange.request.isPersistent
+        switch extent {
+        case .none:
+            phase = .complete
+            timer.clear()
+        case .length(let length): phase = .length(length)
+        case .unknown:
+            phase = .chunked
+            chunks = ChunkedDecoder(limits: source.settings.limits)
+        }
+        if extent != .none {
+            contentStarted = loop.now.nanoseconds
+            contentBytes = 0
+            progressed()
+        }
+        handler.requestStarted()
+        if extent == .none, self.handler === handler, !isClosed { handler.requestEnded(nil) }
+    }
+
+    private func requestComplete(_ trailers: HttpFields?) {
+        guard !isClosed else { return }
+        phase = .complete
+        // The response ended before the request did: what was left of it has been thrown away.
+        guard let handler else { return exchangeEnded() }
+        timer.clear()
+        handler.requestEnded(trailers)
+    }
+
+    private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) {
+        do throws(ChunkedFault) {
+            switch try chunks.next(input.bytes, from: &position) {
+            case .content(let range):
+                countContent(range.count)
+                handler?.requestContent(UnsafeRawBufferPointer(rebasing: input[range]))
+            case .needsMore: break
+            case .end(let end):
+                position = end
+                requestComplete(chunks.trailers.isEmpty ? nil : chunks.trailers)
+            }
+        } catch {
+            position = input.count
+            refuse(.malformed(error.reason))
+        }
+    }
+
+    private func countContent(_ count: Int) {
+        if handler == nil {
+            discarded += count
+            if discarded > ServerConnection.mostDiscarded { linger() }
+            return
+        }
+        progressed()
+        guard let rate = source.settings.bodyMinRate else { return }
+        contentBytes += count
+        let elapsed = loop.now.nanoseconds - contentStarted
+        let grace: Int64 = 5_000_000_000
+        if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
+            refuse(GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))
+        }
+    }
+
+    /// The request cannot be understood or came too slowly: the client is told, and the connection ends.
+    private func refuse(_ error: GatewayError) {
+        guard let handler else { return close() }
+        closesAfter = true
+        carry = []
+        phase = .lingering(left: ServerConnection.lingerBytes)
+        handler.requestFailed(error)
+    }
+
+    // MARK: Pausing
+
+    func pauseRequest() {
+        guard !isPaused else { return }
+        isPaused = true
+        socket.disableReading()
+    }
+
+    func resumeRequest() {
+        guard isPaused, !isClosed else { return }
+        isPaused = false
+        progressed()
+        socket.enableReading()
+        if !carry.isEmpty, !isProcessing { transport.inEvent { processCarry() } }
+    }
+
+    // MARK: Responding
+
+    func sendInterim(_ response: HttpResponse) {
+        guard let request = handler?.exchange.request, request.version >= .http11, responsePhase == .none else {
+            return
+        }
+        sendHead(response.encodedBound) { $0.write(response, HeadEncoder.ResponseOptions()) }
+    }
+
+    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
+        guard let handler, responsePhase == .none else { return }
+        responsePhase = .started
+        var options = HeadEncoder.ResponseOptions()
+        isChunkedResponse = false
+        if response.status == .switchingProtocols {
+            options.upgrade = response.upgrade
+        } else if handler.exchange.request.method == .connect, response.status.code < 300, response.status.code >= 200 {
+            options.framing = .none
+        } else if handler.exchange.request.method == .head || response.status == .notModified {
+            if case .length(let length) = extent {
+                options.framing = .length(length)
+            } else {
+                options.framing = .asGiven
+            }
+        } else if response.status.neverHasContent {
+            options.framing = .none
+        } else {
+            switch extent {
+            case .none: options.framing = .length(0)
+            case .length(let length): options.framing = .length(length)
+            case .unknown:
+                if handler.exchange.request.version >= .http11 {
+                    options.framing = .chunked
+                    isChunkedResponse = true
+                } else {
+                    options.framing = .untilClose
+                    closesAfter = true
+                }
+            }
+        }
+        if !isRequestComplete, handler.exchange.responder != .upstream || response.status.code >= 400 {
+            closesAfter = true
+        }
+        if source.isDraining { closesAfter = true }
+        options.closes = closesAfter
+        options.keepsAlive10 = !closesAfter && handler.exchange.request.version == .http10
+        if via { options.via = response.version }
+        transport.withDate { date in
+            options.date = date
+            sendHead(response.encodedBound) { $0.write(response, options) }
+        }
+    }
+
+    private var isRequestComplete: Bool {
+        switch phase {
+        case .complete, .tunnel: true
+        default: false
+        }
+    }
+
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count > 0 else { return }
+        if isChunkedResponse {
+            sendHead(20) {
+                $0.write(hex: bytes.count)
+                $0.write("\r\n")
+            }
+            send(bytes)
+            send(UnsafeRawBufferPointer(start: ("\r\n" as StaticString).utf8Start, count: 2))
+        } else {
+            send(bytes)
+        }
+        if isBlocked { progressed() }
+    }
+
+    func sendEnd(_ trailers: HttpFields?) {
+        guard responsePhase == .started else { return }
+        if isChunkedResponse { sendHead((trailers?.bytes.count ?? 0) + 512) { $0.write(lastChunkWith: trailers) } }
+        responsePhase = .ended
+        exchangeEnded()
+    }
+
+    func cutOff() {
+        handler = nil
+        // A reset where the length was not announced, so that a close cannot pass for the end.
+        if responsePhase == .started { reset() } else { close() }
+    }
+
+    /// The exchange is over: on to the next request, or the end of the connection.
+    private func exchangeEnded() {
+        handler = nil
+        if isBlocked { timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds) }
+        if case .lingering = phase { return linger() }
+        guard isRequestComplete else {
+            if closesAfter || !mayDiscardRequest { return linger() }
+            discarded = 0
+            isPaused = false
+            timer.set(dueNanoseconds: loop.now.nanoseconds &+ ServerConnection.lingerNanoseconds)
+            socket.enableReading()
+            if !carry.isEmpty, !isProcessing { processCarry() }
+            return
+        }
+        if closesAfter {
+            if carry.isEmpty { return closeWhenSent() }
+            return linger()
+        }
+        phase = .awaitingHead
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
+        isPaused = false
+        socket.enableReading()
+        if !carry.isEmpty, !isProcessing { processCarry() }
+    }
+
+    /// Little enough of the request is left to read it to its end and go on.
+    private var mayDiscardRequest: Bool {
+        switch phase {
+        case .length(let left): left <= ServerConnection.mostDiscarded
+        case .chunked: true
+        default: false
+        }
+    }
+
+    /// Says that nothing more will be sent, and reads what the client still sends, so that the response is not lost to a
+    /// reset. RFC 9112 §9.6.
+    private func linger() {
+        carry = []
+        handler = nil
+        phase = .lingering(left: ServerConnection.lingerBytes)
+        isPaused = false
+        transport.output.flush()
+        guard !isClosed else { return }
+        if !isBlocked { Socket.shutdownWriting(socket.descriptor) }
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ ServerConnection.lingerNanoseconds)
+        socket.enableReading()
+    }
+
+    // MARK: Tunnel
+
+    func startTunnel() {
+        phase = .tunnel
+        progressed()
+        if !carry.isEmpty, !isProcessing { processCarry() }
+    }
+
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {
+        send(bytes)
+        progressed()
+    }
+
+    func endTunnel() {
+        transport.output.flush()
+        if !isClosed { Socket.shutdownWriting(socket.descriptor) }
+    }
+
+    // MARK: Endings
+
+    override func receivedEnd() {
+        switch phase {
+        case .tunnel:
+            socket.disableReading()
+            isPaused = true
+            handler?.tunnelEndedByClient()
+        case .lingering: close()
+        default: leave()
+        }
+    }
+
+    override func failed(_ error: Int32) { leave() }
+
+    private func leave() {
+        let handler = self.handler
+        self.handler = nil
+        close()
+        handler?.clientLeft()
+    }
+
+    override func timedOut() {
+        switch phase {
+        case .awaitingHead where handler != nil:
+            refuse(GatewayError(.downstream, .requestTimeout, "the request's head did not come in time"))
+        case .awaitingHead: close()
+        case .length, .chunked:
+            if handler == nil { return close() }
+            if isPaused { return progressed() }
+            if responsePhase == .none {
+                refuse(GatewayError(.downstream, .requestTimeout, "the request's content made no progress"))
+            } else {
+                leave()
+            }
+        case .complete:
+            // Only output that waits has a deadline here.
+            if isBlocked { leave() }
+        case .tunnel: if isBlocked || !isPaused { leave() } else { progressed() }
+        case .lingering: close()
+        }
+    }
+
+    override func progressed() {
+        switch phase {
+        case .awaitingHead, .lingering: break
+        default: timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
+        }
+    }
+
+    override func outputDrained() {
+        switch phase {
+        case .complete: timer.clear()
+        case .lingering: Socket.shutdownWriting(socket.descriptor)
+        default: break
+        }
+        handler?.downstreamDrained()
+    }
+
+    override func closed() {
+        carry = []
+        source.closed(self)
+    }
+}

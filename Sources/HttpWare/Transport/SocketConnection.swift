@@ -1,0 +1,201 @@
+import Glibc
+
+/// A connection's socket, its output and its timer: what server and client connections have in common.
+///
+/// It holds no buffer while nothing is half done: reads go to the loop's buffer, and only what a socket does not take, or
+/// a message's unread rest, is kept. Used on its loop's thread only.
+class SocketConnection: SocketEventHandler, LoopTimerHandler {
+    let transport: LoopTransport
+    let socket: SocketEvents
+    let timer: LoopTimer
+    /// What could not be sent yet, and how much of it was sent since.
+    private var pending: [UInt8] = []
+    private var pendingStart = 0
+    private(set) var isClosed = false
+    /// Close when everything is sent.
+    private var closesWhenSent = false
+    private var hasFailedOutput = false
+
+    init(transport: LoopTransport, descriptor: Int32) {
+        self.transport = transport
+        socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
+        timer = LoopTimer(loop: transport.loop)
+        socket.handler = self
+        timer.handler = self
+    }
+
+    /// Whether output waits for the socket.
+    final var isBlocked: Bool { !pending.isEmpty }
+    final var loop: EventLoop { transport.loop }
+    /// How many bytes wait for the socket.
+    final var pendingCount: Int { pending.count - pendingStart }
+
+    // MARK: For those who inherit
+
+    /// Bytes came; they are in the loop's read buffer and valid during the call.
+    func received(_ bytes: UnsafeRawBufferPointer) {}
+    /// The peer will send no more.
+    func receivedEnd() {}
+    /// The connection broke.
+    func failed(_ error: Int32) {}
+    /// All output was taken by the socket.
+    func outputDrained() {}
+    /// The timer fired.
+    func timedOut() {}
+    /// A connect ended, or nothing special: called when the socket is writable before output is looked at.
+    func becameWritable() -> Bool { true }
+
+    // MARK: Events
+
+    final func socketReadable() {
+        transport.inEvent {
+            switch Socket.read(socket.descriptor, into: loop.readBuffer) {
+            case .bytes(let count):
+                received(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
+            case .end: receivedEnd()
+            case .wouldBlock: break
+            case .failed(let error): failed(error)
+            }
+        }
+    }
+
+    final func socketWritable() {
+        transport.inEvent {
+            guard becameWritable(), !isClosed else { return }
+            guard !pending.isEmpty else { return socket.disableWriting() }
+            let result = pending.withUnsafeBytes {
+                Socket.write(socket.descriptor, UnsafeRawBufferPointer(rebasing: $0[pendingStart...]))
+            }
+            switch result {
+            case .bytes(let count):
+                pendingStart += count
+                progressed()
+                guard pendingStart == pending.count else { return }
+                pending = []
+                pendingStart = 0
+                socket.disableWriting()
+                if closesWhenSent { return close() }
+                outputDrained()
+            case .end, .wouldBlock: break
+            case .failed(let error): outputFailed(error)
+            }
+        }
+    }
+
+    final func timerFired(_ timer: LoopTimer) { transport.inEvent { if !isClosed { timedOut() } } }
+
+    /// Output made progress: a deadline for it moves.
+    func progressed() {}
+
+    // MARK: Output
+
+    /// Sends bytes behind all others. They are valid until the end of the event.
+    final func send(_ bytes: UnsafeRawBufferPointer) {
+        guard !isClosed, !hasFailedOutput else { return }
+        if pending.isEmpty { transport.output.append(bytes, for: self) } else { keep(bytes) }
+    }
+
+    /// Sends what `body` writes; called a second time with more room if it did not fit.
+    final func sendHead(_ atMost: Int, _ body: (inout HeadEncoder) -> Void) {
+        guard !isClosed, !hasFailedOutput else { return }
+        if pending.isEmpty {
+            var encoder = HeadEncoder(transport.output.room(for: self))
+            body(&encoder)
+            if !encoder.isOverflown { return transport.output.wrote(encoder.count) }
+            transport.output.flush()
+        }
+        var copy = [UInt8](repeating: 0, count: atMost + 1024)
+        let count = copy.withUnsafeMutableBytes { memory in
+            var encoder = HeadEncoder(memory)
+            body(&encoder)
+            return encoder.isOverflown ? nil : encoder.count
+        }
+        guard let count else { return outputFailed(EMSGSIZE) }  // the bound given was none: nothing half goes out
+        copy.withUnsafeBytes { keep(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+        if !socket.isWriting { socket.enableWriting() }
+    }
+
+    private func keep(_ bytes: UnsafeRawBufferPointer) {
+        if pendingStart > 65536 {
+            pending.removeFirst(pendingStart)
+            pendingStart = 0
+        }
+        pending.append(contentsOf: bytes)
+        if !socket.isWriting { socket.enableWriting() }
+    }
+
+    /// Sends gathered pieces: called by the batch.
+    final func write(_ pieces: UnsafeMutableBufferPointer<iovec>) {
+        guard !isClosed, !hasFailedOutput else { return }
+        var sent = 0
+        if pending.isEmpty {
+            let result =
+                pieces.count == 1
+                ? Socket.write(
+                    socket.descriptor, UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len))
+                : Socket.write(socket.descriptor, pieces: UnsafeBufferPointer(pieces))
+            switch result {
+            case .bytes(let count): sent = count
+            case .end, .wouldBlock: break
+            case .failed(let error): return outputFailed(error)
+            }
+        }
+        for piece in pieces {
+            if sent >= piece.iov_len {
+                sent -= piece.iov_len
+            } else {
+                keep(UnsafeRawBufferPointer(start: piece.iov_base + sent, count: piece.iov_len - sent))
+                sent = 0
+            }
+        }
+        if pending.isEmpty && closesWhenSent { close() }
+    }
+
+    private func outputFailed(_ error: Int32) {
+        hasFailedOutput = true
+        pending = []
+        pendingStart = 0
+        socket.disableWriting()
+        couldNotSend(error)
+    }
+
+    /// The peer takes no more output. Its input may still be worth reading.
+    func couldNotSend(_ error: Int32) { failed(error) }
+
+    // MARK: Closing
+
+    /// Closes when all output is sent.
+    final func closeWhenSent() {
+        guard !isClosed else { return }
+        transport.output.flush()
+        if pending.isEmpty { return close() }
+        closesWhenSent = true
+    }
+
+    /// Closes now; output that waits is lost.
+    final func close() {
+        guard !isClosed else { return }
+        transport.output.flush()
+        guard !isClosed else { return }
+        isClosed = true
+        timer.cancel()
+        socket.close()
+        pending = []
+        closed()
+    }
+
+    /// Closes with a reset, so that the peer cannot take what it has for a whole message.
+    final func reset() {
+        guard !isClosed else { return }
+        isClosed = true
+        transport.output.flush()
+        timer.cancel()
+        let descriptor = socket.detach()
+        if descriptor >= 0 { Socket.reset(descriptor) }
+        pending = []
+        closed()
+    }
+
+    /// The connection was closed.
+    func closed() {}
+}

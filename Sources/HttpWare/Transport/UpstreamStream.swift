@@ -1,0 +1,36 @@
+/// One request's way to an origin server and its response's way back: a connection now, a stream of one later, or a
+/// scripted one in memory. Used on its loop's thread.
+protocol UpstreamStream: AnyObject {
+    /// It has served a request before this one.
+    var isReused: Bool { get }
+    /// Output waits for the origin server.
+    var isBlocked: Bool { get }
+    /// Sends a request's head; its content follows unless it has none. Timeouts are nanoseconds.
+    func send(
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler, responseTimeout: Int64,
+        idleTimeout: Int64)
+    /// Sends a piece of the request's content.
+    func sendContent(_ bytes: UnsafeRawBufferPointer)
+    /// Ends the request's content.
+    func sendEnd(_ trailers: HttpFields?)
+    /// Becomes a tunnel without an HTTP request: for CONNECT.
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64)
+    /// Sends bytes into the tunnel.
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer)
+    /// The client sends no more into the tunnel.
+    func endTunnel()
+    /// Stops reading, because the response cannot be passed on now.
+    func pause()
+    /// Reads on.
+    func resume()
+    /// The exchange has no use for the response any more.
+    func cancel()
+    /// The response is thrown away; the connection may be used again if little is left of it.
+    func discard()
+}
+
+/// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.
+protocol UpstreamConnector: AnyObject {
+    /// Finds a stream to the endpoint: tells the waiter at once, or later, unless the ticket answered is given up.
+    func connect(to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter) -> ConnectionTicket?
+}

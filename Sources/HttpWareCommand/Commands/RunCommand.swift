@@ -1,0 +1,61 @@
+import ArgumentParser
+import Foundation
+import GatewayConfig
+import HttpWare
+import Glibc
+import HttpGateway
+
+/// `httpware run`: the gateway, in the foreground.
+struct RunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Run the gateway in the foreground.",
+        discussion: "SIGTERM drains: exchanges in flight finish. A second SIGTERM stops.")
+
+    @OptionGroup var file: ConfigurationOption
+    @Option(help: "The number of loops, each with a thread. Default: one per core.")
+    var workers: Int?
+
+    func validate() throws {
+        if let workers, !(1...1024).contains(workers) { throw ValidationError("--workers is 1 to 1024") }
+    }
+
+    func run() throws {
+        let result = try file.read()
+        for error in result.errors { Terminal.error(error.description) }
+        guard let configuration = result.configuration else { throw ExitCode(1) }
+        try GatewayRun.run(configuration, workers: workers)
+    }
+}
+
+/// Starts a gateway and stays until it ends.
+enum GatewayRun {
+    static func run(_ configuration: GatewayConfiguration, workers: Int?, hint: Bool = true) throws {
+        let loops = workers ?? max(1, ProcessInfo.processInfo.activeProcessorCount)
+        let log = GatewayLog(configuration.log)
+        let gateway: Gateway
+        do {
+            gateway = try Gateway(configuration, loops: loops, log: log)
+        } catch {
+            Terminal.error("\(error)")
+            throw ExitCode(3)
+        }
+        for listener in gateway.addresses {
+            let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
+            Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)")
+        }
+        if hint {
+            for listener in gateway.addresses {
+                Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
+            }
+        }
+        do { try gateway.run() } catch {
+            Terminal.error("\(error)")
+            throw ExitCode(3)
+        }
+    }
+
+    private static func tryLine(_ mode: ListenerDefinition.Mode, _ address: String) -> String {
+        if address.hasPrefix("unix:") { return "curl --unix-socket \(address.dropFirst(5)) http://localhost/" }
+        return mode == .forward ? "curl -x http://\(address) http://example.com/" : "curl -i http://\(address)/"
+    }
+}

@@ -1,0 +1,289 @@
+public import HttpWare
+import Synchronization
+
+/// A chain of wares between a client in the same process and a scripted upstream, with a clock that a test moves.
+///
+/// ```swift
+/// let exchange = try TestExchange(BodyLimit.self, options: ["max": "1KiB"])
+/// let response = try await exchange.send(.post("/", content: .bytes(count: 1025)))
+/// #expect(response.status == .contentTooLarge)
+/// #expect(exchange.upstream.requests.isEmpty)
+/// ```
+///
+/// It has a loop of its own, which ends with it. It may send several requests, also at once.
+public final class TestExchange: Sendable {
+    /// What surrounds the chain: who asks, where, and on what kind of listener.
+    public struct Setting: Sendable {
+        /// The client's end of the connection.
+        public var peer: SocketAddress? = SocketAddress("203.0.113.7:50000")
+        /// Where the listener is bound; `nil` where that is not known.
+        public var bind: SocketAddress? = SocketAddress("198.51.100.1:80")
+        /// The peers whose word about a client is taken.
+        public var trustedProxies: [IPNetwork] = []
+        /// A forward listener: requests need an absolute URI, and the upstream stands for every origin.
+        public var isForward = false
+        /// What the route's path pattern captured.
+        public var captures: [(name: String, value: String)] = []
+        /// The route's name.
+        public var route: String? = "test"
+        /// Where wares and loops read the time; stands still at 2026-01-01T00:00:00Z.
+        public var clock = ManualClock()
+
+        public init() {}
+    }
+
+    /// What is known of an exchange when it has ended.
+    public struct Outcome: Sendable {
+        /// `nil` when the client left before it had a response.
+        public let status: HttpStatus?
+        public let end: ExchangeEnd?
+        public let responder: Responder
+        public let failure: GatewayError?
+        public let record: ExchangeRecord
+        /// The exchange's id, if it was made.
+        public let id: String?
+    }
+
+    /// The origin server: what it was asked, and what it answers.
+    public let upstream: TestUpstream
+    /// The clock of wares and loop.
+    public let clock: ManualClock
+
+    private let stage: Stage
+    private let peer: SocketAddress?
+    private let ended = Mutex<[Outcome]>([])
+
+    // MARK: Making
+
+    /// A chain of one ware, built from options as a configuration file would give them. Throws the first mistake in them.
+    public convenience init<W: ConfigurableWare>(
+        _ type: W.Type, options: ConfigNode = [:], setting: Setting = Setting()
+    ) throws {
+        try self.init([TestExchange.make(type, options)], setting: setting)
+    }
+
+    /// A chain of wares in this order; postwares go to the way back. Throws when the loop cannot start.
+    public convenience init(_ wares: [any Ware], setting: Setting = Setting()) throws {
+        try self.init(
+            chain: WareChain(
+                middlewares: wares.filter { $0 is any Middleware }.map { ChainEntry($0) },
+                postwares: wares.filter { !($0 is any Middleware) }.map { ChainEntry($0) }),
+            setting: setting)
+    }
+
+    /// A joined chain. Throws when the loop cannot start.
+    public init(chain: WareChain, setting: Setting = Setting()) throws {
+        upstream = try TestUpstream()
+        clock = setting.clock
+        peer = setting.peer
+        stage = try Stage(chain: chain, upstream: upstream, setting: setting)
+    }
+
+    deinit { stage.stop() }
+
+    /// Builds a ware from options as a configuration file would give them. Throws the first mistake in them.
+    public static func make<W: ConfigurableWare>(_ type: W.Type, _ options: ConfigNode = [:]) throws -> W {
+        var reader = OptionsReader(options, keyPath: type.name.text)
+        let ware = type.init(options: &reader)
+        if let mistake = reader.finish().first(where: { $0.severity == .error }) { throw mistake }
+        return ware
+    }
+
+    // MARK: Sending
+
+    /// Sends a request through the chain and waits for its response, content included. Throws when the response was cut off.
+    public func send(_ request: HttpRequest) async throws -> HttpResponse {
+        try await start(request).response()
+    }
+
+    /// Sends a request and goes on at once: for tests that move the clock, or leave, while it is under way. What the chain
+    /// does without waiting has been done when this returns.
+    public func start(_ request: HttpRequest) async -> Pending {
+        let pending = Pending(stage: stage)
+        let (stage, peer) = (self.stage, self.peer)
+        await stage.loop.submit {
+            pending.begin(request, on: stage, peer: peer) { outcome in self.ended.withLock { $0.append(outcome) } }
+        }
+        // What a waiting ware begins is queued behind this.
+        await stage.loop.submit {}
+        return pending
+    }
+
+    /// Moves the clock and lets the timers that are then due do their work.
+    public func advance(by duration: Duration) async {
+        clock.advance(by: duration)
+        for _ in 0..<4 { await stage.loop.submit {} }
+    }
+
+    /// What became of the exchanges that have ended, in that order.
+    public var outcomes: [Outcome] { ended.withLock { $0 } }
+
+    /// A request that is under way.
+    public final class Pending: @unchecked Sendable {
+        // Unchecked: the caller is touched on the loop only; `result` guards itself.
+
+        private let stage: Stage
+        private var caller: LocalCaller?
+        private let result = Mutex<State>(.open)
+
+        private enum State {
+            case open
+            case waiting(CheckedContinuation<Result<HttpResponse, GatewayError>, Never>)
+            case done(Result<HttpResponse, GatewayError>)
+        }
+
+        fileprivate init(stage: Stage) { self.stage = stage }
+
+        /// The response, when it is there; throws when it was cut off. To be called once.
+        public func response() async throws -> HttpResponse {
+            let result = await withCheckedContinuation { continuation in
+                let done = self.result.withLock { state -> Result<HttpResponse, GatewayError>? in
+                    if case .done(let result) = state { return result }
+                    state = .waiting(continuation)
+                    return nil
+                }
+                if let done { continuation.resume(returning: done) }
+            }
+            return try result.get()
+        }
+
+        /// The client closes its connection. Returns when the exchange has ended.
+        public func leave() async {
+            await stage.loop.submit {
+                self.caller?.leave()
+                self.caller = nil
+            }
+            finish(.failure(GatewayError(.downstream, .clientLeft, "the client left")))
+        }
+
+        fileprivate func begin(
+            _ request: HttpRequest, on stage: Stage, peer: SocketAddress?,
+            ended: @escaping @Sendable (Outcome) -> Void
+        ) {
+            guard let server = stage.server else {
+                return finish(.failure(GatewayError(.gateway, .internalError, "the test exchange has ended")))
+            }
+            let caller = LocalCaller(server, peer: peer)
+            self.caller = caller
+            caller.send(
+                request,
+                observe: { exchange in
+                    ended(
+                        Outcome(
+                            status: exchange.finalStatus, end: exchange.end, responder: exchange.responder,
+                            failure: exchange.failure, record: exchange.record, id: exchange.idIfMade))
+                }, completion: { self.finish($0) })
+        }
+
+        private func finish(_ result: Result<HttpResponse, GatewayError>) {
+            let waiting = self.result.withLock { state -> CheckedContinuation<Result<HttpResponse, GatewayError>, Never>? in
+                switch state {
+                case .open:
+                    state = .done(result)
+                    return nil
+                case .waiting(let continuation):
+                    state = .done(result)
+                    return continuation
+                case .done: return nil
+                }
+            }
+            waiting?.resume(returning: result)
+        }
+    }
+}
+
+/// The loop with the server under test and the origin server that answers it.
+///
+/// Unchecked: all but `loop` is touched on the loop only, or before it runs.
+private final class Stage: @unchecked Sendable {
+    let loop: EventLoop
+    private(set) var server: LoopServer?
+    private var transport: LoopTransport?
+    private var origin: LoopServer?
+    private var acceptor: OriginAcceptor?
+
+    init(chain: WareChain, upstream: TestUpstream, setting: TestExchange.Setting) throws {
+        loop = try EventLoop(name: "test", clock: setting.clock)
+        let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
+        self.transport = transport
+        let originChain = try WareChain(middlewares: [ChainEntry(upstream)], postwares: [])
+        let origin = LoopServer(
+            name: "origin", transport: transport,
+            router: OnePlan(ExchangePlan(chain: originChain, service: nil, route: nil), captures: []))
+        self.origin = origin
+        acceptor = OriginAcceptor(loop: loop, descriptor: upstream.takeListener(), server: origin)
+
+        let endpoint = Endpoint(host: "127.0.0.1", port: upstream.port)
+        let service = UpstreamService(name: "upstream", endpoints: [endpoint])
+        var settings = ServerSettings()
+        settings.isForward = setting.isForward
+        server = LoopServer(
+            name: "test", transport: transport, settings: settings, trustedProxies: setting.trustedProxies,
+            bindAddress: setting.bind,
+            router: OnePlan(
+                ExchangePlan(chain: chain, service: service, route: setting.route), captures: setting.captures))
+        let loop = self.loop
+        upstream.onRefuse = { [weak self] in
+            guard let self else { return }
+            loop.execute { self.closeOrigin() }
+        }
+        Thread.start { loop.run() }
+    }
+
+    private func closeOrigin() {
+        acceptor?.close()
+        acceptor = nil
+        origin?.closeAll()
+        transport?.closeIdle()
+    }
+
+    func stop() {
+        loop.execute {
+            self.closeOrigin()
+            self.server?.closeAll()
+            self.server = nil
+            self.origin = nil
+            self.transport = nil
+        }
+        loop.stop()
+    }
+}
+
+/// The same plan for every request.
+private struct OnePlan: ExchangeRouter {
+    let listenerPlan: ExchangePlan
+    let captures: [(name: String, value: String)]
+
+    init(_ plan: ExchangePlan, captures: [(name: String, value: String)]) {
+        listenerPlan = plan
+        self.captures = captures
+    }
+
+    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+        captures = self.captures
+        return listenerPlan
+    }
+}
+
+/// Accepts the connections of the server under test.
+private final class OriginAcceptor: SocketEventHandler {
+    private let socket: SocketEvents
+    private let server: LoopServer
+
+    init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
+        self.server = server
+        socket = SocketEvents(loop: loop, descriptor: descriptor)
+        socket.handler = self
+        socket.enableReading()
+    }
+
+    func socketReadable() {
+        while case .accepted(let descriptor, let peer) = Socket.accept(socket.descriptor) {
+            server.accept(descriptor, from: peer)
+        }
+    }
+
+    func socketWritable() {}
+
+    func close() { socket.close() }
+}

@@ -1,0 +1,45 @@
+public import HttpWare
+
+/// Lets clients in by address, as the listener's `trustedProxies` make it known.
+///
+/// `deny` is judged first. With an `allow`, all others are refused. A client without an address (a Unix socket) is refused.
+///
+/// | option   | type                          | default | allowed   |
+/// |----------|-------------------------------|---------|-----------|
+/// | `allow`  | list of addresses or networks | all     | `10.0.0.0/8`, `::1` |
+/// | `deny`   | list of addresses or networks | `[]`    |           |
+/// | `status` | status                        | `403`   | 400 … 599 |
+public struct IpRule: Middleware {
+    /// Who is let in; `nil` is everyone.
+    public var allow: [IPNetwork]?
+    public var deny: [IPNetwork]
+    public var status: HttpStatus
+
+    public init(allow: [IPNetwork]? = nil, deny: [IPNetwork] = [], status: HttpStatus = .forbidden) {
+        self.allow = allow
+        self.deny = deny
+        self.status = status
+    }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        guard let client = exchange.client, !deny.contains(where: { $0.contains(client) }),
+            allow?.contains(where: { $0.contains(client) }) ?? true
+        else { return .abort(with: .problem(status, "this address is not let in")) }
+        return .pass
+    }
+}
+
+extension IpRule: ConfigurableWare {
+    public static let name: WareName = "ipRule"
+    public static let about = WareAbout("Lets clients in by address.", source: "Traefik ipAllowList")
+
+    public init(options: inout OptionsReader) {
+        self.init()
+        options.read("allow", into: &allow, doc: "with it, all others are refused")
+        options.read("deny", into: &deny, doc: "judged before allow")
+        options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal")
+        if !options.isGiven("allow") && !options.isGiven("deny") {
+            options.fail("lets everyone in; write allow, deny or both")
+        }
+    }
+}

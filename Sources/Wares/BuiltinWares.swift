@@ -1,0 +1,23 @@
+public import HttpWare
+
+/// The wares that a configuration file can name without further ado.
+public enum BuiltinWares {
+    /// Every one of them.
+    public static let all: [any ConfigurableWare.Type] = [
+        AccessLog.self,
+        BodyLimit.self,
+        ErrorPage.self,
+        Forwarded.self,
+        HostRule.self,
+        IpRule.self,
+        Mock.self,
+        Redirect.self,
+        RequestHeaders.self,
+        RequestId.self,
+        RequiredHeaders.self,
+        ResponseHeaders.self,
+        Rewrite.self,
+        TimeLog.self,
+        UserAgent.self,
+    ]
+}

@@ -1,0 +1,217 @@
+public import HttpWare
+
+/// The five verbs of `requestHeaders` and `responseHeaders`, prepared when the configuration is loaded.
+///
+/// They act in the order rename, remove, set, setIfAbsent, append. Values without placeholders are kept as the bytes that
+/// go over the wire, so that editing allocates nothing but what the message's own buffers need.
+public struct FieldEdits: Sendable {
+    /// A field and its value: fixed, or made from the exchange.
+    enum Value: Sendable {
+        case fixed(FieldLine)
+        case made(FieldName, Template)
+
+        var name: FieldName {
+            switch self {
+            case .fixed(let line): line.name
+            case .made(let name, _): name
+            }
+        }
+    }
+
+    var rename: [(from: FieldName, to: FieldName)] = []
+    var remove: [FieldName] = []
+    var set = FieldBlock([])
+    var madeSet: [(name: FieldName, value: Template)] = []
+    var setIfAbsent: [Value] = []
+    var append: [Value] = []
+
+    /// Edits with fixed values, for chains that are made in code. Fields that frame the message are a mistake of the code
+    /// and trap.
+    public init(
+        set: HttpFields = HttpFields(), setIfAbsent: HttpFields = HttpFields(), append: HttpFields = HttpFields(),
+        remove: [FieldName] = [], rename: [(from: FieldName, to: FieldName)] = []
+    ) {
+        self.set = FieldBlock(FieldEdits.lines(set))
+        self.setIfAbsent = FieldEdits.lines(setIfAbsent).map(Value.fixed)
+        self.append = FieldEdits.lines(append).map(Value.fixed)
+        self.remove = remove
+        self.rename = rename
+        let names = remove + rename.flatMap { [$0.from, $0.to] }
+        precondition(!names.contains(where: FieldEdits.isFraming), "a field that frames the message")
+    }
+
+    private static func lines(_ fields: HttpFields) -> [FieldLine] {
+        fields.compactMap { name, value in
+            // The lines of a message are valid ones, so neither can fail.
+            guard let name = FieldName(name), let line = try? FieldLine(name, value) else { return nil }
+            precondition(!isFraming(name), "a field that frames the message")
+            return line
+        }
+    }
+
+    // MARK: Acting
+
+    /// Edits the fields of a message. Throws when a placeholder brings a byte that no field value may hold.
+    @inline(__always)
+    func apply(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {
+        for (from, to) in rename { message.fields.rename(from, to: to) }
+        for name in remove { message.fields.remove(name) }
+        if !set.isEmpty { message.fields.set(set) }
+        if hasMore { try applyMore(to: &message, in: exchange) }
+    }
+
+    private var hasMore: Bool { !madeSet.isEmpty || !setIfAbsent.isEmpty || !append.isEmpty }
+
+    private func applyMore(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {
+        for (name, value) in madeSet {
+            let text = message.text(value, in: exchange)
+            try message.fields.set(name, to: text)
+        }
+        for value in setIfAbsent where !message.fields.contains(value.name) {
+            try add(value, to: &message, in: exchange)
+        }
+        for value in append { try add(value, to: &message, in: exchange) }
+    }
+
+    private func add(
+        _ value: Value, to message: inout some EditedMessage, in exchange: Exchange
+    ) throws(InvalidFieldValue) {
+        switch value {
+        case .fixed(let line): message.fields.append(line)
+        case .made(let name, let template):
+            let text = message.text(template, in: exchange)
+            try message.fields.append(name, text)
+        }
+    }
+
+    // MARK: Reading
+
+    private static let framing: Set<FieldName> = [
+        .contentLength, .transferEncoding, .connection, .upgrade, .te, .keepAlive, "Proxy-Connection", "HTTP2-Settings",
+    ]
+
+    /// Whether the field frames the message or concerns one connection only, and so is the gateway's own affair.
+    static func isFraming(_ name: FieldName) -> Bool { framing.contains(name) }
+
+    /// Reads the five verbs. `setHost` is given what `set` has for `Host`, where that may be set at all.
+    init(options: inout OptionsReader, setHost: ((Template, inout OptionsReader) -> Void)? = nil) {
+        var set: OptionMap<FieldName, Template> = [:]
+        var setIfAbsent: OptionMap<FieldName, Template> = [:]
+        var append: OptionMap<FieldName, [Template]> = [:]
+        var remove: [FieldName] = []
+        var rename: OptionMap<FieldName, FieldName> = [:]
+        options.read("set", into: &set, doc: "puts the field in place of all of its name")
+        options.read("setIfAbsent", into: &setIfAbsent, doc: "adds the field unless there is one of its name")
+        options.read("append", into: &append, doc: "adds a line, or several, to those that are there")
+        options.read("remove", into: &remove, doc: "takes all lines of the name away")
+        options.read("rename", into: &rename, doc: "gives the lines of one name another, in place of those that had it")
+
+        check(set.map(\.key), "set", allowsHost: setHost != nil, &options)
+        check(setIfAbsent.map(\.key), "setIfAbsent", allowsHost: false, &options)
+        check(append.map(\.key), "append", allowsHost: false, &options)
+        check(remove, "remove", allowsHost: false, &options)
+        check(rename.map(\.key), "rename", allowsHost: false, &options)
+        check(rename.map(\.value), "rename", allowsHost: false, &options)
+
+        if let setHost {
+            for entry in set where entry.key == .host { setHost(entry.value, &options) }
+            set.entries.removeAll { $0.key == .host }
+        }
+        prepare(set, "set", &options)
+        self.setIfAbsent = setIfAbsent.compactMap {
+            FieldEdits.value($0.key, $0.value, "setIfAbsent", &options)
+        }
+        for entry in append {
+            self.append += entry.value.compactMap { FieldEdits.value(entry.key, $0, "append", &options) }
+        }
+        self.remove = remove
+        self.rename = rename.map { ($0.key, $0.value) }
+    }
+
+    /// Only `set`, of fields that were read as another option.
+    init(options: inout OptionsReader, setting map: OptionMap<FieldName, Template>, at key: String) {
+        check(map.map(\.key), key, allowsHost: false, &options)
+        prepare(map, key, &options)
+    }
+
+    /// Takes what is to be set: fixed lines as one block, the others as they are.
+    private mutating func prepare(
+        _ map: OptionMap<FieldName, Template>, _ key: String, _ options: inout OptionsReader
+    ) {
+        var fixed: [FieldLine] = []
+        for entry in map {
+            switch FieldEdits.value(entry.key, entry.value, key, &options) {
+            case .fixed(let line): fixed.append(line)
+            case .made(let name, let template): madeSet.append((name, template))
+            case nil: break
+            }
+        }
+        set = FieldBlock(fixed)
+    }
+
+    /// Whether there is nothing to do.
+    var isEmpty: Bool { rename.isEmpty && remove.isEmpty && set.isEmpty && !hasMore }
+
+    private func check(_ names: [FieldName], _ verb: String, allowsHost: Bool, _ options: inout OptionsReader) {
+        var seen: Set<FieldName> = []
+        for name in names {
+            if FieldEdits.isFraming(name) {
+                options.fail(
+                    at: verb, "\(name) frames the message or concerns one connection; the gateway itself writes it")
+            } else if name == .host && !allowsHost {
+                options.fail(at: verb, "Host cannot be changed here; use set in requestHeaders")
+            }
+            if !seen.insert(name).inserted { options.fail(at: verb, "\(name) stands here twice") }
+        }
+    }
+
+    /// A template as a value of this field; `nil`, and a mistake, when its fixed text can be none.
+    static func value(
+        _ name: FieldName, _ template: Template, _ key: String, _ options: inout OptionsReader
+    ) -> Value? {
+        guard let fixed = template.fixedText else {
+            for case .text(let bytes) in template.segments where !bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) {
+                options.fail(at: key, "the value of \(name) holds a control character")
+                return nil
+            }
+            return .made(name, template)
+        }
+        guard let line = try? FieldLine(name, String(decoding: fixed, as: UTF8.self)) else {
+            options.fail(at: key, "the value of \(name) holds a control character, or a space at its ends")
+            return nil
+        }
+        return .fixed(line)
+    }
+}
+
+/// A message whose fields are edited, and what its placeholders are filled from.
+protocol EditedMessage {
+    var fields: HttpFields { get set }
+    /// Fills a template in, without white space at the ends: that is not part of a field's value (RFC 9110 §5.5).
+    func text(_ template: Template, in exchange: Exchange) -> String
+}
+
+extension HttpRequest: EditedMessage {
+    func text(_ template: Template, in exchange: Exchange) -> String {
+        template.text(self, in: exchange).withoutOuterSpace
+    }
+}
+
+extension HttpResponse: EditedMessage {
+    func text(_ template: Template, in exchange: Exchange) -> String {
+        template.text(exchange.request, in: exchange).withoutOuterSpace
+    }
+}
+
+extension String {
+    /// Without spaces and tabs at its ends.
+    fileprivate var withoutOuterSpace: String {
+        guard let first = utf8.first, let last = utf8.last else { return self }
+        guard first == 0x20 || first == 0x09 || last == 0x20 || last == 0x09 else { return self }
+        let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        guard let start = utf8.firstIndex(where: { !isSpace($0) }),
+            let end = utf8.lastIndex(where: { !isSpace($0) })
+        else { return "" }
+        return String(self[start...end])
+    }
+}

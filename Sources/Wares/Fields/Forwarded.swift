@@ -1,0 +1,95 @@
+public import HttpWare
+
+/// Tells the origin server who the client is: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded` (RFC 7239).
+///
+/// What the request brought of these is kept, and the peer's address appended, only if the peer is one of the listener's
+/// `trustedProxies`; from any other peer all of them are removed first, those of the other style too. `-Proto` and `-Host`
+/// say what the first trusted proxy said. The host is the request's at this place: stand before wares that change it.
+///
+/// | option  | type                                | default       | allowed |
+/// |---------|-------------------------------------|---------------|---------|
+/// | `style` | `x-forwarded`, `forwarded` or `both` | `x-forwarded` |         |
+public struct Forwarded: Middleware {
+    /// Which fields are written.
+    public enum Style: String, OptionWord {
+        case xForwarded = "x-forwarded"
+        case forwarded
+        case both
+    }
+
+    public var style = Style.xForwarded
+
+    public init(style: Style = .xForwarded) { self.style = style }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        let isTrusted = exchange.isPeerTrusted
+        if !isTrusted {
+            for name in Forwarded.claims { request.fields.remove(name) }
+        }
+        let address = exchange.peer?.address?.unmapped.withoutScope
+        if style != .forwarded { try writeXForwarded(&request, address, exchange) }
+        if style != .xForwarded { try writeForwarded(&request, address, exchange) }
+        return .pass
+    }
+
+    /// What a stranger may not claim.
+    private static let claims: [FieldName] = [
+        .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, "X-Forwarded-Port", "X-Forwarded-Prefix",
+        "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Real-IP",
+    ]
+
+    private func writeXForwarded(_ request: inout HttpRequest, _ address: IPAddress?, _ exchange: Exchange) throws {
+        if let address {
+            let before = request.fields[.xForwardedFor] ?? ""
+            try request.fields.set(.xForwardedFor, to: before.isEmpty ? "\(address)" : "\(before), \(address)")
+        }
+        if !request.fields.contains(.xForwardedProto) {
+            request.fields.append(exchange.isSecure ? Forwarded.https : Forwarded.http)
+        }
+        if !request.fields.contains(.xForwardedHost), let authority = request.authority {
+            try request.fields.append(.xForwardedHost, "\(authority)")
+        }
+    }
+
+    private static let http = line("http")
+    private static let https = line("https")
+
+    private static func line(_ scheme: String) -> FieldLine {
+        guard let line = try? FieldLine(.xForwardedProto, scheme) else { preconditionFailure("not a field value") }
+        return line
+    }
+
+    private func writeForwarded(_ request: inout HttpRequest, _ address: IPAddress?, _ exchange: Exchange) throws {
+        var element = "for=\(Forwarded.node(address));proto=\(exchange.isSecure ? "https" : "http")"
+        if let authority = request.authority { element += ";host=\(Forwarded.value("\(authority)"))" }
+        let before = request.fields[.forwarded] ?? ""
+        try request.fields.set(.forwarded, to: before.isEmpty ? element : "\(before), \(element)")
+    }
+
+    /// An address as a node name: IPv6 in brackets, and so in quotes. RFC 7239 §6.
+    private static func node(_ address: IPAddress?) -> String {
+        guard let address else { return "unknown" }
+        return address.isIPv4 ? "\(address)" : "\"[\(address)]\""
+    }
+
+    /// A token as it is, anything else as a quoted string. RFC 7239 §4.
+    private static func value(_ text: String) -> String {
+        if HttpMethod(text) != nil { return text }  // a method is a token too
+        var quoted = "\""
+        for character in text.unicodeScalars {
+            if character == "\"" || character == "\\" { quoted += "\\" }
+            quoted.unicodeScalars.append(character)
+        }
+        return quoted + "\""
+    }
+}
+
+extension Forwarded: ConfigurableWare {
+    public static let name: WareName = "forwarded"
+    public static let about = WareAbout("Tells the origin server who the client is.", source: "RFC 7239")
+
+    public init(options: inout OptionsReader) {
+        self.init()
+        options.read("style", into: &style, doc: "which fields are written")
+    }
+}

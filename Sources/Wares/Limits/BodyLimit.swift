@@ -1,0 +1,61 @@
+public import HttpWare
+
+/// Refuses content larger than a limit: requests with 413 (Content Too Large, RFC 9110 §15.5.14), responses with 502.
+///
+/// Content whose length is known is refused before any of it is read. Other content is counted as it streams, and refused at
+/// the first byte over; a response that has begun by then is cut off.
+///
+/// | option     | type       | default | allowed   |
+/// |------------|------------|---------|-----------|
+/// | `max`      | byte count | `10MiB` | 1B … 1TiB |
+/// | `response` | byte count | none    | 1B … 1TiB |
+/// | `status`   | status     | `413`   | 400 … 599 |
+public struct BodyLimit: Middleware, Postware {
+    public var max: ByteCount
+    /// The limit of responses; `nil` is none.
+    public var response: ByteCount?
+    /// Of refused requests.
+    public var status: HttpStatus
+
+    public init(
+        max: ByteCount = .mebibytes(10), response: ByteCount? = nil, status: HttpStatus = .contentTooLarge
+    ) {
+        self.max = max
+        self.response = response
+        self.status = status
+    }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if let length = request.content.length, length > max.bytes {
+            return .abort(with: .problem(status, "the content is larger than \(max)"))
+        }
+        if !request.content.isEmpty { request.content.limit(to: max.bytes) }
+        return .pass
+    }
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        if let failure = exchange.failure, failure.side == .downstream, failure.fault == .contentTooLarge {
+            response.status = status
+            return .pass
+        }
+        guard let limit = self.response else { return .pass }
+        if let length = response.content.length, length > limit.bytes {
+            return .replace(with: .problem(.badGateway, "the response's content is larger than \(limit)"))
+        }
+        if !response.content.isEmpty { response.content.limit(to: limit.bytes) }
+        return .pass
+    }
+}
+
+extension BodyLimit: ConfigurableWare {
+    public static let name: WareName = "bodyLimit"
+    public static let about = WareAbout("Refuses content larger than a limit.", source: "RFC 9110 §15.5.14")
+
+    public init(options: inout OptionsReader) {
+        self.init()
+        let allowed = ByteCount.bytes(1)...ByteCount.gibibytes(1024)
+        options.read("max", into: &max, in: allowed, doc: "the largest content of a request")
+        options.read("response", into: &response, in: allowed, doc: "the largest content of a response")
+        options.read("status", into: &status, in: HttpStatus.errors, doc: "of refused requests")
+    }
+}

@@ -1,0 +1,267 @@
+import Glibc
+public import HttpWare
+
+/// Writes a line for each exchange when it has ended, also for those that the client left (status 499).
+///
+/// Lines are built once, as bytes, and written by a thread of their own; when the output cannot keep up, lines are dropped
+/// and a line says how many. Whatever a peer sends, a line stays one line: everything from outside is escaped.
+///
+/// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
+/// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`,
+/// `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete) and `fields`. `combined` is Apache's and
+/// nginx's format. `template` is the text of that option with placeholders: those of CONFIG.md §2 and `{time}`, `{target}`,
+/// `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
+///
+/// | option     | type                               | default          | allowed |
+/// |------------|------------------------------------|------------------|---------|
+/// | `format`   | `json`, `combined` or `template`   | `json`           |         |
+/// | `template` | text with placeholders             | none             | with `format: template` |
+/// | `output`   | `stdout`, `stderr`, `file:PATH` or `syslog` | `stdout` |        |
+/// | `sample`   | ratio                              | `1.0`            | 0 … 1   |
+/// | `always`   | list of `errors`, `slow`           | `[errors, slow]` | errors: 5xx, a fault or a cut-off; slow: a second or more |
+/// | `fields`   | list of field names                | `[]`             | request fields, as received; `json` only |
+/// | `redact`   | list of field names                | `[authorization, proxy-authorization, cookie, set-cookie, x-api-key]` | shown as `…` |
+public struct AccessLog: Postware, ExchangeObserver {
+    /// How a line looks.
+    public enum Format: String, OptionWord {
+        case json, combined, template
+    }
+
+    /// What is written whatever the sample.
+    public enum Always: String, OptionWord {
+        case errors, slow
+    }
+
+    public var format = Format.json
+    public var template: LogTemplate?
+    public var output = LogOutput.stdout
+    public var sample: Ratio = 1.0
+    public var always: [Always] = [.errors, .slow]
+    public var fields: [FieldName] = [] { didSet { prepareFields() } }
+    public var redact: [FieldName] = [
+        .authorization, .proxyAuthorization, .cookie, .setCookie, "X-Api-Key",
+    ]
+    { didSet { prepareFields() } }
+
+    /// Each name with its key as JSON.
+    private var preparedFields: [(name: FieldName, key: [UInt8], isRedacted: Bool)] = []
+    private var sink: LogSink
+
+    public var failsOpen: Bool { true }
+
+    /// Writes JSON to this output.
+    public init(output: LogOutput = .stdout) {
+        self.output = output
+        sink = LogWriter.shared.sink(for: output, notice: AccessLog.jsonNotice)
+    }
+
+    /// The line is written when the exchange has ended.
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
+
+    public func ended(_ exchange: Exchange) {
+        guard sample.value >= 1 || isChosen(exchange) else { return }
+        sink.append(exchange.loopIdentity) { line, time in
+            switch format {
+            case .json: writeJson(exchange, &line, &time)
+            case .combined: AccessLog.writeCombined(exchange, &line, &time)
+            case .template: template?.write(exchange, &line, &time)
+            }
+            line.byte(0x0a)
+        }
+    }
+
+    // MARK: Which exchanges
+
+    private func isChosen(_ exchange: Exchange) -> Bool {
+        if always.contains(.errors),
+            exchange.loggedStatus >= 500 || exchange.failure != nil || exchange.end == .cutOff
+        {
+            return true
+        }
+        if always.contains(.slow), exchange.loggedNanoseconds >= 1_000_000_000 { return true }
+        // A share of exchanges that nobody can choose: the mixed bits of the start's nanoseconds.
+        var bits = UInt64(bitPattern: exchange.record.started) &+ 0x9e37_79b9_7f4a_7c15
+        bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
+        bits ^= bits >> 31
+        return Double(bits >> 11) < sample.value * Double(1 << 53)
+    }
+
+    // MARK: Formats
+
+    private func writeJson(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
+        let request = exchange.request
+        line.raw("{\"time\":\"")
+        time.write(exchange.wallNow, to: &line)
+        line.byte(0x22)
+        if let client = exchange.client {
+            line.raw(",\"client\":\"")
+            line.address(client)
+            line.byte(0x22)
+        }
+        line.raw(",\"method\":")
+        line.json(request.method.name)
+        line.raw(",\"target\":")
+        request.withReceivedTarget { line.json($0) }
+        request.fields.withReceivedValue(of: .host) { host in
+            line.raw(",\"host\":")
+            line.json(host)
+        }
+        line.raw(",\"protocol\":\"")
+        line.raw(request.version.logged)
+        line.raw("\",\"status\":")
+        line.number(exchange.loggedStatus)
+        line.raw(",\"bytes\":")
+        line.number(exchange.record.responseBytes)
+        line.raw(",\"duration\":")
+        line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
+        if let upstream = exchange.upstreamAddress { AccessLog.member(",\"upstream\":", upstream, &line) }
+        if let route = exchange.route { AccessLog.member(",\"route\":", route, &line) }
+        if let service = exchange.service { AccessLog.member(",\"service\":", service, &line) }
+        AccessLog.member(",\"responder\":", exchange.responder.name, &line)
+        request.fields.withReceivedValue(of: .userAgent) { value in
+            line.raw(",\"userAgent\":")
+            line.json(value)
+        }
+        request.fields.withReceivedValue(of: .referer) { value in
+            line.raw(",\"referer\":")
+            line.json(value)
+        }
+        if let id = exchange.idIfMade { AccessLog.member(",\"id\":", id, &line) }
+        if let failure = exchange.failure { AccessLog.member(",\"fault\":", failure.fault.logged, &line) }
+        if let end = exchange.end, end != .completed {
+            line.raw(end == .cutOff ? ",\"end\":\"cutOff\"" : ",\"end\":\"clientLeft\"")
+        }
+        if !preparedFields.isEmpty { writeFields(request, &line) }
+        line.byte(0x7d)
+    }
+
+    @inline(__always)
+    private static func member(_ key: StaticString, _ value: String, _ line: inout LogLine) {
+        line.raw(key)
+        line.json(value)
+    }
+
+    private func writeFields(_ request: HttpRequest, _ line: inout LogLine) {
+        var isFirst = true
+        for (name, key, isRedacted) in preparedFields {
+            request.fields.withReceivedValue(of: name) { value in
+                if isFirst { line.raw(",\"fields\":{") } else { line.byte(0x2c) }
+                isFirst = false
+                line.raw(key)
+                if isRedacted { line.raw("\"…\"") } else { line.json(value) }
+            }
+        }
+        if !isFirst { line.byte(0x7d) }
+    }
+
+    private static func writeCombined(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
+        let request = exchange.request
+        if let client = exchange.client { line.address(client) } else { line.byte(0x2d) }
+        line.raw(" - - [")
+        time.writeCombined(exchange.wallNow, to: &line)
+        line.raw("] \"")
+        line.plain(request.method.name)
+        line.byte(0x20)
+        request.withReceivedTarget { line.plain($0) }
+        line.byte(0x20)
+        line.raw(request.version.logged)
+        line.raw("\" ")
+        line.number(exchange.loggedStatus)
+        line.byte(0x20)
+        line.number(exchange.record.responseBytes)
+        for name in [FieldName.referer, .userAgent] {
+            var isThere = false
+            line.raw(" \"")
+            request.fields.withReceivedValue(of: name) { value in
+                line.plain(value)
+                isThere = true
+            }
+            if !isThere { line.byte(0x2d) }
+            line.byte(0x22)
+        }
+    }
+
+    private mutating func prepareFields() {
+        preparedFields = fields.map { name in
+            (name, Array("\"\(name.lowercased)\":".utf8), redact.contains(name))
+        }
+    }
+
+    @Sendable
+    private static func jsonNotice(_ count: Int) -> String {
+        "{\"level\":\"warning\",\"message\":\"\(count) lines were dropped\",\"dropped\":\(count)}"
+    }
+
+    @Sendable
+    private static func textNotice(_ count: Int) -> String { "# \(count) lines were dropped" }
+}
+
+extension Exchange {
+    /// The status of the response, 499 when the client left before it had one.
+    var loggedStatus: Int { end == .clientLeft ? 499 : finalStatus?.code ?? 0 }
+
+    var loggedNanoseconds: Int64 {
+        (record.ended == 0 ? now.nanoseconds : record.ended) &- record.started
+    }
+}
+
+extension HttpVersion {
+    /// As it stands in a start line.
+    var logged: StaticString {
+        switch self {
+        case .http10: "HTTP/1.0"
+        case .http11: "HTTP/1.1"
+        case .http2: "HTTP/2"
+        }
+    }
+}
+
+extension GatewayError.Fault {
+    /// The fault's name, in lowerCamelCase.
+    var logged: String { "\(self)" }
+}
+
+extension AccessLog: ConfigurableWare {
+    public static let name: WareName = "accessLog"
+    public static let about = WareAbout("Writes a line for each exchange.", source: "nginx, Envoy; RFC 3339, RFC 8259")
+
+    public init(options: inout OptionsReader) {
+        options.read("format", into: &format, doc: "how a line looks")
+        options.read("output", into: &output, doc: "where the lines go")
+        sink =
+            options.isDescribing
+            ? LogSink(output, writer: .shared)
+            : LogWriter.shared.sink(
+                for: output, notice: format == .json ? AccessLog.jsonNotice : AccessLog.textNotice)
+        options.read("template", into: &template, doc: "the line, for format: template")
+        options.read("sample", into: &sample, doc: "the share of exchanges that is written")
+        options.read("always", into: &always, doc: "those that are written whatever the share")
+        options.read("fields", into: &fields, doc: "request fields that are written too, as received")
+        options.read("redact", into: &redact, doc: "fields whose values are shown as …")
+        prepareFields()
+        if format == .template && template == nil {
+            options.fail(at: "format", "needs the option template; write such as template: \"{client.ip} {status}\"")
+        }
+        if format != .template && template != nil {
+            options.fail(at: "template", "is of no use without format: template")
+        }
+        if format != .json && !fields.isEmpty { options.fail(at: "fields", "is of no use without format: json") }
+        if case .file(let path) = output, !options.isDescribing, let problem = AccessLog.problem(with: path) {
+            options.fail(at: "output", problem)
+        }
+    }
+
+    /// Why a file cannot be written to; it is opened with its first line only.
+    private static func problem(with path: String) -> String? {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            if status.st_mode & S_IFMT == S_IFDIR { return "\(path.quotedForErrors) is a directory" }
+            return access(path, W_OK) == 0
+                ? nil : "\(path.quotedForErrors) cannot be written: \(SystemError.text(of: errno))"
+        }
+        let folder = path.lastIndex(of: "/").map { path[..<$0].isEmpty ? "/" : String(path[..<$0]) } ?? "."
+        return access(folder, W_OK | X_OK) == 0
+            ? nil : "no file can be made in \(folder.quotedForErrors): \(SystemError.text(of: errno))"
+    }
+}

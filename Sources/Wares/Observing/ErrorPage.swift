@@ -1,0 +1,171 @@
+public import HttpWare
+
+/// Gives error responses one face. Status and all fields that say nothing about the content stay as they are.
+///
+/// The content becomes `body` as it is, a `file` that is read when the configuration is loaded, or, without either, a page
+/// made of the status: `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept`
+/// (RFC 9110 §12.5.1), and then says so in `Vary`. `format` fixes the choice; with a `body` or a `file` it says what that is.
+///
+/// | option     | type                                  | default      | allowed |
+/// |------------|---------------------------------------|--------------|---------|
+/// | `statuses` | set of statuses                       | `[4xx, 5xx]` |         |
+/// | `body`     | text                                  | none         | one of body, file |
+/// | `file`     | path                                  | none         | at most 16MiB |
+/// | `format`   | `negotiate`, `json`, `html` or `text` | `negotiate`; with `body` or `file` by its beginning or its name | |
+public struct ErrorPage: Postware {
+    /// What the page is.
+    public enum Format: String, OptionWord {
+        case negotiate, json, html, text
+    }
+
+    public var statuses: StatusSet = StatusSet([400...599])
+    public var format = Format.negotiate
+    /// What is sent in place of a page that is made of the status, and its media type.
+    public var fixed: (content: [UInt8], type: FieldLine)?
+
+    public init() {}
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        guard statuses.contains(response.status.code), !response.status.neverHasContent,
+            response.status != .resetContent
+        else { return .pass }
+        for name in ErrorPage.representation { response.fields.remove(name) }
+        if let fixed {
+            if fixed.content.isEmpty {
+                return .replace(with: HttpResponse(response.status, fields: response.fields))
+            }
+            response.fields.set(fixed.type)
+            response.content = .bytes(fixed.content)
+            return .pass
+        }
+        if format == .negotiate { addVary(&response.fields) }
+        let chosen = format == .negotiate ? ErrorPage.negotiated(exchange.request) : format
+        response.fields.set(ErrorPage.type(chosen))
+        response.content = .text(ErrorPage.page(response.status, chosen))
+        return .pass
+    }
+
+    /// The fields that describe the content that goes. RFC 9110 §8, §14; RFC 9530.
+    private static let representation: [FieldName] = [
+        .contentType, .contentEncoding, .contentLength, .contentRange, .contentLocation, .contentDisposition, .etag,
+        .lastModified, .acceptRanges, .trailer, "Content-Language", "Content-MD5", "Content-Digest", "Repr-Digest", "Digest",
+    ]
+
+    private func addVary(_ fields: inout HttpFields) {
+        let members = fields.listMembers(of: .vary)
+        if members.contains(where: { $0 == "*" || $0.lowercased() == "accept" }) { return }
+        fields.append(ErrorPage.varyAccept)
+    }
+
+    // MARK: Pages
+
+    private static let varyAccept = line(.vary, "Accept")
+    private static let json = line(.contentType, "application/problem+json")
+    private static let html = line(.contentType, "text/html; charset=utf-8")
+    private static let text = line(.contentType, "text/plain; charset=utf-8")
+
+    private static func line(_ name: FieldName, _ value: String) -> FieldLine {
+        guard let line = try? FieldLine(name, value) else { preconditionFailure("not a field value") }
+        return line
+    }
+
+    private static func type(_ format: Format) -> FieldLine {
+        switch format {
+        case .json, .negotiate: json
+        case .html: html
+        case .text: text
+        }
+    }
+
+    /// Made of the status alone: nothing that came from outside is in it.
+    private static func page(_ status: HttpStatus, _ format: Format) -> String {
+        let title = status.reasonPhrase.isEmpty ? "Status" : status.reasonPhrase
+        return switch format {
+        case .json, .negotiate:
+            "{\"type\":\"about:blank\",\"title\":\"\(title)\",\"status\":\(status.code)}\n"
+        case .html:
+            """
+            <!doctype html>
+            <html lang="en">
+            <head><meta charset="utf-8"><title>\(status.code) \(title)</title></head>
+            <body><h1>\(status.code) \(title)</h1></body>
+            </html>
+
+            """
+        case .text: "\(status.code) \(title)\n"
+        }
+    }
+
+    // MARK: Negotiation
+
+    /// The best of JSON, HTML and text, by what the client accepted as it sent it; JSON if nothing else is better.
+    static func negotiated(_ request: HttpRequest) -> Format {
+        var value = ""
+        request.fields.received.values(of: .accept).forEach { value += value.isEmpty ? $0 : ",\($0)" }
+        if value.isEmpty { return .json }
+        let ranges = value.split(separator: ",").prefix(64).map(MediaRange.init)
+        let json = ["application/problem+json", "application/json"].map { MediaRange.quality(of: $0, in: ranges) }
+        let candidates: [(Format, Double)] = [
+            (.json, json.max() ?? 0), (.html, MediaRange.quality(of: "text/html", in: ranges)),
+            (.text, MediaRange.quality(of: "text/plain", in: ranges)),
+        ]
+        var best = (Format.json, 0.0)
+        for candidate in candidates where candidate.1 > best.1 { best = candidate }
+        return best.0
+    }
+
+    /// One member of `Accept`.
+    private struct MediaRange {
+        let type: String
+        let quality: Double
+
+        init(_ text: Substring) {
+            let parts = text.split(separator: ";", omittingEmptySubsequences: false)
+            let trim = { (part: Substring) in part.filter { $0 != " " && $0 != "\t" }.lowercased() }
+            type = trim(parts.first ?? "")
+            let weight = parts.dropFirst().map(trim).first { $0.hasPrefix("q=") }
+            quality = weight.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+        }
+
+        /// That of the most specific range that matches.
+        static func quality(of type: String, in ranges: [MediaRange]) -> Double {
+            let family = type.prefix { $0 != "/" } + "/*"
+            let match = ranges.first { $0.type == type } ?? ranges.first { $0.type == family } ?? ranges.first { $0.type == "*/*" }
+            return match?.quality ?? 0
+        }
+    }
+}
+
+extension ErrorPage: ConfigurableWare {
+    public static let name: WareName = "errorPage"
+    public static let about = WareAbout("Gives error responses one face.", source: "RFC 9457, RFC 9110 §12.5.1")
+
+    public init(options: inout OptionsReader) {
+        var body: String?
+        var file: String?
+        self.init()
+        options.read("statuses", into: &statuses, doc: "the responses that get the page")
+        options.read("body", into: &body, doc: "the page, as it is")
+        options.read("file", into: &file, doc: "the page, read when the configuration is loaded")
+        options.read("format", into: &format, doc: "what the page is")
+        if options.isGiven("statuses"), statuses.isEmpty { options.fail(at: "statuses", "is empty") }
+        if body != nil && file != nil { options.fail(at: "file", "cannot stand beside body") }
+        if let file {
+            let content = FileContent.read(file, "file", &options) ?? []
+            let named = FileContent.mediaType(ofName: file).map { ErrorPage.line(.contentType, "\($0)") }
+            fixed = (content, format == .negotiate ? named ?? ErrorPage.guess(content) : ErrorPage.type(format))
+        } else if let body {
+            let content = Array(body.utf8)
+            fixed = (content, format == .negotiate ? ErrorPage.guess(content) : ErrorPage.type(format))
+        }
+    }
+
+    /// HTML begins with `<`, JSON with a brace or a bracket; anything else is text.
+    private static func guess(_ content: [UInt8]) -> FieldLine {
+        switch content.first(where: { $0 > 0x20 }) {
+        case UInt8(ascii: "<"): html
+        case UInt8(ascii: "{"), UInt8(ascii: "["): line(.contentType, "application/json")
+        default: text
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import Glibc
+import HttpWare
+
+/// The output of one sink, on the writer's thread: it opens, writes without waiting for a reader, and opens again.
+final class LogFile {
+    /// What came of writing.
+    enum Outcome { case all, later }
+
+    private let sink: LogSink
+    /// Makes the line that says how many were dropped.
+    private let notice: (Int) -> String
+
+    private var descriptor: Int32 = -1
+    private var isRegular = false
+    private var identity: (device: dev_t, inode: ino_t)?
+    private var waiting: [(block: LogBlock, offset: Int)] = []
+    private var dropped = 0
+    /// The last line that went out is not whole.
+    private var isTorn = false
+    private var lastLook: Int64 = .min
+    private var lastFault: Int32 = 0
+
+    init(_ sink: LogSink, notice: @escaping (Int) -> String) {
+        self.sink = sink
+        self.notice = notice
+        switch sink.output {
+        case .stdout: use(STDOUT_FILENO)
+        case .stderr: use(STDERR_FILENO)
+        case .file, .syslog: break
+        }
+    }
+
+    deinit {
+        if descriptor > STDERR_FILENO { close(descriptor) }
+    }
+
+    /// Writes what waits, as much as the output takes without blocking.
+    func write(now: Int64) -> Outcome {
+        let taken = sink.takeAll()
+        dropped += taken.dropped
+        waiting += taken.blocks.map { ($0, 0) }
+        guard !waiting.isEmpty || dropped > 0 else { return .all }
+        guard prepare(now: now) else {
+            // Nothing can be written: what waits is lost, and counted.
+            dropWaiting()
+            return .all
+        }
+        if dropped > 0, let outcome = writeNotice() { return outcome }
+        while let (block, offset) = waiting.first {
+            let written = send(UnsafeRawBufferPointer(rebasing: block.bytes[offset...]), block)
+            switch written {
+            case .all:
+                waiting.removeFirst()
+                sink.finished(block, bytes: block.count)
+            case .part(let count):
+                waiting[0].offset += count
+                return .later
+            case .failed(let code, let count):
+                tell(code)
+                lose(block, from: offset + count)
+                waiting.removeFirst()
+                if case .file = sink.output { lastLook = .min }
+                return .all
+            }
+        }
+        lastFault = 0
+        return .all
+    }
+
+    /// Closes the file, to open it again at the next write: somebody may have renamed it.
+    func reopen() {
+        guard case .file = sink.output, descriptor >= 0 else { return }
+        close(descriptor)
+        descriptor = -1
+        lastLook = .min
+    }
+
+    /// Gives up what waits: at the end, when the output does not take it.
+    func dropWaiting() {
+        for (block, offset) in waiting { lose(block, from: offset) }
+        waiting = []
+    }
+
+    // MARK: Opening
+
+    private func use(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        var status = stat()
+        isRegular = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        identity = (status.st_dev, status.st_ino)
+    }
+
+    /// Whether there is something to write to. A file is looked for once a second: one that was renamed or removed is
+    /// made again.
+    private func prepare(now: Int64) -> Bool {
+        switch sink.output {
+        case .stdout, .stderr: return true
+        case .syslog: return descriptor >= 0 || openSyslog()
+        case .file(let path):
+            if lastLook != .min, now - lastLook < 1_000_000_000 { return descriptor >= 0 }
+            lastLook = now
+            var status = stat()
+            if descriptor >= 0, stat(path, &status) == 0, let identity, identity == (status.st_dev, status.st_ino) {
+                return true
+            }
+            let opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0o640)
+            guard opened >= 0 else {
+                tell(errno)
+                return descriptor >= 0  // better in the old file than nowhere
+            }
+            if descriptor >= 0 { close(descriptor) }
+            isTorn = false
+            use(opened)
+            return true
+        }
+    }
+
+    private func openSyslog() -> Bool {
+        switch SyslogSocket.open() {
+        case .success(let opened):
+            descriptor = opened
+            return true
+        case .failure(let error):
+            tell(error.code)
+            return false
+        }
+    }
+
+    // MARK: Writing
+
+    private enum Written {
+        case all
+        case part(Int)
+        case failed(Int32, after: Int)
+    }
+
+    private func send(_ bytes: UnsafeRawBufferPointer, _ block: LogBlock) -> Written {
+        if case .syslog = sink.output { return sendDatagrams(bytes) }
+        var start = 0
+        while start < bytes.count {
+            // A pipe that is ready takes this much without waiting; a file takes all.
+            let end = isRegular ? bytes.count : min(bytes.count, start + 4096)
+            if !isRegular, !isReady() { return .part(start) }
+            let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + start }, end - start)
+            if count < 0 {
+                if errno == EINTR { continue }
+                if errno == EAGAIN { return .part(start) }
+                return .failed(errno, after: start)
+            }
+            start += count
+            if count > 0 { isTorn = bytes[start - 1] != 0x0a }
+        }
+        return .all
+    }
+
+    private func isReady() -> Bool {
+        var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return Glibc.poll(&poll, 1, 0) > 0
+    }
+
+    private func sendDatagrams(_ bytes: UnsafeRawBufferPointer) -> Written {
+        var start = 0
+        for line in bytes.split(separator: 0x0a) {
+            let code = SyslogSocket.send(UnsafeRawBufferPointer(rebasing: line), to: descriptor)
+            if code == EAGAIN || code == ENOBUFS { return .part(start) }
+            if code != 0 {
+                close(descriptor)
+                descriptor = -1
+                return .failed(code, after: start)
+            }
+            start = line.endIndex + 1
+        }
+        return .all
+    }
+
+    /// Says how many lines are missing, on a line of its own. Answers what came of it unless it went out.
+    private func writeNotice() -> Outcome? {
+        let text = (isTorn ? "\n" : "") + notice(dropped) + "\n"
+        let block = LogBlock()
+        block.append { line in line.raw(Array(text.utf8)) }
+        switch send(block.bytes, block) {
+        case .all:
+            dropped = 0
+            return nil
+        case .part(0): return .later
+        case .part:
+            // The rest of a short line: rare enough to be left out.
+            dropped = 0
+            isTorn = true
+            return .later
+        case .failed(let code, _):
+            tell(code)
+            dropWaiting()
+            return .all
+        }
+    }
+
+    private func lose(_ block: LogBlock, from offset: Int) {
+        let rest = UnsafeRawBufferPointer(rebasing: block.bytes[min(offset, block.count)...])
+        dropped += rest.count { $0 == 0x0a }
+        sink.finished(block, bytes: block.count)
+    }
+
+    /// One line for each kind of trouble, until it is over.
+    private func tell(_ code: Int32) {
+        guard code != lastFault else { return }
+        lastFault = code
+        WareLog.shared.log(
+            .error, "log lines cannot be written to \(sink.output.optionText): \(SystemError.text(of: code))")
+    }
+}
+
+/// The system's log: datagrams to `/dev/log`, which journald, rsyslog and syslog-ng read.
+private enum SyslogSocket {
+    static func open() -> Result<Int32, SystemError> {
+        let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(AF_UNIX, type, 0)
+        guard descriptor >= 0 else { return .failure(SystemError("socket")) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: "/dev/log".utf8) }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else {
+            let error = SystemError("connect")
+            close(descriptor)
+            return .failure(error)
+        }
+        return .success(descriptor)
+    }
+
+    /// Sends one line, as facility daemon and severity info. Answers 0 or an `errno`.
+    static func send(_ line: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var datagram = Array("<30>httpware[\(getpid())]: ".utf8)
+        datagram += line.prefix(8192 - datagram.count)
+        return Glibc.send(descriptor, datagram, datagram.count, Int32(MSG_NOSIGNAL)) < 0 ? errno : 0
+    }
+}

@@ -1,0 +1,280 @@
+import HttpWare
+
+/// Memory that log lines are built in: with one shard of a sink, in its queue, or with the writer – never two at once.
+///
+/// Grows to what a line needs, which the limits of heads bound.
+final class LogBlock: @unchecked Sendable {
+    // Unchecked: it is handed on from shard to queue to writer, and used only by the one who has it.
+
+    static let size = 64 << 10
+
+    fileprivate(set) var base: UnsafeMutableRawPointer
+    fileprivate(set) var capacity: Int
+    fileprivate(set) var count = 0
+    /// How many lines there are.
+    var lines = 0
+
+    init() {
+        // A line may begin just below the size.
+        capacity = LogBlock.size + 4096
+        base = .allocate(byteCount: capacity, alignment: 16)
+    }
+
+    deinit { base.deallocate() }
+
+    func clear() {
+        count = 0
+        lines = 0
+    }
+
+    /// What has been written.
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+    /// Appends one line, line end included.
+    @inline(__always)
+    func append(_ write: (inout LogLine) -> Void) {
+        var line = LogLine(base: base, count: count, capacity: capacity)
+        write(&line)
+        base = line.base
+        capacity = line.capacity
+        count = line.count
+        lines += 1
+    }
+}
+
+/// Appends bytes, numbers and escaped texts to a block.
+struct LogLine {
+    private(set) var base: UnsafeMutableRawPointer
+    private(set) var count: Int
+    private(set) var capacity: Int
+
+    fileprivate init(base: UnsafeMutableRawPointer, count: Int, capacity: Int) {
+        self.base = base
+        self.count = count
+        self.capacity = capacity
+    }
+
+    /// Makes room for so many bytes.
+    @inline(__always)
+    private mutating func reserve(_ more: Int) {
+        if capacity &- count < more { grow(more) }
+    }
+
+    @inline(never)
+    private mutating func grow(_ more: Int) {
+        let larger = (count + more) * 2
+        let grown = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+        grown.copyMemory(from: base, byteCount: count)
+        base.deallocate()
+        base = grown
+        capacity = larger
+    }
+
+    // MARK: As it is
+
+    @inline(__always)
+    mutating func raw(_ text: StaticString) { raw(text.utf8Start, text.utf8CodeUnitCount) }
+
+    @inline(__always)
+    mutating func raw(_ bytes: UnsafeRawPointer, _ length: Int) {
+        reserve(length)
+        (base + count).copyMemory(from: bytes, byteCount: length)
+        count &+= length
+    }
+
+    @inline(__always)
+    mutating func raw(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bytes in
+            if let start = bytes.baseAddress { raw(start, bytes.count) }
+        }
+    }
+
+    @inline(__always)
+    mutating func byte(_ byte: UInt8) {
+        reserve(1)
+        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    // MARK: Numbers
+
+    /// A number in decimal digits; negative ones as 0.
+    @inline(__always)
+    mutating func number(_ number: Int) {
+        reserve(20)
+        var rest = UInt64(max(0, number))
+        var digits = 1
+        var bound: UInt64 = 10
+        while rest >= bound && digits < 19 {
+            digits &+= 1
+            bound &*= 10
+        }
+        var index = count &+ digits
+        count = index
+        for _ in 0..<digits {
+            index &-= 1
+            base.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) &+ 0x30, toByteOffset: index, as: UInt8.self)
+            rest /= 10
+        }
+    }
+
+    /// Nanoseconds as milliseconds with three decimals: `1.234`.
+    @inline(__always)
+    mutating func milliseconds(nanoseconds: Int64) {
+        let microseconds = Int(max(0, nanoseconds) / 1000)
+        number(microseconds / 1000)
+        byte(0x2e)
+        digits3(microseconds % 1000)
+    }
+
+    /// Three digits.
+    @inline(__always)
+    mutating func digits3(_ number: Int) {
+        byte(UInt8(truncatingIfNeeded: number / 100) &+ 0x30)
+        byte(UInt8(truncatingIfNeeded: number / 10 % 10) &+ 0x30)
+        byte(UInt8(truncatingIfNeeded: number % 10) &+ 0x30)
+    }
+
+    /// An address as it is written, without quotes around it.
+    @inline(__always)
+    mutating func address(_ address: IPAddress) {
+        guard let bits = address.ipv4Bits else {
+            // No escapes: RFC 5952 has but digits, letters and colons; an index behind `%` is of digits.
+            var text = address.description
+            text.withUTF8 { bytes in
+                if let start = bytes.baseAddress { raw(start, bytes.count) }
+            }
+            return
+        }
+        number(Int(bits >> 24))
+        byte(0x2e)
+        number(Int(bits >> 16 & 0xff))
+        byte(0x2e)
+        number(Int(bits >> 8 & 0xff))
+        byte(0x2e)
+        number(Int(bits & 0xff))
+    }
+
+    // MARK: Escaped
+
+    /// A JSON string (RFC 8259 §7), quotes included. Control characters, DEL and those of U+0080 … U+009F are escaped, so
+    /// that no line can do anything to a terminal; bytes that are no UTF-8 become U+FFFD.
+    @inline(__always)
+    mutating func json(_ text: UnsafeBufferPointer<UInt8>) {
+        byte(0x22)
+        escaped(text, .json)
+        byte(0x22)
+    }
+
+    @inline(__always)
+    mutating func json(_ text: String) {
+        var text = text
+        text.withUTF8 { json($0) }
+    }
+
+    /// A text between quotes of a line that is not JSON: quotes, backslashes and everything but visible ASCII as `\xHH`.
+    mutating func plain(_ text: UnsafeBufferPointer<UInt8>) { escaped(text, .plain) }
+
+    mutating func plain(_ text: String) {
+        var text = text
+        text.withUTF8 { plain($0) }
+    }
+
+    private enum Escapes { case json, plain }
+
+    @inline(__always)
+    private mutating func escaped(_ text: UnsafeBufferPointer<UInt8>, _ escapes: Escapes) {
+        guard let source = UnsafeRawPointer(text.baseAddress) else { return }
+        let length = text.count
+        reserve(length &+ 8)
+        var index = 0
+        while index &+ 8 <= length {
+            let word = source.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard LogLine.isClean(word) else { return escapedSlowly(source, index, length, escapes) }
+            base.storeBytes(of: word, toByteOffset: count &+ index, as: UInt64.self)
+            index &+= 8
+        }
+        while index < length {
+            let byte = source.load(fromByteOffset: index, as: UInt8.self)
+            guard byte >= 0x20, byte < 0x7f, byte != 0x22, byte != 0x5c else {
+                return escapedSlowly(source, index, length, escapes)
+            }
+            base.storeBytes(of: byte, toByteOffset: count &+ index, as: UInt8.self)
+            index &+= 1
+        }
+        count &+= length
+    }
+
+    /// Whether all eight bytes are visible ASCII or spaces, and neither quotes nor backslashes.
+    @inline(__always)
+    private static func isClean(_ word: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let high: UInt64 = 0x8080_8080_8080_8080
+        let quote = word ^ (ones &* 0x22)
+        let backslash = word ^ (ones &* 0x5c)
+        let delete = word ^ (ones &* 0x7f)
+        let found =
+            word | (word &- ones &* 0x20) | ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash)
+            | ((delete &- ones) & ~delete)
+        return found & high == 0
+    }
+
+    /// The same byte by byte; `index` bytes were copied already and are not counted yet.
+    @inline(never)
+    private mutating func escapedSlowly(
+        _ source: UnsafeRawPointer, _ start: Int, _ length: Int, _ escapes: Escapes
+    ) {
+        count &+= start
+        reserve((length - start) * 6)
+        var index = start
+        while index < length {
+            let byte = source.load(fromByteOffset: index, as: UInt8.self)
+            index += 1
+            switch byte {
+            case 0x22 where escapes == .json, 0x5c where escapes == .json:
+                self.byte(0x5c)
+                self.byte(byte)
+            case 0x20...0x21, 0x23...0x5b, 0x5d...0x7e: self.byte(byte)
+            case 0x80... where escapes == .json:
+                let rest = UnsafeRawBufferPointer(start: source + (index - 1), count: length - index + 1)
+                let sequence = LogLine.sequenceLength(rest)
+                if sequence == 0 {
+                    raw("\\ufffd")
+                } else if byte == 0xc2, rest[1] < 0xa0 {
+                    raw("\\u00")
+                    hex(rest[1])
+                } else {
+                    raw(source + (index - 1), sequence)
+                }
+                index += max(0, sequence - 1)
+            default:
+                if escapes == .json { raw("\\u00") } else { raw("\\x") }
+                hex(byte)
+            }
+        }
+    }
+
+    private mutating func hex(_ byte: UInt8) {
+        for digit in [byte >> 4, byte & 15] { self.byte(digit < 10 ? digit + 0x30 : digit + 0x57) }
+    }
+
+    /// How many bytes the well-formed UTF-8 sequence at the beginning has; 0 if there is none. Unicode 16 §3.9, table 3-7.
+    private static func sequenceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let first = bytes[0]
+        let length: Int
+        switch first {
+        case 0xc2...0xdf: length = 2
+        case 0xe0...0xef: length = 3
+        case 0xf0...0xf4: length = 4
+        default: return 0
+        }
+        guard bytes.count >= length, bytes[1..<length].allSatisfy({ 0x80...0xbf ~= $0 }) else { return 0 }
+        switch first {
+        case 0xe0: return bytes[1] >= 0xa0 ? length : 0
+        case 0xed: return bytes[1] <= 0x9f ? length : 0
+        case 0xf0: return bytes[1] >= 0x90 ? length : 0
+        case 0xf4: return bytes[1] <= 0x8f ? length : 0
+        default: return length
+        }
+    }
+}

@@ -1,0 +1,101 @@
+public import HttpWare
+
+/// A log line with placeholders: those of any template, and those that only an ended exchange can fill.
+public struct LogTemplate: Sendable {
+    enum Item: String, CaseIterable, Sendable {
+        case time, target, `protocol`, status, bytes, duration, upstream, route, service, responder, fault
+    }
+
+    enum Segment: Sendable {
+        case text([UInt8])
+        case item(Item)
+        case placeholder(Template)
+    }
+
+    let segments: [Segment]
+    /// As it was written.
+    public let source: String
+
+    /// Appends the line without its end. What has no value is `-`; what comes from outside is escaped.
+    func write(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
+        for segment in segments {
+            switch segment {
+            case .text(let bytes): line.raw(bytes)
+            case .item(let item): LogTemplate.write(item, exchange, &line, &time)
+            case .placeholder(let template): LogTemplate.write(template.text(exchange.request, in: exchange), &line)
+            }
+        }
+    }
+
+    private static func write(
+        _ item: Item, _ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime
+    ) {
+        switch item {
+        case .time: time.write(exchange.wallNow, to: &line)
+        case .target: exchange.request.withReceivedTarget { line.plain($0) }
+        case .protocol: line.raw(exchange.request.version.logged)
+        case .status: line.number(exchange.loggedStatus)
+        case .bytes: line.number(exchange.record.responseBytes)
+        case .duration: line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
+        case .upstream: write(exchange.upstreamAddress, &line)
+        case .route: write(exchange.route, &line)
+        case .service: write(exchange.service, &line)
+        case .responder: write(exchange.responder.name, &line)
+        case .fault: write(exchange.failure?.fault.logged, &line)
+        }
+    }
+
+    private static func write(_ text: String?, _ line: inout LogLine) {
+        if let text, !text.isEmpty { line.plain(text) } else { line.byte(0x2d) }
+    }
+}
+
+extension LogTemplate: OptionValue {
+    public static let optionType = "log template"
+    public var optionText: String { source }
+
+    public init(optionText: String) throws(OptionMistake) {
+        var segments: [Segment] = []
+        var rest = optionText[...]
+        var text: [UInt8] = []
+        while let character = rest.popFirst() {
+            guard character == "{" else {
+                text += Array(String(character).utf8)
+                continue
+            }
+            if rest.first == "{" {
+                rest.removeFirst()
+                text.append(UInt8(ascii: "{"))
+                continue
+            }
+            guard let end = rest.firstIndex(of: "}") else {
+                throw OptionMistake(
+                    "close it with }, or write {{ for a literal {", problem: "a placeholder is not closed")
+            }
+            if !text.isEmpty { segments.append(.text(text)) }
+            text = []
+            let name = String(rest[..<end])
+            if let item = Item(rawValue: name) {
+                segments.append(.item(item))
+            } else {
+                segments.append(.placeholder(try LogTemplate.placeholder(name)))
+            }
+            rest = rest[rest.index(after: end)...]
+        }
+        if !text.isEmpty { segments.append(.text(text)) }
+        guard !optionText.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
+            throw OptionMistake("write one line", problem: "the template holds a control character")
+        }
+        self.segments = segments
+        source = optionText
+    }
+
+    private static func placeholder(_ name: String) throws(OptionMistake) -> Template {
+        let items = Item.allCases.map(\.rawValue)
+        let near = didYouMean(name, among: items)
+        guard near.isEmpty else {
+            throw OptionMistake(String(near.dropFirst(2)), problem: "\(name.quotedForErrors) is not a placeholder")
+        }
+        return try Template(optionText: "{\(name)}")
+    }
+}

@@ -1,0 +1,46 @@
+import HttpWare
+
+/// A wall clock time as text, made anew only when the second changes.
+struct LogTime {
+    private var second = Int64.min
+    /// `2026-11-21T02:38:25`
+    private var date: [UInt8] = []
+    /// `21/Nov/2026:02:38:25 +0000`
+    private var combined: [UInt8] = []
+
+    /// Appends `2026-11-21T02:38:25.123Z`. RFC 3339.
+    @inline(__always)
+    mutating func write(_ time: WallTime, to line: inout LogLine) {
+        if time.seconds != second { make(time.seconds) }
+        line.raw(date)
+        line.byte(0x2e)
+        line.digits3(Int(time.nanoseconds) / 1_000_000)
+        line.byte(0x5a)
+    }
+
+    /// Appends `21/Nov/2026:02:38:25 +0000`, as the combined format has it.
+    mutating func writeCombined(_ time: WallTime, to line: inout LogLine) {
+        if time.seconds != second { make(time.seconds) }
+        line.raw(combined)
+    }
+
+    private mutating func make(_ seconds: Int64) {
+        second = seconds
+        let (year, month, day) = HttpDate.civil(LogTime.floorDivide(seconds, 86_400))
+        let rest = Int(seconds - LogTime.floorDivide(seconds, 86_400) * 86_400)
+        let clock = [rest / 3600, rest / 60 % 60, rest % 60].map { LogTime.padded($0, 2) }.joined(separator: ":")
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        let yearText = LogTime.padded(year, 4)
+        date = Array("\(yearText)-\(LogTime.padded(month, 2))-\(LogTime.padded(day, 2))T\(clock)".utf8)
+        combined = Array("\(LogTime.padded(day, 2))/\(months[month - 1])/\(yearText):\(clock) +0000".utf8)
+    }
+
+    private static func padded(_ number: Int, _ digits: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+    }
+
+    private static func floorDivide(_ number: Int64, _ by: Int64) -> Int64 {
+        number / by - (number % by < 0 ? 1 : 0)
+    }
+}

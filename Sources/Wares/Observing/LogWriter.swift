@@ -1,0 +1,168 @@
+import Glibc
+public import HttpWare
+import Synchronization
+
+/// The one thread that writes log lines to their outputs, so that no loop ever waits for a disk or a reader.
+///
+/// It sleeps while there is nothing; else it writes every 100 ms, or sooner when 64 KiB are together.
+public final class LogWriter: @unchecked Sendable {
+    // Unchecked: `mutex` and `condition` are made in `init`, never moved or freed, and made to be shared; everything else is
+    // atomic, behind `mutex`, or used on the writer's thread only, as said below.
+
+    /// The writer of this process. Its thread starts with the first sink.
+    public static let shared = LogWriter()
+
+    private static let pause: Int64 = 100_000_000
+
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private let hasLines = Atomic(false)
+    private let hasFullBlock = Atomic(false)
+
+    // Behind `mutex`.
+    private var files: [(key: LogOutput, file: LogFile, sink: LogSink)] = []
+    private var isStarted = false
+    private var wantsReopen = false
+    private var flushesWanted = 0
+    private var flushesDone = 0
+
+    init() {
+        mutex = .allocate(capacity: 1)
+        condition = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    // MARK: For everyone
+
+    /// The sink of an output; the same one for the same output. `notice` makes the line that says how many were dropped.
+    public func sink(for output: LogOutput, notice: @escaping @Sendable (Int) -> String) -> LogSink {
+        locked {
+            if let found = files.first(where: { $0.key == output }) { return found.sink }
+            let sink = LogSink(output, writer: self)
+            files.append((output, LogFile(sink, notice: notice), sink))
+            start()
+            return sink
+        }
+    }
+
+    /// Opens the log files again: for SIGHUP, after they were renamed. From any thread.
+    public func reopen() {
+        locked {
+            wantsReopen = true
+            pthread_cond_broadcast(condition)
+        }
+    }
+
+    /// Waits until everything that was logged so far is written, or the time is over: for the end of the process.
+    ///
+    /// Blocks: not on a loop. Answers whether all was written.
+    @discardableResult
+    public func flush(timeout: Duration = .seconds(5)) -> Bool {
+        locked {
+            guard isStarted else { return true }
+            flushesWanted += 1
+            let wanted = flushesWanted
+            pthread_cond_broadcast(condition)
+            var deadline = LogWriter.time(LogWriter.now() &+ timeout.nanoseconds)
+            while flushesDone < wanted {
+                if pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT { return false }
+            }
+            return true
+        }
+    }
+
+    // MARK: For sinks
+
+    /// There are lines where there were none.
+    @inline(__always)
+    func noteLines() {
+        if hasLines.load(ordering: .relaxed) { return }
+        if !hasLines.exchange(true, ordering: .sequentiallyConsistent) { wake() }
+    }
+
+    /// A block is full.
+    func noteFullBlock() {
+        if !hasFullBlock.exchange(true, ordering: .sequentiallyConsistent) { wake() }
+    }
+
+    private func wake() {
+        locked { _ = pthread_cond_broadcast(condition) }
+    }
+
+    // MARK: The thread
+
+    private func start() {
+        guard !isStarted else { return }
+        var thread = pthread_t()
+        let handed = Unmanaged.passRetained(self)  // released by logWriterThread(_:)
+        isStarted = pthread_create(&thread, nil, logWriterThread, handed.toOpaque()) == 0
+        if isStarted { pthread_detach(thread) } else { handed.release() }
+    }
+
+    fileprivate func run() -> Never {
+        var isLeft = false
+        while true {
+            let flush = waitForWork(isLeft: isLeft)
+            hasFullBlock.store(false, ordering: .sequentiallyConsistent)
+            hasLines.store(false, ordering: .sequentiallyConsistent)
+            let files = locked { self.files.map(\.file) }
+            if locked({ wantsReopen }) {
+                locked { wantsReopen = false }
+                for file in files { file.reopen() }
+            }
+            isLeft = false
+            for file in files {
+                if case .later = file.write(now: LogWriter.now()) { isLeft = true }
+            }
+            // A flush is done when nothing is left; one that waits for a slow reader ends by its own time.
+            if let flush, !isLeft {
+                locked {
+                    flushesDone = max(flushesDone, flush)
+                    pthread_cond_broadcast(condition)
+                }
+            }
+        }
+    }
+
+    /// Waits for lines, and then a little for more. Answers which flush is wanted, if any.
+    private func waitForWork(isLeft: Bool) -> Int? {
+        locked {
+            while !isLeft, !hasLines.load(ordering: .sequentiallyConsistent),
+                !hasFullBlock.load(ordering: .sequentiallyConsistent), !wantsReopen, flushesWanted == flushesDone
+            {
+                pthread_cond_wait(condition, mutex)
+            }
+            var deadline = LogWriter.time(LogWriter.now() &+ LogWriter.pause)
+            while !hasFullBlock.load(ordering: .sequentiallyConsistent), !wantsReopen,
+                isLeft || flushesWanted == flushesDone
+            {
+                if pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT { break }
+            }
+            return flushesWanted > flushesDone ? flushesWanted : nil
+        }
+    }
+
+    private func locked<Result>(_ body: () -> Result) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body()
+    }
+
+    private static func now() -> Int64 { SystemLoopClock().now().nanoseconds }
+
+    private static func time(_ nanoseconds: Int64) -> timespec {
+        timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    }
+}
+
+// Outside of any isolated context: inside one the thread would check for it at run time and trap.
+private func logWriterThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    let writer = Unmanaged<LogWriter>.fromOpaque(argument).takeRetainedValue()  // retained by start()
+    writer.run()
+}

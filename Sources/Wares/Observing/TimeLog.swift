@@ -1,0 +1,105 @@
+public import HttpWare
+
+/// Tells how long each phase of an exchange took, and each ware, in the gateway's own log.
+///
+/// The phases are `dns`, `connect`, `tls`, `send` (the request), `firstByte` (waiting for the response) and `content`. An
+/// exchange that took longer than `slow` is a warning, any other a line of level debug. `serverTiming` tells the client what
+/// is known when the response's head goes out (W3C Server-Timing): names of wares and times, so not for strangers.
+///
+/// | option         | type     | default | allowed    |
+/// |----------------|----------|---------|------------|
+/// | `slow`         | duration | `1s`    | 1ms … 24h  |
+/// | `serverTiming` | boolean  | `false` |            |
+public struct TimeLog: Postware, WareObserver, ExchangeObserver {
+    /// What takes longer is worth a warning.
+    public var slow: Duration
+    /// Whether the client is told.
+    public var serverTiming: Bool
+    private let log: WareLog
+
+    public var failsOpen: Bool { true }
+
+    public init(slow: Duration = .seconds(1), serverTiming: Bool = false) {
+        self.init(slow: slow, serverTiming: serverTiming, log: .shared)
+    }
+
+    init(slow: Duration, serverTiming: Bool, log: WareLog) {
+        self.slow = slow
+        self.serverTiming = serverTiming
+        self.log = log
+    }
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        guard serverTiming else { return .pass }
+        let total = exchange.now.nanoseconds - exchange.record.started
+        var metrics = TimeLog.phases(exchange.record, until: 0).map { "\($0.name);dur=\(TimeLog.text($0.time))" }
+        for step in exchange.record.wares {
+            metrics.append("\(TimeLog.token(step.label));dur=\(TimeLog.text(step.duration))")
+        }
+        metrics.append("total;dur=\(TimeLog.text(total))")
+        try response.fields.append("Server-Timing", metrics.joined(separator: ", "))
+        return .pass
+    }
+
+    public func ended(_ exchange: Exchange) {
+        let isSlow = exchange.loggedNanoseconds > slow.nanoseconds
+        log.log(isSlow ? .warning : .debug, TimeLog.line(exchange, isSlow ? slow : nil))
+    }
+
+    // MARK: Times
+
+    /// The phases that took place, in nanoseconds; `end` is when the content ended, 0 if it has not.
+    private static func phases(_ record: ExchangeRecord, until end: Int64) -> [(name: String, time: Int64)] {
+        var phases: [(String, Int64)] = []
+        func add(_ name: String, _ from: Int64, _ to: Int64) {
+            if from > 0, to >= from { phases.append((name, to - from)) }
+        }
+        add("dns", record.resolveStarted, record.connectStarted)
+        add("connect", record.connectStarted, record.connected)
+        add("send", record.connected, record.requestSent)
+        add("firstByte", record.requestSent, record.firstByte)
+        add("content", record.firstByte, end)
+        return phases
+    }
+
+    private static func line(_ exchange: Exchange, _ slow: Duration?) -> String {
+        // Without the query, which may hold credentials.
+        let path = exchange.request.path.quotedForErrors
+        var parts = ["\(exchange.request.method) \(path) took \(text(exchange.loggedNanoseconds)) ms"]
+        if let slow { parts[0] += ", more than \(slow.optionText)" }
+        parts[0] += " (status \(exchange.loggedStatus), \(exchange.responder.name))"
+        parts += phases(exchange.record, until: exchange.record.ended).map { "\($0.name) \(text($0.time))" }
+        parts += exchange.record.wares.map {
+            "\($0.isResponse ? "← " : "")\($0.label.quotedUnlessToken) \(text($0.duration))"
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    /// Milliseconds with three decimals.
+    private static func text(_ nanoseconds: Int64) -> String {
+        let microseconds = max(0, nanoseconds) / 1000
+        let rest = String(microseconds % 1000)
+        return "\(microseconds / 1000).\(String(repeating: "0", count: 3 - rest.utf8.count))\(rest)"
+    }
+
+    /// The label with everything that no token may hold replaced: a metric's name is a token.
+    private static func token(_ label: String) -> String {
+        String(String.UnicodeScalarView(label.unicodeScalars.map { HttpMethod(String($0)) == nil ? "_" : $0 }))
+    }
+}
+
+extension String {
+    fileprivate var quotedUnlessToken: String { HttpMethod(self) == nil ? quotedForErrors : self }
+}
+
+extension TimeLog: ConfigurableWare {
+    public static let name: WareName = "timeLog"
+    public static let about = WareAbout(
+        "Tells how long each phase of an exchange took, and each ware.", source: "W3C Server-Timing")
+
+    public init(options: inout OptionsReader) {
+        self.init()
+        options.read("slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
+        options.read("serverTiming", into: &serverTiming, doc: "tells the client, in Server-Timing")
+    }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import HttpWare
+
+/// A file's bytes as content, read when the configuration is loaded.
+enum FileContent {
+    /// The largest file that is held in memory.
+    static let limit = ByteCount.mebibytes(16)
+
+    /// The file's bytes; `nil`, and a mistake, when it cannot be read or is too large.
+    static func read(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
+        guard !options.isDescribing else { return nil }
+        guard !path.utf8.contains(0) else {
+            options.fail(at: key, "a path has no NUL")
+            return nil
+        }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(SystemError.text(of: errno))")
+            return nil
+        }
+        defer { close(descriptor) }
+        var content: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count == 0 { return content }
+            if count < 0 {
+                if errno == EINTR { continue }
+                options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(SystemError.text(of: errno))")
+                return nil
+            }
+            content += buffer[..<count]
+            if content.count > limit.bytes {
+                options.fail(at: key, "\(path.quotedForErrors) is larger than \(limit)")
+                return nil
+            }
+        }
+    }
+
+    /// The media type that a file's name tells; `nil` for one that is not known here.
+    static func mediaType(ofName path: String) -> StaticString? {
+        let name = path.split(separator: "/").last ?? ""
+        guard let dot = name.lastIndex(of: ".") else { return nil }
+        return switch name[name.index(after: dot)...].lowercased() {
+        case "html", "htm": "text/html; charset=utf-8"
+        case "txt", "md": "text/plain; charset=utf-8"
+        case "css": "text/css; charset=utf-8"
+        case "csv": "text/csv; charset=utf-8"
+        case "json", "map": "application/json"
+        case "js", "mjs": "text/javascript; charset=utf-8"
+        case "xml": "application/xml"
+        case "svg": "image/svg+xml"
+        case "png": "image/png"
+        case "jpg", "jpeg": "image/jpeg"
+        case "gif": "image/gif"
+        case "webp": "image/webp"
+        case "ico": "image/x-icon"
+        case "pdf": "application/pdf"
+        case "wasm": "application/wasm"
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,134 @@
+public import HttpWare
+import Synchronization
+
+/// Answers by itself; nothing goes upstream.
+///
+/// The content is `body` as it is, a `file` that is read when the configuration is loaded, or `json`. `sequence` lists several
+/// responses: each request takes the next, the last one stays. Header values may hold placeholders.
+///
+/// | option     | type                           | default | allowed |
+/// |------------|--------------------------------|---------|---------|
+/// | `status`   | status                         | `200`   | 200 … 599 |
+/// | `headers`  | map of field name to template  | `{}`    | no framing fields |
+/// | `body`     | text                           | none    | one of body, file, json |
+/// | `file`     | path                           | none    | at most 16MiB |
+/// | `json`     | any                            | none    |         |
+/// | `delay`    | duration                       | none    | up to 1h |
+/// | `sequence` | list of these options          | `[]`    | alone   |
+public struct Mock: Middleware {
+    /// One response.
+    public struct Reply: Sendable {
+        public var status = HttpStatus.ok
+        public var headers = FieldEdits()
+        public var content: [UInt8] = []
+        /// Waited for before the response is made.
+        public var delay: Duration?
+
+        public init() {}
+    }
+
+    /// At least one.
+    public let replies: [Reply]
+    private let turn = Turn()
+
+    /// Answers with these in turn, the last one again and again.
+    public init(_ first: Reply, _ others: Reply...) { replies = [first] + others }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        let reply = replies.count == 1 ? replies[0] : replies[turn.next(below: replies.count)]
+        guard let delay = reply.delay else { return Mock.answer(reply, request, exchange) }
+        return .wait { request, exchange in
+            try await exchange.sleep(for: delay)
+            return Mock.answer(reply, request, exchange)
+        }
+    }
+
+    private static func answer(_ reply: Reply, _ request: HttpRequest, _ exchange: Exchange) -> Verdict {
+        var draft = Draft(request: request, fields: HttpFields())
+        do throws(InvalidFieldValue) {
+            try reply.headers.apply(to: &draft, in: exchange)
+        } catch {
+            return .abort(with: .problem(.badRequest, "\(error)"))
+        }
+        return .abort(with: HttpResponse(reply.status, fields: draft.fields, content: .bytes(reply.content)))
+    }
+
+    /// The fields of a response while `exchange.request` is still with the middlewares.
+    private struct Draft: EditedMessage {
+        let request: HttpRequest
+        var fields: HttpFields
+
+        func text(_ template: Template, in exchange: Exchange) -> String { request.text(template, in: exchange) }
+    }
+
+    /// Whose turn it is, for all loops together.
+    private final class Turn: Sendable {
+        private let count = Atomic(0)
+
+        /// 0, 1, 2 … and then the last for ever.
+        func next(below limit: Int) -> Int {
+            while true {
+                let now = count.load(ordering: .relaxed)
+                if now >= limit - 1 { return limit - 1 }
+                if count.compareExchange(expected: now, desired: now + 1, ordering: .relaxed).exchanged { return now }
+            }
+        }
+    }
+}
+
+extension Mock: ConfigurableWare {
+    public static let name: WareName = "mock"
+    public static let about = WareAbout("Answers by itself; nothing goes upstream.", source: "mitmproxy, APISIX")
+
+    public init(options: inout OptionsReader) {
+        var replies: [Reply] = []
+        let single = Reply(options: &options)
+        options.readEach("sequence", doc: "each request takes the next, the last one stays") { options in
+            replies.append(Reply(options: &options))
+        }
+        if options.isGiven("sequence") {
+            if replies.isEmpty { options.fail(at: "sequence", "lists no response") }
+            for key in Reply.keys where options.isGiven(key) {
+                options.fail(at: key, "cannot stand beside sequence; write it in the members")
+            }
+        }
+        self.replies = replies.isEmpty ? [single] : replies
+    }
+}
+
+extension Mock.Reply {
+    fileprivate static let keys = ["status", "headers", "body", "file", "json", "delay"]
+
+    fileprivate init(options: inout OptionsReader) {
+        self.init()
+        var fields: OptionMap<FieldName, Template> = [:]
+        var body: String?
+        var file: String?
+        options.read("status", into: &status, in: HttpStatus.finals, doc: "of the response")
+        options.read("headers", into: &fields, doc: "the response's fields")
+        options.read("body", into: &body, doc: "the content, as it is")
+        options.read("file", into: &file, doc: "the content, read when the configuration is loaded")
+        let json = options.readNode("json", type: "any", doc: "the content, as JSON")
+        options.read("delay", into: &delay, in: .zero ... .seconds(3600), doc: "waited for before the response is made")
+
+        let contents = ["body", "file", "json"].filter { options.isGiven($0) }
+        for key in contents.dropFirst() { options.fail(at: key, "cannot stand beside \(contents[0])") }
+        if status.neverHasContent || status == .resetContent, let key = contents.first {
+            options.fail(at: key, "a response with status \(status) has no content")
+        }
+        var mediaType: StaticString = "text/plain; charset=utf-8"
+        if let json {
+            content = Array(json.json.utf8)
+            mediaType = "application/json"
+        } else if let file {
+            content = FileContent.read(file, "file", &options) ?? []
+            mediaType = FileContent.mediaType(ofName: file) ?? "application/octet-stream"
+        } else if let body {
+            content = Array(body.utf8)
+        }
+        if !content.isEmpty, !fields.contains(where: { $0.key == .contentType }) {
+            fields.entries.append(.init(key: .contentType, value: Template(stringLiteral: "\(mediaType)")))
+        }
+        headers = FieldEdits(options: &options, setting: fields, at: "headers")
+    }
+}

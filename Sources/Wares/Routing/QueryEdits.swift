@@ -1,0 +1,98 @@
+public import HttpWare
+
+/// What `rewrite` does to a query: rename, remove, set, in this order.
+///
+/// A query is taken as `name=value` pairs between `&`. Names are compared decoded, so that no spelling of a name escapes.
+public struct QueryEdits: Sendable {
+    public var rename: [(from: String, to: String)] = []
+    public var remove: [String] = []
+    public var set: [(name: String, value: Template)] = []
+
+    public init() {}
+
+    var isEmpty: Bool { rename.isEmpty && remove.isEmpty && set.isEmpty }
+
+    /// Edits the request's query. Throws when a placeholder brings what no query value may hold.
+    func apply(to request: inout HttpRequest, in exchange: Exchange) throws(GatewayError) {
+        guard !isEmpty else { return }
+        let before = request.query
+        var pairs = (before ?? "").split(separator: "&", omittingEmptySubsequences: false).map(String.init)
+        if before == nil || before == "" { pairs = [] }
+        for (from, to) in rename {
+            for index in pairs.indices where QueryEdits.name(of: pairs[index]) == from {
+                pairs[index] = QueryEdits.encode(to) + pairs[index].drop { $0 != "=" }
+            }
+        }
+        pairs.removeAll { pair in
+            let name = QueryEdits.name(of: pair)
+            return remove.contains(name) || set.contains { $0.name == name }
+        }
+        for (name, template) in set {
+            pairs.append("\(QueryEdits.encode(name))=\(try QueryEdits.value(template, request, exchange))")
+        }
+        let after = pairs.joined(separator: "&")
+        if after.isEmpty {
+            if before != "" { try request.setQuery(nil) }
+        } else if after != before {
+            try request.setQuery(after)
+        }
+    }
+
+    private static func value(
+        _ template: Template, _ request: HttpRequest, _ exchange: Exchange
+    ) throws(GatewayError) -> String {
+        var text = ""
+        for segment in template.segments {
+            switch segment {
+            case .text(let bytes): text += encode(String(decoding: bytes, as: UTF8.self))
+            case .placeholder(let placeholder):
+                let value = placeholder.value(request, in: exchange)
+                guard value.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f && $0 != 0x26 && $0 != 0x23 }) else {
+                    throw GatewayError(
+                        .downstream, .requestMalformed, "a placeholder of rewrite brings what no query value may hold")
+                }
+                text += value
+            }
+        }
+        return text
+    }
+
+    private static func name(of pair: String) -> String {
+        var bytes: [UInt8] = []
+        var rest = pair.utf8.prefix { $0 != 0x3d }[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2).compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+            if byte == 0x25, digits.count == 2 {
+                bytes.append(UInt8(digits[0] << 4 | digits[1]))
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte == 0x2b ? 0x20 : byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Percent-encodes all but unreserved characters and the harmless `,:/@!$'()*;`.
+    static func encode(_ text: String) -> String {
+        var encoded: [UInt8] = []
+        let digits = Array("0123456789ABCDEF".utf8)
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: encoded.append(byte)
+            case _ where "-._~,:/@!$'()*;".utf8.contains(byte): encoded.append(byte)
+            default: encoded += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+
+    init(options: inout OptionsReader) {
+        var set: OptionMap<String, Template> = [:]
+        var rename: OptionMap<String, String> = [:]
+        options.read("set", into: &set, doc: "puts the parameter in place of all of its name; not percent-encoded")
+        options.read("remove", into: &remove, doc: "takes all parameters of the name away")
+        options.read("rename", into: &rename, doc: "gives a parameter another name")
+        self.set = set.map { ($0.key, $0.value) }
+        self.rename = rename.map { ($0.key, $0.value) }
+    }
+}

@@ -1,0 +1,637 @@
+#!/usr/bin/env python3
+"""Real clients that nobody here wrote, through a running gateway. Python 3.11, standard library only.
+
+    Tests/Clients/run.py --binary .build/release/httpware [--only TEXT]
+    Tests/Clients/run.py --smoke        # only what needs no installation
+
+A line per trial, `client NAME ok` or `client NAME FAILED: reason`; then `N passed, N failed`. Clients that are not
+installed are skipped; Python packages go into a virtual environment in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.site import Site  # noqa: E402
+
+CONFIG = """
+version: 1
+listeners:
+  web: {{ bind: "127.0.0.1:{web}" }}
+  local: {{ bind: "unix:{local}" }}
+  proxy:
+    bind: "127.0.0.1:{proxy}"
+    mode: forward
+    forward: {{ connectPorts: [443, {site}, {socket}], denyPrivate: false }}
+services:
+  site: {{ baseUrl: "http://127.0.0.1:{site}" }}
+  socket: {{ baseUrl: "http://127.0.0.1:{socket}" }}
+chains:
+  hello: {{ middlewares: [{{ mock: {{ status: 200, body: "hello" }} }}] }}
+routes:
+  - {{ name: hello, listener: web, match: {{ path: /hello }}, chain: hello }}
+  - {{ name: socket, listener: web, match: {{ path: /socket }}, service: socket }}
+  - {{ name: web, listener: web, service: site }}
+  - {{ name: local, listener: local, service: site }}
+  - {{ name: proxy, listener: proxy, service: passthrough }}
+"""
+
+
+class Skipped(Exception):
+    pass
+
+
+class Failed(Exception):
+    pass
+
+
+class Trial:
+    """Where everything is, and how to run a client."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.place = Workplace("clients")
+        self.folder = self.place.subfolder("site")
+        self.home = self.place.subfolder("home")
+        self.data = bytes(range(256)) * 20000  # 5 MB
+        (self.folder / "data.bin").write_bytes(self.data)
+        self.site = Site(self.folder)
+        self.ports = {"site": self.site.port, "web": free_port(), "proxy": free_port(), "socket": free_port()}
+        self.local = str(self.place.folder / "local.sock")
+        self.gateway = self.place.gateway(options.binary, CONFIG.format(**self.ports, local=self.local),
+                                          [self.ports["web"], self.ports["proxy"]], workers=2)
+        self.web = f"http://127.0.0.1:{self.ports['web']}"
+        self.proxy = f"http://127.0.0.1:{self.ports['proxy']}"
+        self.origin = f"http://127.0.0.1:{self.ports['site']}"
+
+    def run(self, *command: str, stdin: bytes = b"", environment: dict[str, str] | None = None, timeout: float = 60, fails: bool = False,
+            cwd: Path | None = None) -> str:
+        if not shutil.which(command[0]):
+            raise Skipped(f"{command[0]} is not installed")
+        clean = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+        result = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout, cwd=cwd or self.home,
+                                env={**clean, "HOME": str(self.home), "LC_ALL": "C", **(environment or {})})
+        if result.returncode and not fails:
+            raise Failed(f"{command[0]} exit {result.returncode}: {(result.stderr or result.stdout)[-500:].decode(errors='replace')}")
+        return result.stdout.decode("latin-1")
+
+    def close(self) -> None:
+        self.place.close()
+        self.site.shutdown()
+
+
+TRIALS: list[tuple[str, bool, Callable[[Trial], None]]] = []
+
+
+def client(name: str, *, smoke: bool = False):
+    """Registers a trial; `smoke` ones need nothing that .ci/setup does not install."""
+
+    def register(run: Callable[[Trial], None]) -> Callable[[Trial], None]:
+        TRIALS.append((name, smoke, run))
+        return run
+
+    return register
+
+
+def expect(condition: object, *what: object) -> None:
+    if not condition:
+        raise Failed(" ".join(str(part) for part in what)[:800])
+
+
+def field(answer: dict, name: str) -> str | None:
+    values = [value for key, value in answer["headers"] if key.lower() == name.lower()]
+    return ", ".join(values) if values else None
+
+
+# --- curl
+
+CURL = ("curl", "--silent", "--show-error", "--max-time", "20")
+
+
+@client("curl GET, mock and origin", smoke=True)
+def _(t: Trial) -> None:
+    expect(t.run(*CURL, f"{t.web}/hello") == "hello")
+    answer = json.loads(t.run(*CURL, f"{t.web}/get?x=1"))
+    expect(answer["target"] == "/get?x=1" and "1.1 " in field(answer, "Via"), answer)
+
+
+@client("curl -I (HEAD)", smoke=True)
+def _(t: Trial) -> None:
+    output = t.run(*CURL, "-I", f"{t.web}/bytes/1234")
+    expect("200" in output and "content-length: 1234" in output.lower(), output)
+
+
+@client("curl: several URLs on one connection", smoke=True)
+def _(t: Trial) -> None:
+    output = t.run(*CURL, "-o", "/dev/null", "-o", "/dev/null", "-o", "/dev/null", "-w", "%{num_connects}", f"{t.web}/bytes/10", f"{t.web}/chunked", f"{t.web}/hello")
+    expect(output == "100", "connections:", output)
+
+
+@client("curl --http1.0", smoke=True)
+def _(t: Trial) -> None:
+    expect(t.run(*CURL, "--http1.0", f"{t.web}/chunked") == "one two three")
+    expect(t.run(*CURL, "--http1.0", f"{t.web}/until-closed") == "ends with the connection")
+
+
+@client("curl -d, a form", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-d", "a=b&c=d", f"{t.web}/echo"))
+    expect((answer["method"], answer["length"]) == ("POST", 7), answer)
+
+
+@client("curl -T - (chunked upload from a pipe)", smoke=True)
+def _(t: Trial) -> None:
+    for extra in ((), ("-x", t.proxy)):
+        base = t.origin if extra else t.web
+        answer = json.loads(t.run(*CURL, *extra, "-T", "-", f"{base}/echo", stdin=t.data))
+        expect(answer["sha256"] == hashlib.sha256(t.data).hexdigest() and answer["framing"] == "chunked", answer)
+
+
+@client("curl -T FILE with Expect: 100-continue", smoke=True)
+def _(t: Trial) -> None:
+    began = time.monotonic()
+    answer = json.loads(t.run(*CURL, "--expect100-timeout", "5", "-H", "Expect: 100-continue", "-T", str(t.folder / "data.bin"), f"{t.web}/echo"))
+    expect(answer["sha256"] == hashlib.sha256(t.data).hexdigest(), answer)
+    expect(time.monotonic() - began < 4, "100 did not come: curl waited for its timeout")
+
+
+@client("curl -F, multipart", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-F", f"file=@{t.folder}/data.bin", f"{t.web}/echo"))
+    expect(answer["length"] > len(t.data), answer)
+
+
+@client("curl -H 'Connection: X-Foo' loses the field it names, and no other", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-H", "Connection: X-Foo", "-H", "X-Foo: 1", "-H", "X-Bar: 2", f"{t.web}/get"))
+    expect(field(answer, "X-Foo") is None and field(answer, "X-Bar") == "2", answer)
+
+
+@client("curl -H 'Connection: close'", smoke=True)
+def _(t: Trial) -> None:
+    output = t.run(*CURL, "-i", "-H", "Connection: close", f"{t.web}/hello")
+    expect("connection: close" in output.lower(), output)
+
+
+@client("curl --http2 falls back to HTTP/1.1 (h2c is not passed on)", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "--http2", f"{t.web}/get"))
+    expect(field(answer, "Upgrade") is None and field(answer, "HTTP2-Settings") is None, answer)
+
+
+@client("curl --tr-encoding (TE)", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "--tr-encoding", f"{t.web}/get"))
+    expect(field(answer, "TE") in (None, "trailers"), answer)
+
+
+@client("curl -r and -C -, ranges", smoke=True)
+def _(t: Trial) -> None:
+    expect(t.run(*CURL, "-r", "256-259", f"{t.web}/files/data.bin").encode("latin-1") == bytes(range(4)))
+
+
+@client("curl --limit-rate, a large download arrives whole", smoke=True)
+def _(t: Trial) -> None:
+    t.run(*CURL, "--limit-rate", "10M", "-o", "limited.bin", f"{t.web}/files/data.bin")
+    expect((t.home / "limited.bin").read_bytes() == t.data, "differs")
+
+
+@client("curl -L, redirects; 204, 304 and 418", smoke=True)
+def _(t: Trial) -> None:
+    expect(json.loads(t.run(*CURL, "-L", f"{t.web}/redirect"))["target"] == "/get")
+    for path, code in (("/none", "204"), ("/teapot", "418")):
+        expect(t.run(*CURL, "-o", "/dev/null", "-w", "%{http_code}", f"{t.web}{path}") == code, path)
+    t.run(*CURL, "--etag-save", "etag", "-o", "etagged.bin", f"{t.web}/files/data.bin")
+    expect(t.run(*CURL, "--etag-compare", "etag", "-o", "etagged2.bin", "-w", "%{http_code}", f"{t.web}/files/data.bin") == "304")
+
+
+@client("curl -x (forward, absolute-form)", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-x", t.proxy, f"{t.origin}/get"))
+    expect(answer["target"] == "/get" and field(answer, "Proxy-Connection") is None, answer)
+    expect(t.run(*CURL, "-x", t.proxy, f"{t.origin}/chunked") == "one two three")
+
+
+@client("curl -x with a host name", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-x", t.proxy, f"http://localhost:{t.site.port}/get"))
+    expect(field(answer, "Host") == f"localhost:{t.site.port}", answer)
+
+
+@client("curl -x -p (CONNECT tunnel)", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-x", t.proxy, "-p", f"{t.origin}/get"))
+    expect(field(answer, "Via") is None, "the tunnel was touched:", answer)
+    t.run(*CURL, "-x", t.proxy, "-p", "-o", "tunnel.bin", f"{t.origin}/files/data.bin")
+    expect((t.home / "tunnel.bin").read_bytes() == t.data, "differs")
+
+
+@client("curl -x -p to a port that is not allowed is 403", smoke=True)
+def _(t: Trial) -> None:
+    expect(t.run(*CURL, "-x", t.proxy, "-p", "-w", "%{http_connect}", "http://127.0.0.1:25/", fails=True).endswith("403"))
+
+
+@client("curl -x --proxy-user is not sent on", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run(*CURL, "-x", t.proxy, "--proxy-user", "a:b", "-u", "c:d", f"{t.origin}/get"))
+    expect(field(answer, "Proxy-Authorization") is None and field(answer, "Authorization"), answer)
+
+
+@client("curl -x --http1.0", smoke=True)
+def _(t: Trial) -> None:
+    expect(t.run(*CURL, "-x", t.proxy, "--http1.0", f"{t.origin}/chunked") == "one two three")
+
+
+@client("curl --unix-socket", smoke=True)
+def _(t: Trial) -> None:
+    expect(json.loads(t.run(*CURL, "--unix-socket", t.local, "http://localhost/get"))["target"] == "/get")
+
+
+@client("curl --path-as-is and odd targets", smoke=True)
+def _(t: Trial) -> None:
+    expect(json.loads(t.run(*CURL, "--path-as-is", f"{t.web}/a/./b/../c?x=/../"))["target"] == "/a/c?x=/../")
+    expect(t.run(*CURL, "--path-as-is", "-o", "/dev/null", "-w", "%{http_code}", f"{t.web}/../x") == "400")
+    expect(json.loads(t.run(*CURL, "-g", f"{t.web}/a%20b/%E4?q=[1]"))["target"] == "/a%20b/%E4?q=[1]")
+
+
+@client("curl --parallel, 50 transfers", smoke=True)
+def _(t: Trial) -> None:
+    output = t.run(*CURL, "--parallel", "--parallel-max", "20", "-w", "%{http_code} %{size_download}\n", "-o", "p_#1", f"{t.web}/bytes/[10000-10049]")
+    lines = output.split("\n")[:-1]
+    expect(len(lines) == 50 and all(line.startswith("200 100") for line in lines), output)
+
+
+# --- Python
+
+
+@client("python http.client, keep-alive and chunked upload", smoke=True)
+def _(t: Trial) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", t.ports["web"], timeout=10)
+    for _ in range(5):
+        connection.request("GET", "/get")
+        json.loads(connection.getresponse().read())
+    connection.request("POST", "/echo", body=iter([b"a" * 1000, b"b" * 1000]), encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
+    expect(json.loads(connection.getresponse().read())["length"] == 2000)
+    connection.request("HEAD", "/bytes/5")
+    response = connection.getresponse()
+    expect(response.read() == b"" and response.getheader("Content-Length") == "5")
+    connection.request("GET", "/hello")
+    expect(connection.getresponse().read() == b"hello")
+    connection.close()
+
+
+@client("python http.client, set_tunnel (CONNECT)", smoke=True)
+def _(t: Trial) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", t.ports["proxy"], timeout=10)
+    connection.set_tunnel("127.0.0.1", t.site.port)
+    for _ in range(2):
+        connection.request("GET", "/get")
+        expect(json.loads(connection.getresponse().read())["target"] == "/get")
+    connection.close()
+
+
+@client("python urllib, with http_proxy", smoke=True)
+def _(t: Trial) -> None:
+    code = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
+    expect(json.loads(t.run(sys.executable, "-c", code, f"{t.origin}/get", environment={"http_proxy": t.proxy}))["target"] == "/get")
+
+
+def python_with(t: Trial, *packages: str) -> str:
+    """A Python that has the packages, in a virtual environment."""
+    environment = t.place.folder / "venv"
+    python = str(environment / "bin" / "python")
+    if not environment.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, capture_output=True)
+    result = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], capture_output=True, text=True, timeout=300)
+    if result.returncode:
+        raise Skipped(f"pip could not install {' '.join(packages)}: {result.stderr[-200:]}")
+    return python
+
+
+REQUESTS = """
+import io, requests, sys
+web, proxy, origin, path = sys.argv[1:]
+s = requests.Session(); s.trust_env = False
+assert s.get(web + "/hello", timeout=10).text == "hello"
+for _ in range(10):
+    assert s.get(web + "/get", timeout=10).json()["target"] == "/get"
+data = open(path, "rb").read()
+assert s.post(web + "/echo", data=data, timeout=10).json()["length"] == len(data)
+def pieces():
+    for i in range(0, len(data), 70000): yield data[i:i+70000]
+r = s.post(web + "/echo", data=pieces(), timeout=10).json()
+assert r["length"] == len(data) and r["framing"] == "chunked", r
+assert s.post(web + "/echo", files={"f": io.BytesIO(data)}, timeout=10).json()["length"] > len(data)
+assert s.get(web + "/redirect", timeout=10).json()["target"] == "/get"
+assert s.get(web + "/files/data.bin", timeout=10).content == data
+with s.get(web + "/files/data.bin", stream=True, timeout=10) as r:
+    assert next(r.iter_content(1000)) == data[:1000]      # left in the middle
+assert s.head(web + "/bytes/7", timeout=10).headers["Content-Length"] == "7"
+assert s.cookies.get_dict() == {} and s.get(web + "/cookies", timeout=10).cookies.get_dict() == {"a": "1", "b": "2"}
+s.proxies = {"http": proxy}
+assert s.get(origin + "/get", timeout=10).json()["target"] == "/get"
+assert s.post(origin + "/echo", data=pieces(), timeout=10).json()["length"] == len(data)
+print("done")
+"""
+
+
+@client("python requests: sessions, uploads, streams, proxies")
+def _(t: Trial) -> None:
+    python = python_with(t, "requests")
+    expect("done" in t.run(python, "-c", REQUESTS, t.web, t.proxy, t.origin, str(t.folder / "data.bin")))
+
+
+HTTPX = """
+import asyncio, httpx, sys
+web, proxy, origin = sys.argv[1:]
+async def main():
+    async with httpx.AsyncClient(trust_env=False, timeout=10) as c:
+        answers = await asyncio.gather(*(c.get(f"{web}/bytes/{n}") for n in range(1, 60)))
+        assert [len(a.content) for a in answers] == list(range(1, 60))
+    async with httpx.AsyncClient(trust_env=False, timeout=10, proxy=proxy) as c:
+        assert (await c.get(origin + "/chunked")).text == "one two three"
+asyncio.run(main())
+print("done")
+"""
+
+
+@client("python httpx: 60 requests at once, and through the proxy")
+def _(t: Trial) -> None:
+    python = python_with(t, "httpx")
+    expect("done" in t.run(python, "-c", HTTPX, t.web, t.proxy, t.origin))
+
+
+# --- wget
+
+
+@client("wget, and -c (continue)", smoke=True)
+def _(t: Trial) -> None:
+    (t.home / "data.bin").write_bytes(t.data[:1_000_000])
+    t.run("wget", "-q", "-c", f"{t.web}/files/data.bin")
+    expect((t.home / "data.bin").read_bytes() == t.data, "differs")
+    expect(t.run("wget", "-q", "-O", "-", f"{t.web}/chunked") == "one two three")
+
+
+@client("wget --post-file", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run("wget", "-q", "-O", "-", f"--post-file={t.folder}/data.bin", f"{t.web}/echo"))
+    expect(answer["sha256"] == hashlib.sha256(t.data).hexdigest(), answer)
+
+
+@client("wget with http_proxy", smoke=True)
+def _(t: Trial) -> None:
+    answer = json.loads(t.run("wget", "-q", "-O", "-", f"{t.origin}/get", environment={"http_proxy": t.proxy}))
+    expect("1.1 " in (field(answer, "Via") or ""), answer)
+
+
+# --- git
+
+
+def repository(t: Trial) -> Path:
+    bare = t.folder / "project.git"
+    if bare.exists():
+        return bare
+    work = t.home / "work"
+    identity = ("-c", "user.name=Test", "-c", "user.email=test@example.com")
+    t.run("git", "init", "-q", "-b", "main", str(work))
+    for index in range(30):
+        (work / f"file{index}").write_bytes(os.urandom(60_000))
+        t.run("git", "-C", str(work), "add", "-A")
+        t.run("git", "-C", str(work), *identity, "commit", "-q", "-m", f"change {index}")
+    t.run("git", "clone", "-q", "--bare", str(work), str(bare))
+    t.run("git", "-C", str(bare), "config", "http.receivepack", "true")
+    t.run("git", "-C", str(bare), "update-server-info")
+    return bare
+
+
+def cloned(t: Trial, name: str, url: str, *options: str) -> Path:
+    repository(t)
+    t.run("git", *options, "clone", "-q", url, name)
+    expect(len(list((t.home / name).glob("file*"))) == 30, "files are missing")
+    t.run("git", "-C", name, "fsck", "--strict")
+    return t.home / name
+
+
+@client("git clone, smart, reverse", smoke=True)
+def _(t: Trial) -> None:
+    cloned(t, "smart-reverse", f"{t.web}/git/project.git")
+
+
+@client("git clone, smart, forward", smoke=True)
+def _(t: Trial) -> None:
+    cloned(t, "smart-forward", f"{t.origin}/git/project.git", "-c", f"http.proxy={t.proxy}")
+
+
+@client("git clone, dumb, reverse", smoke=True)
+def _(t: Trial) -> None:
+    cloned(t, "dumb-reverse", f"{t.web}/files/project.git")
+
+
+@client("git clone, dumb, forward", smoke=True)
+def _(t: Trial) -> None:
+    cloned(t, "dumb-forward", f"{t.origin}/files/project.git", "-c", f"http.proxy={t.proxy}")
+
+
+@client("git push, smart, reverse: a chunked upload, and fetch", smoke=True)
+def _(t: Trial) -> None:
+    work = cloned(t, "pushing", f"{t.web}/git/project.git")
+    (work / "large").write_bytes(os.urandom(3_000_000))
+    t.run("git", "-C", str(work), "add", "-A")
+    t.run("git", "-C", str(work), "-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-q", "-m", "large")
+    t.run("git", "-C", str(work), "-c", "http.postBuffer=100000", "push", "-q", "origin", "HEAD:refs/heads/pushed")
+    t.run("git", "-C", str(work), "fetch", "-q", "origin")
+    expect("pushed" in t.run("git", "-C", str(t.folder / "project.git"), "branch"))
+
+
+# --- apt-get
+
+
+@client("apt-get update and download, forward")
+def _(t: Trial) -> None:
+    if not shutil.which("dpkg-deb") or not shutil.which("apt-get"):
+        raise Skipped("this is not Debian")
+    package = t.home / "package"
+    (package / "DEBIAN").mkdir(parents=True)
+    (package / "DEBIAN" / "control").write_text("Package: httpware-test\nVersion: 1.0\nArchitecture: all\nMaintainer: Test <test@example.com>\nDescription: a test\n")
+    (package / "content").write_bytes(os.urandom(2_000_000))
+    archive = t.folder / "debian"
+    (archive / "pool").mkdir(parents=True)
+    deb = archive / "pool" / "httpware-test_1.0_all.deb"
+    t.run("dpkg-deb", "--build", str(package), str(deb))
+    data = deb.read_bytes()
+    (archive / "Packages").write_text(
+        "Package: httpware-test\nVersion: 1.0\nArchitecture: all\nMaintainer: Test <test@example.com>\nFilename: ./pool/httpware-test_1.0_all.deb\n"
+        f"Size: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\nDescription: a test\n\n")
+    root = t.home / "apt"
+    for name in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/trusted.gpg.d", "etc/apt/sources.list.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/lib/dpkg"):
+        (root / name).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] http://localhost:{t.site.port}/files/debian ./\n")
+    options = ("-o", f"Dir={root}", "-o", f"Dir::State::status={root}/var/lib/dpkg/status", "-o", f"Acquire::http::Proxy={t.proxy}/", "-o", "APT::Sandbox::User=root",
+               "-o", "Acquire::Retries=0", "-o", "Dir::Bin::methods=/usr/lib/apt/methods")
+    environment = {"APT_CONFIG": "/dev/null"}
+    t.site.seen.clear()
+    t.run("apt-get", *options, "update", environment=environment)
+    t.run("apt-get", *options, "download", "httpware-test", environment=environment)
+    expect((t.home / deb.name).read_bytes() == data, "differs")
+    t.run("apt-get", *options, "update", environment=environment)  # once more: conditional requests
+    expect(any("Packages" in line for line in t.site.seen), t.site.seen)
+
+
+# --- WebSocket
+
+SOCKET_SERVER = """
+import asyncio, sys, websockets
+async def serve(socket):
+    async for message in socket: await socket.send(message)
+async def main():
+    async with websockets.serve(serve, "127.0.0.1", int(sys.argv[1]), max_size=None): await asyncio.sleep(120)
+asyncio.run(main())
+"""
+SOCKET_CLIENT = """
+import asyncio, os, sys, websockets
+async def one(url, size, count):
+    async with websockets.connect(url, max_size=None, open_timeout=10, **OPTIONS) as socket:
+        for _ in range(count):
+            data = os.urandom(size)
+            await socket.send(data); assert await asyncio.wait_for(socket.recv(), 10) == data
+            await socket.send("text \\u00e4"); assert await asyncio.wait_for(socket.recv(), 10) == "text \\u00e4"
+        pong = await socket.ping(); await asyncio.wait_for(pong, 10)
+async def main():
+    await one(sys.argv[1], 10, 50); await one(sys.argv[1], 2_000_000, 3)
+    await asyncio.gather(*(one(sys.argv[1], 1000, 10) for _ in range(20)))
+asyncio.run(main())
+print("done")
+"""
+
+
+def socket_server(t: Trial) -> str:
+    python = python_with(t, "websockets", "websocket-client")
+    if not any(process.folder.name.startswith("process") for process in t.place.processes if process.is_running and process is not t.gateway):
+        t.place.command([python, "-c", SOCKET_SERVER, str(t.ports["socket"])], [t.ports["socket"]])
+    return python
+
+
+@client("websockets, reverse")
+def _(t: Trial) -> None:
+    python = socket_server(t)
+    expect("done" in t.run(python, "-c", SOCKET_CLIENT.replace("OPTIONS", "{'proxy': None}"), t.web.replace("http", "ws") + "/socket"))
+
+
+@client("websockets, forward (CONNECT)")
+def _(t: Trial) -> None:
+    python = socket_server(t)
+    expect("done" in t.run(python, "-c", SOCKET_CLIENT.replace("OPTIONS", f"{{'proxy': '{t.proxy}'}}"), f"ws://127.0.0.1:{t.ports['socket']}/"))
+
+
+@client("websocket-client, reverse and forward")
+def _(t: Trial) -> None:
+    python = socket_server(t)
+    code = """
+import sys, websocket
+web, origin, proxy = sys.argv[1:]
+for url, options in ((web, {"http_no_proxy": ["*"]}), (origin, {"http_proxy_host": "127.0.0.1", "http_proxy_port": int(proxy), "proxy_type": "http"})):
+    s = websocket.create_connection(url, timeout=10, **options)
+    for size in (1, 1000, 300000):
+        s.send("x" * size); assert len(s.recv()) == size
+    s.ping(); s.close()
+print("done")
+"""
+    expect("done" in t.run(python, "-c", code, t.web.replace("http", "ws") + "/socket", f"ws://127.0.0.1:{t.ports['socket']}/", str(t.ports["proxy"])))
+
+
+# --- Browsers and load tools
+
+
+@client("chromium, headless, forward")
+def _(t: Trial) -> None:
+    program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
+    t.site.seen.clear()
+    output = t.run(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={t.home}/chromium",
+                   f"--proxy-server={t.proxy}", "--proxy-bypass-list=<-loopback>", "--virtual-time-budget=15000", "--dump-dom", f"{t.origin}/page", timeout=120)
+    expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
+
+
+@client("chromium, headless, reverse")
+def _(t: Trial) -> None:
+    program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
+    output = t.run(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={t.home}/chromium2", "--no-proxy-server",
+                   "--virtual-time-budget=15000", "--dump-dom", f"{t.web}/page", timeout=120)
+    expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
+
+
+@client("wrk, 64 connections for 2 s, no error")
+def _(t: Trial) -> None:
+    output = t.run("wrk", "-t1", "-c64", "-d2s", f"{t.web}/hello")
+    expect("Requests/sec" in output and "Non-2xx" not in output and "Socket errors" not in output, output)
+
+
+@client("ab, HTTP/1.0 with and without keep-alive")
+def _(t: Trial) -> None:
+    for extra in ((), ("-k",)):
+        output = t.run("ab", "-q", "-n", "500", "-c", "10", *extra, f"{t.web}/hello")
+        expect("Complete requests:      500" in output and "Failed requests:        0" in output and "Non-2xx" not in output, output)
+
+
+@client("h2load over HTTP/1.1")
+def _(t: Trial) -> None:
+    output = t.run("h2load", "--h1", "-n", "2000", "-c", "20", "-m", "1", f"{t.web}/hello")
+    expect("2000 succeeded" in output, output)
+
+
+@client("the gateway is still well", smoke=True)
+def _(t: Trial) -> None:
+    expect(t.gateway.is_running, "it died:", t.gateway.log[-500:])
+    expect(t.gateway.descriptors() < 200, f"{t.gateway.descriptors()} descriptors are open")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=".build/release/httpware")
+    parser.add_argument("--smoke", action="store_true", help="only clients that need no installation")
+    parser.add_argument("--only", metavar="TEXT", default="")
+    options = parser.parse_args()
+    options.binary = str(Path(options.binary).resolve())
+    if not shutil.which(options.binary):
+        print(f"clients: {options.binary} is not there; build it first", file=sys.stderr)
+        return 1
+    passed = failed = skipped = 0
+    trial = Trial(options)
+    try:
+        for name, smoke, run in TRIALS:
+            if options.only not in name or (options.smoke and not smoke):
+                continue
+            try:
+                run(trial)
+                passed += 1
+                print(f"client {name} ok", flush=True)
+            except Skipped as reason:
+                skipped += 1
+                print(f"client {name} skipped: {reason}", flush=True)
+            except Exception as problem:
+                failed += 1
+                print(f"client {name} FAILED: {type(problem).__name__ if not isinstance(problem, Failed) else ''} {problem}", flush=True)
+    finally:
+        trial.close()
+    if skipped:
+        print(f"({skipped} skipped)")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+import Foundation
+import GatewayConfig
+import HttpWare
+import Testing
+
+/// A text file: configuration files, a line of dashes, and what reading them comes to.
+///
+/// The first file is `httpware.yaml`; a line `=== NAME` begins another, `=== env` the environment (`NAME=value` lines).
+/// What is expected: every error and warning, in order; and any lines of the result's summary.
+struct ConfigurationCase: CustomTestStringConvertible {
+    let name: String
+    var files: [String: [UInt8]] = ["httpware.yaml": []]
+    var environment: [String: String] = [:]
+    var expected: [String] = []
+
+    var testDescription: String { name }
+
+    static let all: [ConfigurationCase] = {
+        let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Cases")
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        return names.filter { $0.hasSuffix(".txt") }.sorted().map { name in
+            let text = (try? String(contentsOf: directory.appendingPathComponent(name), encoding: .utf8)) ?? ""
+            return ConfigurationCase(name: name, text: text)
+        }
+    }()
+
+    init(name: String, text: String) {
+        self.name = name
+        var file = "httpware.yaml"
+        var texts: [String: [String]] = [:]
+        var isExpectation = false
+        for line in text.components(separatedBy: "\n") {
+            if isExpectation {
+                if !line.isEmpty { expected.append(line) }
+            } else if line.hasPrefix("----------") {
+                isExpectation = true
+            } else if line.hasPrefix("=== ") {
+                file = String(line.dropFirst(4))
+                texts[file] = []
+            } else if file == "env" {
+                let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
+            } else {
+                texts[file, default: []].append(line)
+            }
+        }
+        for (name, lines) in texts where name != "env" {
+            files[name] = Array((lines.joined(separator: "\n") + "\n").utf8)
+        }
+    }
+
+    /// Reads the files from memory.
+    func read() -> ConfigurationReader.Result {
+        let files = self.files
+        let source = ConfigurationFiles(
+            read: { path, limit throws(ConfigurationFiles.Fault) in
+                guard let content = files[path] else {
+                    throw ConfigurationFiles.Fault("no such file or directory", isAbsent: true)
+                }
+                return content
+            },
+            list: { pattern in
+                // One star is all that the cases need.
+                let parts = pattern.components(separatedBy: "*")
+                return files.keys.filter { $0.hasPrefix(parts[0]) && $0.hasSuffix(parts[parts.count - 1]) }.sorted()
+            })
+        return ConfigurationReader(wares: ScriptedWares.all, environment: environment, files: source)
+            .read(path: "httpware.yaml")
+    }
+}
+
+extension GatewayConfiguration {
+    /// The configuration in lines, as the cases expect it.
+    var summary: [String] {
+        var lines: [String] = []
+        for listener in listeners {
+            let limits = listener.limits
+            lines.append("listener \(listener.name) \(listener.bind) \(listener.mode.rawValue) \(listener.location)")
+            lines.append(
+                "  limits head \(limits.head) fieldLines \(limits.fieldLines) target \(limits.requestTarget)"
+                    + " connections \(limits.connections) headTimeout \(limits.headTimeout.optionText)"
+                    + " idleTimeout \(limits.idleTimeout.optionText) bodyMinRate \(limits.bodyMinRate?.description ?? "-")"
+            )
+            lines.append("  connectPorts \(listener.connectPorts) denyPrivate \(listener.denyPrivate)")
+            lines.append("  trusted \(listener.trustedProxies.map(\.description).joined(separator: " "))")
+            lines.append("  chain \(Self.shown(listener.chain))")
+            for resolved in listener.routes {
+                let service = resolved.route.service?.name ?? "-"
+                lines.append("  route \(resolved.route.name) → \(service): \(Self.shown(resolved.chain))")
+            }
+        }
+        for service in services {
+            let timeouts = service.timeouts
+            lines.append("service \(service.name) host \(service.host.optionText) balance \(service.balance.rawValue)")
+            for endpoint in service.endpoints {
+                lines.append("  endpoint \(endpoint.host) \(endpoint.port) [\(endpoint.basePath)] × \(endpoint.weight)")
+            }
+            lines.append(
+                "  timeouts connect \(timeouts.connect.optionText) response \(timeouts.response.optionText)"
+                    + " idle \(timeouts.idle.optionText) total \(timeouts.total?.optionText ?? "-")")
+            lines.append("  pool \(service.pool.maxIdle) \(service.pool.maxPerEndpoint)")
+            lines.append(contentsOf: service.headers.map { "  header \($0.key): \($0.value.text)" })
+        }
+        for route in routes {
+            let match = route.match
+            let parts =
+                match.methods.map(\.name) + match.hosts.map(\.source) + match.paths.map(\.source)
+                + (match.headers + match.query).map {
+                    "\($0.name)=\($0.values.map(\.optionText).joined(separator: "|"))"
+                }
+            lines.append("match \(route.name): \(parts.joined(separator: " "))")
+        }
+        lines.append("log \(log.level.rawValue) \(log.format.rawValue) \(log.output.optionText)")
+        return lines
+    }
+
+    private static func shown(_ chain: WareChain) -> String {
+        let sides = [chain.entries.middlewares, chain.entries.postwares]
+        return sides.map { entries in
+            entries.map { entry in
+                let name = "\(entry.ware)"
+                let label = name.hasPrefix(entry.label) ? "" : entry.label + ":"
+                return label + name + (entry.condition == nil ? "" : "?")
+            }.joined(separator: ", ")
+        }.joined(separator: " | ")
+    }
+}

@@ -1,0 +1,125 @@
+import HttpWare
+
+/// Wares that do nothing, for configurations that name them.
+enum ScriptedWares {
+    static let all: [any ConfigurableWare.Type] = [
+        BodyLimit.self, RequestHeaders.self, IpRule.self, Mock.self, Retry.self, AccessLog.self, TimeLog.self,
+    ]
+
+    final class BodyLimit: Middleware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "bodyLimit"
+        static let about = WareAbout("Limits content.")
+        let max: ByteCount
+        let status: HttpStatus?
+
+        init(options: inout OptionsReader) {
+            var max = ByteCount.mebibytes(10)
+            var status: HttpStatus?
+            options.read("max", into: &max, in: .bytes(1) ... .gibibytes(1))
+            options.read("status", into: &status)
+            self.max = max
+            self.status = status
+        }
+
+        var description: String { "bodyLimit(\(max)\(status.map { ", \($0.code)" } ?? ""))" }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+
+    struct RequestHeaders: Middleware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "requestHeaders"
+        static let about = WareAbout("Edits fields.")
+        var set: OptionMap<FieldName, Template> = [:]
+        var remove: [FieldName] = []
+
+        init(options: inout OptionsReader) {
+            options.read("set", into: &set)
+            options.read("remove", into: &remove)
+        }
+
+        var description: String {
+            let edits = set.map { "\($0.key)=\($0.value.source)" } + remove.map { "-\($0)" }
+            return "requestHeaders(\(edits.joined(separator: " ")))"
+        }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+
+    struct IpRule: Middleware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "ipRule"
+        static let about = WareAbout("Lets addresses in.")
+        var allow: [IPNetwork] = []
+
+        init(options: inout OptionsReader) { options.read("allow", into: &allow) }
+
+        var description: String { "ipRule(\(allow.map(\.description).joined(separator: " ")))" }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+
+    struct Mock: Middleware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "mock"
+        static let about = WareAbout("Answers by itself.")
+        var status = HttpStatus.ok
+        var json = ""
+        var body: Secret?
+
+        init(options: inout OptionsReader) {
+            options.read("status", into: &status)
+            options.readSecret("body", into: &body)
+            json = options.readNode("json", type: "JSON")?.json ?? ""
+        }
+
+        var description: String { "mock(\(status.code)\(json)\(body.map { " " + $0.revealed } ?? ""))" }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+
+    struct Retry: Middleware, Postware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "retry"
+        static let about = WareAbout("Tries again.")
+        var statuses: StatusSet = [502, 503, 504]
+        var backoff = DurationRange(.milliseconds(100) ... .seconds(2))
+        var budget: Ratio = 0.2
+
+        init(options: inout OptionsReader) {
+            options.read("retryOn", into: &statuses)
+            options.read("backoff", into: &backoff)
+            options.read("budget", into: &budget)
+        }
+
+        var description: String { "retry(\(statuses), \(backoff.optionText), \(budget))" }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
+    }
+
+    struct AccessLog: Postware, ConfigurableWare, CustomStringConvertible {
+        enum Format: String, OptionWord { case json, combined }
+
+        static let name: WareName = "accessLog"
+        static let about = WareAbout("Writes a line.")
+        var format = Format.json
+        var output = LogOutput.stdout
+
+        init(options: inout OptionsReader) {
+            options.read("format", into: &format)
+            options.read("output", into: &output)
+        }
+
+        var description: String { "accessLog(\(format.rawValue) \(output.optionText))" }
+
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
+    }
+
+    struct TimeLog: Postware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "timeLog"
+        static let about = WareAbout("Logs times.")
+
+        init(options: inout OptionsReader) {}
+
+        var description: String { "timeLog" }
+
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
+    }
+}

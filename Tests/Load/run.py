@@ -1,0 +1,466 @@
+#!/usr/bin/env python3
+"""Robustness under load: one JSON line per result (name, goal, measured, pass). Python 3.11, standard library only.
+
+    Tests/Load/run.py --binary .build/release/httpware [--only NAME] [--seconds N]
+
+Needs some 23,000 file descriptors (`ulimit -Hn`). Everything is on the loopback and ends by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect  # noqa: E402
+
+CONFIG = """
+version: 1
+listeners:
+  web:
+    bind: "127.0.0.1:{web}"
+    limits: {{ headTimeout: 300s, idleTimeout: 300s }}
+services:
+  origin:
+    endpoints: [{endpoints}]
+    timeouts: {{ connect: 2s, response: 30s, idle: 120s }}
+chains:
+  mock: {{ middlewares: [{{ mock: {{ status: 200, body: "mocked" }} }}] }}
+routes:
+  - {{ name: mock, match: {{ path: /mock }}, chain: mock }}
+  - {{ service: origin }}
+"""
+GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
+MOCK = b"GET /mock HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+
+class Stand:
+    """A gateway, its origin servers, and their places."""
+
+    def __init__(self, binary: str, origins: int = 1, *, delay: float = 0, workers: int = 2, preexec=None):
+        self.place = Workplace("load")
+        self.log = self.place.folder / "ids"
+        self.delay = delay
+        self.origins: dict[int, Process] = {}
+        self.ports = [free_port() for _ in range(origins)]
+        for port in self.ports:
+            self.start_origin(port)
+        self.web = free_port()
+        endpoints = ", ".join(f'{{ url: "http://127.0.0.1:{port}" }}' for port in self.ports)
+        self.gateway = self.place.gateway(binary, CONFIG.format(web=self.web, endpoints=endpoints), [self.web], workers, preexec=preexec)
+
+    def start_origin(self, port: int) -> None:
+        program = str(Path(__file__).parent / "origin.py")
+        self.origins[port] = self.place.command([sys.executable, program, "--port", str(port), "--log", str(self.log), "--delay", str(self.delay)], [port])
+
+    def client(self, timeout: float = 15) -> Wire:
+        return connect(("127.0.0.1", self.web), timeout)
+
+    def arrivals(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for line in self.log.read_text().split("\n") if self.log.exists() else []:
+            if line:
+                found[line] = found.get(line, 0) + 1
+        return found
+
+    def close(self) -> None:
+        self.place.close()
+
+
+class Traffic:
+    """Ordinary clients on keep-alive connections, each request with an identifier; what failed is kept."""
+
+    def __init__(self, stand: Stand, *, readers: int = 8, writers: int = 0, think: float = 0.0, reconnect: int = 0):
+        self.stand, self.think, self.reconnect = stand, think, reconnect
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.succeeded = 0
+        self.failures: list[tuple[str, str, str]] = []  # method, identifier, what
+        self.slowest = 0.0
+        self.threads = [threading.Thread(target=self._run, args=("GET", f"g{index}")) for index in range(readers)]
+        self.threads += [threading.Thread(target=self._run, args=("POST", f"p{index}")) for index in range(writers)]
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self, method: str, name: str) -> None:
+        client, count = None, 0
+        while not self.stop.is_set():
+            count += 1
+            identifier = f"{name}-{count}"
+            began = time.monotonic()
+            try:
+                if client is None:
+                    client = self.stand.client()
+                content = b"hello" if method == "POST" else b""
+                length = b"Content-Length: 5\r\n" if content else b""
+                sent = client.send(f"{method} / HTTP/1.1\r\nHost: a.test\r\nX-Id: {identifier}\r\n".encode() + length + b"\r\n" + content)
+                response = client.read_response(method)
+                problem = None
+                if response.status != 200:
+                    problem = f"status {response.status} {response.get('Proxy-Status') or ''}"
+                elif not response.whole:
+                    problem = "cut off"
+                if problem or "close" in response.options() or (self.reconnect and count % self.reconnect == 0):
+                    client.close()
+                    client = None
+            except (WireClosed, WireTimeout, Malformed, OSError) as error:
+                began_response = bool(client and client.buffer)
+                kind = "refused" if client is None else "no response" if not began_response else "cut off"
+                problem = f"{kind}: {type(error).__name__} {error}"
+                if client:
+                    client.close()
+                client = None
+                if kind == "refused":
+                    time.sleep(0.01)
+            took = time.monotonic() - began
+            with self.lock:
+                self.slowest = max(self.slowest, took)
+                if problem:
+                    self.failures.append((method, identifier, problem))
+                else:
+                    self.succeeded += 1
+            if self.think:
+                time.sleep(self.think * random.random())
+        if client:
+            client.close()
+
+    def end(self) -> None:
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+RESULTS: list[tuple[str, Callable[[argparse.Namespace], list[dict]]]] = []
+
+
+def result(name: str):
+    def register(run):
+        RESULTS.append((name, run))
+        return run
+
+    return register
+
+
+def line(name: str, goal: str, measured: object, passed: bool) -> dict:
+    return {"name": name, "goal": goal, "measured": measured, "pass": bool(passed)}
+
+
+@result("idle")
+def idle(options: argparse.Namespace) -> list[dict]:
+    """10,000 idle connections and 1,000 dribbled heads beside normal traffic: nothing fails."""
+    stand = Stand(options.binary)
+    try:
+        traffic = Traffic(stand, readers=8)
+        time.sleep(1)
+        base = stand.gateway.status("VmRSS")
+        quiet: list[socket.socket] = []
+        dribbling: list[tuple[socket.socket, list[int]]] = []
+        refused = 0
+        for index in range(11_000):
+            sock = socket.socket()
+            sock.settimeout(10)
+            try:
+                sock.bind((f"127.0.1.{1 + index % 4}", 0))
+                sock.connect(("127.0.0.1", stand.web))
+            except OSError:
+                refused += 1
+                continue
+            if index < 10_000:
+                if index % 2:  # every second one was used before
+                    sock.sendall(MOCK)
+                quiet.append(sock)
+            else:
+                dribbling.append((sock, [0]))
+        for index, sock in enumerate(quiet):
+            sock.settimeout(10)
+            if b"mocked" not in (sock.recv(4096) if index % 2 else b"mocked"):
+                refused += 1
+        head = b"GET /mock HTTP/1.1\r\nHost: a.test\r\nX-A: " + b"a" * 60 + b"\r\n\r\n"
+        deadline = time.monotonic() + options.seconds
+        pause = max(0.05, options.seconds / len(head))
+        before = traffic.succeeded
+        while time.monotonic() < deadline or any(at[0] < len(head) for _, at in dribbling):
+            for sock, at in dribbling:
+                if at[0] < len(head):
+                    try:
+                        sock.send(head[at[0] : at[0] + 1])
+                        at[0] += 1
+                    except OSError:
+                        refused += 1
+                        at[0] = len(head)
+            time.sleep(pause / 2)
+        rss = stand.gateway.status("VmRSS")
+        served = traffic.succeeded - before
+        answered = 0
+        for sock, _ in dribbling:
+            sock.settimeout(10)
+            try:
+                answered += b"mocked" in sock.recv(4096)
+            except OSError:
+                pass
+        closed = sum(1 for sock in quiet if select.select([sock], [], [], 0)[0]) if len(quiet) < 1000 else _readable(quiet)
+        traffic.end()
+        for sock in quiet:
+            sock.close()
+        for sock, _ in dribbling:
+            sock.close()
+        return [
+            line("10,000 idle connections and 1,000 dribbled heads beside traffic", "no request fails, no connection is lost",
+                 {"requests": served, "failed": len(traffic.failures), "example": traffic.failures[:1], "idle connections lost": closed, "not accepted": refused,
+                  "dribbled heads answered": answered, "slowest ms": round(traffic.slowest * 1000)},
+                 not traffic.failures and served > 100 and not closed and not refused and answered == 1000),
+            line("memory of 10,000 idle and 1,000 dribbling connections", "under 2 KiB each", {"KiB each": round((rss - base) / 11_000, 2)}, rss - base < 22_000),
+        ]
+    finally:
+        stand.close()
+
+
+def _readable(socks: list[socket.socket]) -> int:
+    poll = select.poll()
+    for sock in socks:
+        poll.register(sock, select.POLLIN)
+    return len(poll.poll(0))
+
+
+@result("paused-readers")
+def paused_readers(options: argparse.Namespace) -> list[dict]:
+    """100 readers pause in a 1 GiB download; memory must not follow."""
+    stand = Stand(options.binary)
+    try:
+        for _ in range(20):
+            client = stand.client()
+            client.send(GET)
+            client.read_response()
+            client.close()
+        base = stand.gateway.status("VmRSS")
+        clients = []
+        for _ in range(100):
+            client = stand.client()
+            client.send(b"GET /big HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            clients.append(client)
+        for client in clients:
+            client.read_until(b"\r\n\r\n")
+            client.read_exactly(100_000)
+        time.sleep(min(5, options.seconds))
+        peak = stand.gateway.status("VmHWM")
+        rss = stand.gateway.status("VmRSS")
+        cpu = stand.gateway.cpu_seconds()
+        time.sleep(2)
+        idle_cpu = stand.gateway.cpu_seconds() - cpu
+        # One goes on: it must get all of what it asked for, and others be served meanwhile.
+        total, began = 0, time.monotonic()
+        first = clients[0]
+        first.buffer.clear()
+        while total < 200_000_000 and time.monotonic() - began < 20:
+            first.received.clear()
+            if not first.fill():
+                break
+            total += len(first.buffer)
+            first.buffer.clear()
+        other = stand.client()
+        other.send(GET)
+        served = other.read_response().status == 200
+        for client in [*clients, other]:
+            client.close()
+        each = (rss - base) / 100
+        return [
+            line("100 readers pause in a 1 GiB download: memory", "growth under 1 MiB each", {"KiB each": round(each), "peak KiB each": round((peak - base) / 100)}, each < 1024 and peak - base < 102_400),
+            line("100 readers pause in a 1 GiB download: no busy loop", "under 5 % of a CPU", {"CPU %": round(idle_cpu / 2 * 100, 1)}, idle_cpu < 0.1),
+            line("a reader goes on after a pause, others are served", "200 MB more arrive", {"MB": total // 1_000_000, "other served": served}, total >= 200_000_000 and served),
+        ]
+    finally:
+        stand.close()
+
+
+@result("paused-origin")
+def paused_origin(options: argparse.Namespace) -> list[dict]:
+    """100 uploads to an origin that reads nothing; memory must not follow."""
+    stand = Stand(options.binary)
+    try:
+        client = stand.client()
+        client.send(GET)
+        client.read_response()
+        client.close()
+        base = stand.gateway.status("VmRSS")
+        clients, sent = [], 0
+        for _ in range(100):
+            client = stand.client(timeout=0.05)
+            client.send(b"POST /sink HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000000\r\n\r\n")
+            clients.append(client)
+        piece = b"x" * 262144
+        for client in clients:
+            client.sock.setblocking(False)
+            try:
+                while True:
+                    sent += client.sock.send(piece)
+            except OSError:
+                pass
+        time.sleep(min(3, options.seconds))
+        rss = stand.gateway.status("VmRSS")
+        for client in clients:
+            client.close()
+        each = (rss - base) / 100
+        return [line("100 uploads to an origin that does not read: memory", "growth under 1 MiB each", {"KiB each": round(each), "MB sent in all": sent // 1_000_000}, each < 1024)]
+    finally:
+        stand.close()
+
+
+@result("descriptors")
+def descriptors(options: argparse.Namespace) -> list[dict]:
+    """`ulimit -n 256` with 1,000 clients: accepting must not become a busy loop, and end with them."""
+    stand = Stand(options.binary, workers=2, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+    try:
+        clients = []
+        for _ in range(1000):
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.1", stand.web))
+            clients.append(sock)
+        time.sleep(0.5)
+        for sock in clients:
+            try:
+                sock.send(MOCK)
+            except OSError:
+                pass
+        time.sleep(1)
+        before, began = stand.gateway.cpu_seconds(), time.monotonic()
+        time.sleep(3)
+        share = (stand.gateway.cpu_seconds() - before) / (time.monotonic() - began)
+        answered = 0
+        for sock in clients:
+            try:
+                answered += b"mocked" in sock.recv(4096)
+            except OSError:
+                pass
+        alive = stand.gateway.is_running
+        for sock in clients:
+            sock.close()
+        began, recovered = time.monotonic(), None
+        while time.monotonic() - began < 10:
+            try:
+                client = stand.client(timeout=1)
+                client.send(GET)
+                status = client.read_response().status
+                client.close()
+                if status == 200:
+                    recovered = time.monotonic() - began
+                    break
+            except (OSError, WireClosed, WireTimeout):
+                pass
+            time.sleep(0.02)
+        return [
+            line("ulimit -n 256 with 1,000 clients: no busy loop on accept", "under 10 % of a CPU", {"CPU %": round(share * 100, 1), "clients answered": answered}, share < 0.10 and answered > 100 and alive),
+            line("ulimit -n 256 with 1,000 clients: recovery", "within 1 s of their leaving", {"s": recovered and round(recovered, 3)}, recovered is not None and recovered < 1),
+        ]
+    finally:
+        stand.close()
+
+
+@result("flapping")
+def flapping(options: argparse.Namespace) -> list[dict]:
+    """One of two origins is killed and restarted every 2 s under load."""
+    stand = Stand(options.binary, origins=2)
+    try:
+        traffic = Traffic(stand, readers=12, writers=4, reconnect=50)
+        kills, deadline = 0, time.monotonic() + max(10, options.seconds)
+        while time.monotonic() < deadline:
+            port = stand.ports[kills % 2]
+            victim = stand.origins[port]
+            victim.signal(signal.SIGKILL)
+            victim.wait(5)
+            kills += 1
+            time.sleep(1)
+            stand.start_origin(port)
+            time.sleep(1)
+        traffic.end()
+        arrivals = stand.arrivals()
+        twice = [identifier for identifier, count in arrivals.items() if identifier.startswith("p") and count > 1]
+        gets = [failure for failure in traffic.failures if failure[0] == "GET" and not failure[2].startswith("cut off")]
+        cut = [failure for failure in traffic.failures if failure[2].startswith("cut off")]
+        posts = [failure for failure in traffic.failures if failure[0] == "POST"]
+        return [
+            line("an origin of two killed and restarted every 2 s: idempotent requests", "none fails whose response had not begun",
+                 {"kills": kills, "succeeded": traffic.succeeded, "failed": len(gets), "example": gets[:2], "cut off": len(cut), "slowest ms": round(traffic.slowest * 1000)},
+                 not gets and traffic.succeeded > 500),
+            line("an origin of two killed and restarted every 2 s: POST", "none reaches an origin twice", {"twice": len(twice), "failed (may)": len(posts)}, not twice),
+        ]
+    finally:
+        stand.close()
+
+
+@result("drain")
+def drain(options: argparse.Namespace) -> list[dict]:
+    """SIGTERM under load: what is in flight is finished."""
+    lost, raced, served, refused_late, exits, slow = [], 0, 0, 0, [], 0.0
+    for _ in range(3):
+        stand = Stand(options.binary, delay=0.05)
+        try:
+            traffic = Traffic(stand, readers=24, writers=8, think=0.02)
+            per_request = Traffic(stand, readers=8, reconnect=1)
+            time.sleep(1.5)
+            stand.gateway.signal()
+            began = time.monotonic()
+            exits.append(stand.gateway.wait(10))
+            slow = max(slow, time.monotonic() - began)
+            traffic.stop.set()
+            per_request.stop.set()
+            traffic.end()
+            per_request.end()
+            arrivals = stand.arrivals()
+            served += traffic.succeeded + per_request.succeeded
+            for method, identifier, problem in traffic.failures + per_request.failures:
+                if problem.startswith("refused"):
+                    refused_late += 1
+                elif identifier in arrivals and problem.startswith("no response") or not problem.startswith("no response"):
+                    lost.append((method, identifier, problem))
+                else:
+                    raced += 1  # it met a connection that was being closed while idle, and reached no origin
+        finally:
+            stand.close()
+    return [line("SIGTERM under load, three times", "no request in flight fails, exit 0", {"served": served, "lost": len(lost), "example": lost[:2],
+                 "met a closing idle connection": raced, "refused after SIGTERM": refused_late, "exit": exits, "slowest drain s": round(slow, 2)}, not lost and exits == [0, 0, 0])]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=".build/release/httpware")
+    parser.add_argument("--only", default="", help="|".join(name for name, _ in RESULTS))
+    parser.add_argument("--seconds", type=float, default=10, help="how long each takes, roughly")
+    options = parser.parse_args()
+    options.binary = str(Path(options.binary).resolve())
+    if not shutil.which(options.binary):
+        print(f"load: {options.binary} is not there; build it first", file=sys.stderr)
+        return 1
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    passed = failed = 0
+    for name, run in RESULTS:
+        if options.only and options.only not in name:
+            continue
+        try:
+            lines = run(options) if name != "idle" or hard >= 12_000 else [line(name, "12,000 descriptors", {"ulimit -Hn": hard}, False)]
+        except Exception as problem:
+            lines = [line(name, "runs", f"{type(problem).__name__}: {problem}", False)]
+        for each in lines:
+            print(json.dumps(each, ensure_ascii=False), flush=True)
+            passed, failed = passed + each["pass"], failed + (not each["pass"])
+    print(f"{passed} passed, {failed} failed", file=sys.stderr)
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the suites outside Swift stand on: raw connections, scripted origin servers, and the processes under test."""

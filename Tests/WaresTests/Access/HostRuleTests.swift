@@ -1,0 +1,60 @@
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpWare
+
+@Suite struct HostRuleTests {
+    private func isRefused(_ options: ConfigNode, _ request: HttpRequest) throws -> Bool {
+        let rule = try TestExchange.make(HostRule.self, options)
+        var request = request
+        let loop = try EventLoop(name: "host rule")
+        if case .abort(let response) = rule.handle(&request, in: Exchange(loop: loop)) {
+            #expect(response.status == .forbidden)
+            return true
+        }
+        return false
+    }
+
+    @Test(arguments: [
+        ("http://example.com/", false), ("http://EXAMPLE.com./", false), ("http://a.b.example.com/", false),
+        ("http://admin.example.com/", true), ("http://ADMIN.example.com.:80/", true), ("http://example.org/", true),
+        ("http://badexample.com/", true), ("http://192.0.2.1/", true),
+    ])
+    func `deny is judged first, then only what is in allow may be asked for`(target: String, refused: Bool) throws {
+        let options: ConfigNode = ["allow": ["example.com", "*.example.com"], "deny": ["admin.example.com"]]
+        #expect(try isRefused(options, .make(.get, target)) == refused)
+    }
+
+    @Test(arguments: [("admin.example.com:443", true), ("www.example.com:443", false), ("example.org:443", true)])
+    func `CONNECT is judged by the host that it names`(target: String, refused: Bool) throws {
+        let options: ConfigNode = ["allow": ["*.example.com"], "deny": ["admin.example.com"]]
+        #expect(try isRefused(options, try HttpRequest(.connect, target)) == refused)
+    }
+
+    @Test func `a pattern with a port means the scheme's own port too`() throws {
+        let options: ConfigNode = ["deny": ["example.com:80"]]
+        #expect(try isRefused(options, .make(.get, "http://example.com/")))
+        #expect(try isRefused(options, .make(.get, "http://example.com:80/")))
+        #expect(try !isRefused(options, .make(.get, "http://example.com:8080/")))
+    }
+
+    @Test func `a request that names no host is refused`() throws {
+        #expect(try isRefused(["deny": ["example.com"]], try HttpRequest(.get, "/")))
+    }
+
+    @Test func `what is refused does not go upstream`() async throws {
+        var setting = TestExchange.Setting()
+        setting.isForward = true
+        let exchange = try TestExchange(HostRule.self, options: ["allow": ["example.com"]], setting: setting)
+        #expect(try await exchange.send(.get("http://example.org/")).status == .forbidden)
+        #expect(exchange.upstream.requests.isEmpty)
+        #expect(try await exchange.send(.get("http://example.com/")).status == .ok)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test(arguments: [[:], ["allow": ["http://a"]], ["allow": ["*"]]] as [ConfigNode])
+    func `options that cannot be meant are refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(HostRule.self, options) }
+    }
+}

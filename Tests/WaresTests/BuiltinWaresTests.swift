@@ -1,0 +1,32 @@
+import HttpWare
+import Testing
+import Wares
+
+@Suite struct BuiltinWaresTests {
+    @Test func `each name is there once, and says what it does`() {
+        let names = BuiltinWares.all.map { $0.name.text }
+        #expect(Set(names).count == names.count)
+        for ware in BuiltinWares.all {
+            #expect(ware.about.sentence.hasSuffix("."))
+            #expect(!ware.about.source.isEmpty)
+        }
+    }
+
+    @Test func `each describes its options, with a sentence each`() {
+        for ware in BuiltinWares.all {
+            var reader = OptionsReader.describing()
+            _ = ware.init(options: &reader)
+            #expect(reader.finish().isEmpty)
+            #expect(!reader.described.isEmpty, "\(ware.name)")
+            for option in reader.described { #expect(!option.doc.isEmpty || option.key.contains("."), "\(ware.name).\(option.key)") }
+        }
+    }
+
+    @Test func `telemetry fails open, everything else closed`() {
+        for ware in BuiltinWares.all {
+            var reader = OptionsReader.describing()
+            let failsOpen = ware.init(options: &reader).failsOpen
+            #expect(failsOpen == ["accessLog", "timeLog"].contains(ware.name.text), "\(ware.name)")
+        }
+    }
+}

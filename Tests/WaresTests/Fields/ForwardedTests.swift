@@ -1,0 +1,84 @@
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpWare
+
+@Suite struct ForwardedTests {
+    private func sent(
+        _ style: String, _ fields: HttpFields = HttpFields(), trusted: String? = nil, peer: String = "203.0.113.7:50000",
+        target: String = "/"
+    ) async throws -> HttpFields {
+        var setting = TestExchange.Setting()
+        setting.peer = SocketAddress(peer)
+        setting.trustedProxies = try [trusted].compactMap(\.self).map { try #require(IPNetwork($0)) }
+        let exchange = try TestExchange(
+            Forwarded.self, options: ["style": ConfigNode(.scalar(style, isQuoted: true))], setting: setting)
+        _ = try await exchange.send(.get(target, fields: fields))
+        return try #require(exchange.upstream.requests.first).fields
+    }
+
+    @Test func `the peer's address, the scheme and the host are told`() async throws {
+        let fields = try await sent("x-forwarded")
+        #expect(fields[.xForwardedFor] == "203.0.113.7")
+        #expect(fields[.xForwardedProto] == "http")
+        #expect(fields[.xForwardedHost] == "example.test")
+        #expect(!fields.contains(.forwarded))
+    }
+
+    @Test func `what a stranger claims is replaced, in both styles`() async throws {
+        let claims: HttpFields = [
+            "X-Forwarded-For": "10.0.0.1", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.test",
+            "Forwarded": "for=10.0.0.1", "X-Forwarded-Port": "443", "X-Real-IP": "10.0.0.1",
+        ]
+        let fields = try await sent("x-forwarded", claims)
+        #expect(fields.values(of: .xForwardedFor) == ["203.0.113.7"])
+        #expect(fields.values(of: .xForwardedProto) == ["http"])
+        #expect(fields.values(of: .xForwardedHost) == ["example.test"])
+        #expect(!fields.contains(.forwarded))
+        #expect(!fields.contains("X-Forwarded-Port"))
+        #expect(!fields.contains("X-Real-IP"))
+        let other = try await sent("forwarded", claims)
+        #expect(other.values(of: .forwarded) == ["for=203.0.113.7;proto=http;host=example.test"])
+        #expect(!other.contains(.xForwardedFor))
+    }
+
+    @Test func `what a trusted proxy sent is kept and its address appended`() async throws {
+        let fields = try await sent(
+            "both",
+            [
+                "X-Forwarded-For": "192.0.2.1", "X-Forwarded-For": "192.0.2.2", "X-Forwarded-Proto": "https",
+                "X-Forwarded-Host": "shop.test", "Forwarded": "for=192.0.2.1",
+            ], trusted: "203.0.113.0/24")
+        #expect(fields.values(of: .xForwardedFor) == ["192.0.2.1, 192.0.2.2, 203.0.113.7"])
+        #expect(fields[.xForwardedProto] == "https")
+        #expect(fields[.xForwardedHost] == "shop.test")
+        #expect(fields.values(of: .forwarded) == ["for=192.0.2.1, for=203.0.113.7;proto=http;host=example.test"])
+    }
+
+    @Test func `an IPv6 address is in brackets and quotes - RFC 7239 §6`() async throws {
+        let fields = try await sent("both", peer: "[2001:db8::1]:50000")
+        #expect(fields[.forwarded] == "for=\"[2001:db8::1]\";proto=http;host=example.test")
+        #expect(fields[.xForwardedFor] == "2001:db8::1")
+    }
+
+    @Test func `an IPv4 address that arrived on an IPv6 socket is told as IPv4`() async throws {
+        #expect(try await sent("x-forwarded", peer: "[::ffff:192.0.2.9]:1")[.xForwardedFor] == "192.0.2.9")
+    }
+
+    @Test func `a host with a port is a quoted string - RFC 7239 §4`() async throws {
+        let fields = try await sent("both", ["Host": "example.test:8080"])
+        #expect(fields[.forwarded] == "for=203.0.113.7;proto=http;host=\"example.test:8080\"")
+        #expect(fields[.xForwardedHost] == "example.test:8080")
+    }
+
+    @Test func `a client on a Unix socket is unknown - RFC 7239 §6.2`() async throws {
+        let fields = try await sent("both", ["X-Forwarded-For": "10.0.0.1"], peer: "unix:/x")
+        #expect(fields[.forwarded] == "for=unknown;proto=http;host=example.test")
+        #expect(!fields.contains(.xForwardedFor))
+    }
+
+    @Test func `a style that is none is refused at load`() {
+        #expect(throws: ConfigError.self) { try TestExchange.make(Forwarded.self, ["style": "all"]) }
+    }
+}

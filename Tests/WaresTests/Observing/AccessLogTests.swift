@@ -1,0 +1,190 @@
+import Foundation
+import HttpWareTesting
+import Testing
+
+@testable import HttpWare
+@testable import Wares
+
+@Suite struct AccessLogTests {
+    private let folder: LogFolder
+
+    init() throws { folder = try LogFolder() }
+
+    /// An exchange whose log is in the folder.
+    private func exchange(
+        _ options: [String: ConfigNode] = [:], before: [any Ware] = [], setting: TestExchange.Setting = .init()
+    ) throws -> TestExchange {
+        var entries = options.map { ConfigNode.Entry(key: $0.key, location: .code, value: $0.value) }
+        let output = ConfigNode(.scalar("file:" + folder.file("log"), isQuoted: true))
+        entries.append(.init(key: "output", location: .code, value: output))
+        let log = try TestExchange.make(AccessLog.self, ConfigNode(.map(entries)))
+        return try TestExchange(before + [log], setting: setting)
+    }
+
+    private func lines() -> [String] {
+        #expect(LogWriter.shared.flush())
+        return folder.lines("log")
+    }
+
+    private func objects() throws -> [[String: Any]] {
+        try lines().map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")
+        }
+    }
+
+    @Test func `a line tells of the exchange, as one JSON object`() async throws {
+        let exchange = try exchange()
+        exchange.upstream.respond(with: HttpResponse(.created, content: .text("hello")), after: .microseconds(1_234_567))
+        let pending = await exchange.start(
+            .post("/a?b=1", fields: ["User-Agent": "curl/8", "Referer": "http://x/"], content: .text("abc")))
+        for _ in 0..<300 where exchange.outcomes.isEmpty {
+            if exchange.upstream.requests.isEmpty { try await Task.sleep(for: .milliseconds(5)) } else {
+                await exchange.advance(by: .microseconds(1_234_567))
+                break
+            }
+        }
+        _ = try await pending.response()
+        let object = try #require(try objects().first)
+        #expect(object["time"] as? String == "2026-01-01T00:00:01.234Z")
+        #expect(object["client"] as? String == "203.0.113.7")
+        #expect(object["method"] as? String == "POST")
+        #expect(object["target"] as? String == "/a?b=1")
+        #expect(object["host"] as? String == "example.test")
+        #expect(object["protocol"] as? String == "HTTP/1.1")
+        #expect(object["status"] as? Int == 201)
+        #expect(object["bytes"] as? Int == 5)
+        #expect(object["duration"] as? Double == 1234.567)
+        #expect(object["upstream"] as? String == "127.0.0.1:\(exchange.upstream.port)")
+        #expect(object["route"] as? String == "test")
+        #expect(object["service"] as? String == "upstream")
+        #expect(object["responder"] as? String == "upstream")
+        #expect(object["userAgent"] as? String == "curl/8")
+        #expect(object["referer"] as? String == "http://x/")
+        for absent in ["id", "fault", "end", "fields"] { #expect(object[absent] == nil) }
+    }
+
+    @Test func `what the client sent is logged, whatever wares made of it`() async throws {
+        let exchange = try exchange(before: [
+            try TestExchange.make(UserAgent.self, ["value": "other", "mode": "replace"]),
+            try TestExchange.make(RequestHeaders.self, ["set": ["Host": "changed.example"], "remove": ["Referer"]]),
+            try TestExchange.make(Rewrite.self, ["path": ["add": "/x"]]),
+        ])
+        _ = try await exchange.send(.get("/a", fields: ["User-Agent": "mine", "Referer": "http://r/"]))
+        let object = try #require(try objects().first)
+        #expect(object["userAgent"] as? String == "mine")
+        #expect(object["referer"] as? String == "http://r/")
+        #expect(object["host"] as? String == "example.test")
+        #expect(object["target"] as? String == "/a")
+    }
+
+    @Test func `an id that was made, and a fault, are told`() async throws {
+        let exchange = try exchange(before: [RequestId()])
+        exchange.upstream.refuse()
+        _ = try await exchange.send(.get("/"))
+        let object = try #require(try objects().first)
+        #expect(object["id"] as? String == exchange.outcomes.first?.id)
+        #expect(object["id"] != nil)
+        #expect(object["status"] as? Int == 502)
+        #expect(object["fault"] as? String == "connectionRefused")
+        #expect(object["responder"] as? String == "gateway")
+    }
+
+    @Test func `a client that left is logged with 499`() async throws {
+        let exchange = try exchange()
+        exchange.upstream.neverRespond()
+        await exchange.start(.get("/gone")).leave()
+        let object = try #require(try objects().first)
+        #expect(object["status"] as? Int == 499)
+        #expect(object["end"] as? String == "clientLeft")
+    }
+
+    @Test func `a line stays one line and says nothing of its own, whatever the client sends`() async throws {
+        let exchange = try exchange()
+        var fields = HttpFields()
+        let hostile = "\",\"status\":200}{\"a\":\"\\\u{9b}é"
+        try fields.append(.userAgent, hostile)
+        _ = try await exchange.send(.get("/\"\\{}", fields: fields))
+        let lines = self.lines()
+        #expect(lines.count == 1)
+        let object = try #require(try objects().first)
+        #expect(object["userAgent"] as? String == hostile)
+        #expect(object["target"] as? String == "/\"\\{}")
+        #expect(lines[0].unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })
+    }
+
+    @Test func `fields that are asked for are logged as received, secrets as …`() async throws {
+        let exchange = try exchange(["fields": ["Accept", "Authorization", "X-Api-Key", "X-None"]])
+        _ = try await exchange.send(
+            .get("/", fields: ["Accept": "*/*", "authorization": "Bearer secret", "X-API-Key": "secret"]))
+        let object = try #require(try objects().first)
+        #expect(
+            object["fields"] as? [String: String]
+                == ["accept": "*/*", "authorization": "…", "x-api-key": "…"])
+        #expect(!lines().joined().contains("secret"))
+    }
+
+    @Test func `no field is logged unless it is asked for`() async throws {
+        let exchange = try exchange()
+        _ = try await exchange.send(.get("/", fields: ["Authorization": "Bearer secret", "Cookie": "secret"]))
+        #expect(!lines().joined().contains("secret"))
+    }
+
+    @Test func `a sample of nothing still has errors`() async throws {
+        let exchange = try exchange(["sample": "0"])
+        for _ in 0..<20 { _ = try await exchange.send(.get("/fine")) }
+        exchange.upstream.respond(with: HttpResponse(.serviceUnavailable))
+        _ = try await exchange.send(.get("/error"))
+        #expect(try objects().map { $0["target"] as? String } == ["/error"])
+    }
+
+    @Test func `a sample without exceptions has none of them`() async throws {
+        let exchange = try exchange(["sample": "0", "always": []])
+        exchange.upstream.respond(with: HttpResponse(.serviceUnavailable))
+        _ = try await exchange.send(.get("/error"))
+        #expect(lines().isEmpty)
+    }
+
+    @Test func `the combined format is Apache's and nginx's`() async throws {
+        let exchange = try exchange(["format": "combined"])
+        exchange.upstream.respond(with: HttpResponse(.ok, content: .text("hello")))
+        var fields = HttpFields()
+        try fields.append(.userAgent, "a\"b")
+        _ = try await exchange.send(.get("/a?b", fields: fields))
+        #expect(
+            lines() == [
+                "203.0.113.7 - - [01/Jan/2026:00:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 5 \"-\" \"a\\x22b\""
+            ])
+    }
+
+    @Test func `a template may hold what only an ended exchange knows`() async throws {
+        let exchange = try exchange([
+            "format": "template",
+            "template": "{client.ip} {request.method} {target} {status} {bytes} {fault} {request.header.X-A} {{end}",
+        ])
+        _ = try await exchange.send(.get("/a", fields: ["X-A": "q\"q"]))
+        #expect(lines() == ["203.0.113.7 GET /a 200 0 - q\\x22q {end}"])
+    }
+
+    @Test func `the condition of an entry decides which exchanges are logged`() async throws {
+        let output = ConfigNode(.scalar("file:" + folder.file("log"), isQuoted: true))
+        let log = try TestExchange.make(AccessLog.self, ["output": output])
+        var options = ConditionOptions()
+        options.statuses = StatusSet([400...599])
+        let exchange = try TestExchange(
+            chain: WareChain(middlewares: [], postwares: [ChainEntry(log, condition: Condition(options))]))
+        _ = try await exchange.send(.get("/fine"))
+        exchange.upstream.respond(with: HttpResponse(.notFound))
+        _ = try await exchange.send(.get("/missing"))
+        #expect(try objects().map { $0["target"] as? String } == ["/missing"])
+    }
+
+    @Test(arguments: [
+        ["format": "xml"], ["format": "template"], ["template": "{status}"],
+        ["format": "template", "template": "{statuss}"], ["format": "template", "template": "{status"],
+        ["format": "combined", "fields": ["Accept"]], ["output": "file:/nonexistent/x.log"], ["output": "file:/tmp"],
+        ["output": "disk"], ["sample": "2"], ["always": ["never"]], ["redact": ["a b"]],
+    ] as [ConfigNode])
+    func `options that cannot be meant are refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(AccessLog.self, options) }
+    }
+}

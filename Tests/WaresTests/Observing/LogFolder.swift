@@ -1,0 +1,22 @@
+import Foundation
+
+/// A folder of a test's own, removed with it.
+final class LogFolder {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "httpware-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// The path of a file in the folder.
+    func file(_ name: String) -> String { path + "/" + name }
+
+    /// The lines of a file in the folder; none if it is not there.
+    func lines(_ name: String) -> [String] {
+        let text = (try? String(contentsOfFile: file(name), encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map(String.init)
+    }
+}

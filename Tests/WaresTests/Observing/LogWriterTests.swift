@@ -1,0 +1,129 @@
+import Foundation
+import HttpWare
+import Synchronization
+import Testing
+
+@testable import Wares
+
+@Suite struct LogWriterTests {
+    private let writer = LogWriter()
+
+    private func sink(_ output: LogOutput) -> LogSink { writer.sink(for: output) { "dropped \($0)" } }
+
+    @Test func `lines of several threads arrive whole, each thread's in order`() throws {
+        let folder = try LogFolder()
+        let sink = sink(.file(folder.file("log")))
+        let threads = (0..<4).map { number in
+            let thread = Foundation.Thread {
+                let owner = ThreadOwner()
+                for line in 0..<5000 {
+                    sink.append(ObjectIdentifier(owner)) { out, _ in
+                        out.number(number)
+                        out.byte(0x20)
+                        out.number(line)
+                        out.byte(0x0a)
+                    }
+                }
+                owner.done.withLock { $0 = true }
+            }
+            return thread
+        }
+        for thread in threads { thread.start() }
+        while threads.contains(where: { !$0.isFinished }) { usleep(1000) }
+        #expect(writer.flush())
+        let lines = folder.lines("log").map { $0.split(separator: " ").compactMap { Int($0) } }
+        #expect(lines.count == 20_000)
+        for number in 0..<4 {
+            #expect(lines.filter { $0.first == number }.map { $0[1] } == Array(0..<5000))
+        }
+    }
+
+    private final class ThreadOwner: Sendable {
+        let done = Mutex(false)
+    }
+
+    @Test func `one output has one sink`() throws {
+        let folder = try LogFolder()
+        #expect(sink(.file(folder.file("a"))) === sink(.file(folder.file("a"))))
+        #expect(sink(.file(folder.file("a"))) !== sink(.file(folder.file("b"))))
+    }
+
+    @Test func `lines are written within a moment, without being asked for`() async throws {
+        let folder = try LogFolder()
+        sink(.file(folder.file("log"))).append(text: "one")
+        for _ in 0..<300 where folder.lines("log").isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(folder.lines("log") == ["one"])
+    }
+
+    @Test func `a file is appended to`() throws {
+        let folder = try LogFolder()
+        try "before\n".write(toFile: folder.file("log"), atomically: false, encoding: .utf8)
+        sink(.file(folder.file("log"))).append(text: "after")
+        #expect(writer.flush())
+        #expect(folder.lines("log") == ["before", "after"])
+    }
+
+    @Test func `after reopen, lines go to a new file where the old one was renamed`() throws {
+        let folder = try LogFolder()
+        let sink = sink(.file(folder.file("log")))
+        sink.append(text: "one")
+        #expect(writer.flush())
+        try FileManager.default.moveItem(atPath: folder.file("log"), toPath: folder.file("log.1"))
+        writer.reopen()
+        #expect(writer.flush())
+        sink.append(text: "two")
+        #expect(writer.flush())
+        #expect(folder.lines("log.1") == ["one"])
+        #expect(folder.lines("log") == ["two"])
+    }
+
+    @Test func `a file that was removed is noticed without reopen, within a second`() async throws {
+        let folder = try LogFolder()
+        let sink = sink(.file(folder.file("log")))
+        sink.append(text: "one")
+        #expect(writer.flush())
+        try FileManager.default.removeItem(atPath: folder.file("log"))
+        for number in 0..<300 where folder.lines("log").isEmpty {
+            sink.append(text: "\(number)")
+            #expect(writer.flush())
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        #expect(!folder.lines("log").isEmpty)
+    }
+
+    @Test func `a full disk loses lines and nothing else`() throws {
+        let sink = sink(.file("/dev/full"))
+        for number in 0..<100_000 { sink.append(text: "line \(number)") }
+        #expect(writer.flush())
+    }
+
+    @Test func `a reader that stands still blocks nobody, and is told how many lines it missed`() throws {
+        let folder = try LogFolder()
+        let path = folder.file("pipe")
+        try #require(mkfifo(path, 0o600) == 0)
+        let reader = open(path, O_RDONLY | O_NONBLOCK)
+        try #require(reader >= 0)
+        defer { close(reader) }
+        // A queue of 1 MiB behind a pipe of 64 KiB, and 4 MiB of lines.
+        let sink = LogSink(.file(path), writer: writer, queueLimit: 1 << 20)
+        let file = LogFile(sink) { "dropped \($0)" }
+        let line = String(repeating: "x", count: 99)
+        for _ in 0..<40_000 { sink.append(text: line) }
+        var output: [UInt8] = []
+        var now: Int64 = 0
+        for _ in 0..<10_000 {
+            let outcome = file.write(now: now)
+            now += 1_000_000_000
+            var buffer = [UInt8](repeating: 0, count: 64 << 10)
+            let count = read(reader, &buffer, buffer.count)
+            if count > 0 { output += buffer[..<count] }
+            if case .all = outcome, count <= 0 { break }
+        }
+        let lines = output.split(separator: 0x0a).map { String(decoding: $0, as: UTF8.self) }
+        let notices = lines.filter { $0.hasPrefix("dropped ") }.compactMap { Int($0.dropFirst(8)) }
+        let whole = lines.count { $0 == line }
+        #expect(notices.reduce(0, +) > 20_000)
+        #expect(whole + notices.reduce(0, +) == 40_000)
+        #expect(lines.count == whole + notices.count)
+    }
+}

@@ -1,0 +1,133 @@
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpWare
+
+@Suite struct RewriteTests {
+    private func upstream(
+        _ options: ConfigNode, _ request: HttpRequest, captures: [(name: String, value: String)] = []
+    ) async throws -> HttpRequest {
+        var setting = TestExchange.Setting()
+        setting.captures = captures
+        let exchange = try TestExchange(Rewrite.self, options: options, setting: setting)
+        let response = try await exchange.send(request)
+        #expect(response.status == .ok)
+        return try #require(exchange.upstream.requests.first)
+    }
+
+    @Test(arguments: [
+        ("/api/v1/users", "/users"), ("/api/v1", "/"), ("/api/v1/", "/"), ("/api/v10/users", "/api/v10/users"),
+        ("/other", "/other"), ("/%61pi/v1/x", "/x"), ("/api/v1/a%2Fb", "/a%2Fb"),
+    ])
+    func `strip takes whole segments off the front of the normal path`(path: String, expected: String) async throws {
+        #expect(try await upstream(["path": ["strip": "/api/v1"]], .get(path)).receivedTarget == expected)
+    }
+
+    @Test(arguments: [("/users", "/v2/users"), ("/", "/v2/")])
+    func `add puts segments in front`(path: String, expected: String) async throws {
+        #expect(try await upstream(["path": ["add": "/v2/"]], .get(path)).receivedTarget == expected)
+    }
+
+    @Test(arguments: [("/api/v1/users", "/v2/users"), ("/api/v1", "/v2"), ("/x", "/v2/x")])
+    func `strip comes before add`(path: String, expected: String) async throws {
+        let options: ConfigNode = ["path": ["add": "/v2", "strip": "/api/v1"]]
+        #expect(try await upstream(options, .get(path)).receivedTarget == expected)
+    }
+
+    @Test(arguments: [("/item-42", "/items/42"), ("/item-x", "/item-x"), ("/item-4?a=1", "/items/4?a=1")])
+    func `regex replaces its first match, with groups`(target: String, expected: String) async throws {
+        let options: ConfigNode = ["path": ["regex": "^/item-([0-9]+)$", "to": "/items/$1"]]
+        #expect(try await upstream(options, .get(target)).receivedTarget == expected)
+    }
+
+    @Test func `a regex that leaves no path refuses the request`() async throws {
+        let exchange = try TestExchange(Rewrite.self, options: ["path": ["regex": "^/", "to": ""]])
+        #expect(try await exchange.send(.get("/a")).status == .badRequest)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test func `a regex in its limit fails closed`() async throws {
+        let exchange = try TestExchange(Rewrite.self, options: ["path": ["regex": "^/(a+)+$", "to": "/x"]])
+        let path = "/" + String(repeating: "a", count: 4000) + "!"
+        #expect(try await exchange.send(.get(path)).status == .internalServerError)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test func `a path that is not changed goes on as it was received`() async throws {
+        #expect(try await upstream(["path": ["strip": "/api"]], .get("/%7euser")).receivedTarget == "/%7euser")
+    }
+
+    @Test(arguments: [
+        ("/?page=2&debug=1", "/?p=2&source=gateway"), ("/", "/?source=gateway"),
+        ("/?d%65bug=1&a=%20b", "/?a=%20b&source=gateway"), ("/?source=client&x", "/?x&source=gateway"),
+        ("/?page", "/?p&source=gateway"),
+    ])
+    func `query parameters are renamed, removed and set, by decoded names`(target: String, expected: String) async throws {
+        let options: ConfigNode = [
+            "query": ["rename": ["page": "p"], "remove": ["debug"], "set": ["source": "gateway"]]
+        ]
+        #expect(try await upstream(options, .get(target)).receivedTarget == expected)
+    }
+
+    @Test func `a query whose last parameter is removed loses its question mark`() async throws {
+        #expect(try await upstream(["query": ["remove": ["a"]]], .get("/x?a=1")).receivedTarget == "/x")
+    }
+
+    @Test func `a fixed value is percent-encoded, a placeholder's is as received`() async throws {
+        let options: ConfigNode = ["query": ["set": ["q": "a b&c=d", "p": "{path.id}"]]]
+        let request = try await upstream(options, .get("/"), captures: [("id", "7%20x")])
+        #expect(request.receivedTarget == "/?q=a%20b%26c%3Dd&p=7%20x")
+    }
+
+    @Test(arguments: ["a&admin=1", "a#b", "a b", "a\r\nb"])
+    func `a placeholder that would add a parameter or break the target refuses the request`(value: String) async throws {
+        var setting = TestExchange.Setting()
+        setting.captures = [("id", value)]
+        let exchange = try TestExchange(
+            Rewrite.self, options: ["query": ["set": ["q": "{path.id}"]]], setting: setting)
+        #expect(try await exchange.send(.get("/")).status == .badRequest)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test func `host names another authority`() async throws {
+        let request = try await upstream(
+            ["host": "{path.tenant}.example.com"], .get("/"), captures: [("tenant", "acme")])
+        #expect(request.fields.values(of: .host) == ["acme.example.com"])
+    }
+
+    @Test func `a host that is none refuses the request`() async throws {
+        var setting = TestExchange.Setting()
+        setting.captures = [("tenant", "a/b")]
+        let exchange = try TestExchange(Rewrite.self, options: ["host": "{path.tenant}"], setting: setting)
+        #expect(try await exchange.send(.get("/")).status == .badRequest)
+    }
+
+    @Test func `the method changes, but HEAD stays HEAD`() async throws {
+        #expect(try await upstream(["method": "POST"], .get("/")).method == .post)
+        #expect(try await upstream(["method": "POST"], .make(.head, "/")).method == .head)
+    }
+
+    @Test func `CONNECT keeps its target`() throws {
+        let ware = try TestExchange.make(
+            Rewrite.self, ["path": ["add": "/x"], "query": ["set": ["a": "1"]], "method": "GET"])
+        var request = try HttpRequest(.connect, "example.com:443")
+        guard case .pass = try ware.handle(&request, in: Exchange(loop: try EventLoop(name: "rewrite"))) else {
+            Issue.record("not passed")
+            return
+        }
+        #expect(request.method == .connect)
+        #expect(request.receivedTarget == "example.com:443")
+        #expect(request.query == nil)
+    }
+
+    @Test(arguments: [
+        [:], ["path": ["strip": "api"]], ["path": ["strip": "/a/../b"]], ["path": ["strip": "/"]],
+        ["path": ["add": "/a?b"]], ["path": ["regex": "a"]], ["path": ["to": "/a"]],
+        ["path": ["regex": "(", "to": "/a"]], ["path": ["regex": "a", "to": "/a?b=1"]], ["host": "a b"],
+        ["method": "get"], ["method": "CONNECT"], ["method": "HEAD"], ["query": ["sett": ["a": "b"]]],
+    ] as [ConfigNode])
+    func `options that cannot be meant are refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(Rewrite.self, options) }
+    }
+}

@@ -1,0 +1,17 @@
+"""The cases, by what they are about. Importing registers them."""
+
+from . import (  # noqa: F401
+    chains,
+    command,
+    connections,
+    content,
+    failures,
+    fields,
+    forward,
+    limits,
+    mutations,
+    refused_requests,
+    refused_responses,
+    targets,
+    upgrade,
+)

@@ -1,0 +1,324 @@
+"""The command: exit codes, errors that say where, draining (CONFIG.md §5)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from Rig.origins import OK, OriginConnection
+from Rig.processes import Process, free_port
+from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
+
+from .refused_requests import head
+
+NO = "the command of httpware"
+
+GOOD = """version: 1
+listeners: { web: { bind: "127.0.0.1:8080" } }
+services: { api: { baseUrl: "http://127.0.0.1:3000" } }
+routes: [{ service: api }]
+"""
+
+
+def run(t: Trial, *arguments: str, environment: dict[str, str] | None = None, text: str = "") -> subprocess.CompletedProcess:
+    return subprocess.run([t.setup.binary, *arguments], capture_output=True, text=True, timeout=10, input=text,
+                          env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})})
+
+
+def checked(t: Trial, text: str, **more) -> subprocess.CompletedProcess:
+    folder = t.setup.place.subfolder("check")
+    (folder / "file.yaml").write_text(text)
+    return run(t, "check", "-c", str(folder / "file.yaml"), **more)
+
+
+@case("check: a good file is exit 0", nginx=NO)
+def _(t: Trial) -> None:
+    result = checked(t, GOOD)
+    expect_same("exit", (result.returncode, "error" in result.stderr), (0, False))
+
+
+@case("check: standard input with -c -", nginx=NO)
+def _(t: Trial) -> None:
+    expect_same("exit", run(t, "check", "-c", "-", text=GOOD).returncode, 0)
+    expect_same("exit", run(t, "check", "-c", "-", text="version: 2\n").returncode, 1)
+
+
+@case("check: JSON is YAML", nginx=NO)
+def _(t: Trial) -> None:
+    text = '{"version": 1, "listeners": {"web": {"bind": "127.0.0.1:8080"}}, "services": {"api": {"baseUrl": "http://127.0.0.1:3000"}}, "routes": [{"service": "api"}]}'
+    expect_same("exit", checked(t, text).returncode, 0)
+
+
+def refused(name: str, text: str, *words: str, code: int = 1) -> None:
+    @case(f"check: {name}", nginx=NO)
+    def _(t: Trial) -> None:
+        result = checked(t, text)
+        expect_same("exit", result.returncode, code)
+        for word in words:
+            check(word in result.stderr, f"{word!r} is not in:", result.stderr)
+
+
+refused("an unknown key, with the place and a suggestion", GOOD.replace("baseUrl", "baseUrll"), "file.yaml:3:20: error:", "baseUrll", "baseUrl")
+refused("an unknown noun", GOOD + "rutes: []\n", "file.yaml:5:1: error:", "rutes", "routes")
+refused("a duplicate key", GOOD + "routes: []\n", "file.yaml:5:1: error:", "routes")
+refused("no version", GOOD.replace("version: 1\n", ""), "error:", "version")
+refused("another version", GOOD.replace("version: 1", "version: 2"), "file.yaml:1:", "version")
+refused("an unknown service", GOOD.replace("service: api", "service: apo"), "file.yaml:4:", "apo", "api")
+refused("an unknown ware", GOOD + "chains: { c: { middlewares: [bodyLimitt] } }\n", "file.yaml:5:", "bodyLimitt", "bodyLimit")
+refused("an unknown option of a ware", GOOD + "chains: { c: { middlewares: [{ bodyLimit: { maxx: 1MiB } }] } }\n", "file.yaml:5:", "maxx", '"max"')
+refused("a byte count without a proper unit", GOOD + "chains: { c: { middlewares: [{ bodyLimit: { max: 10 mb } }] } }\n", "file.yaml:5:", "10 mb", "10MiB")
+refused("a duration without a unit", GOOD.replace("3000\"", "3000\", timeouts: { connect: 5 }"), "file.yaml:3:", "5")
+refused("a postware among the middlewares", GOOD + "chains: { c: { middlewares: [accessLog] } }\n", "file.yaml:5:", "accessLog")
+refused("a cycle of chains", GOOD + "chains: { a: { middlewares: [use: b] }, b: { middlewares: [use: a] } }\n", "file.yaml:5:", "a → b → a")
+refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb] } }\n", "file.yaml:5:", "bb")
+refused("not YAML", "version: [1\n", "file.yaml:", "error:")
+refused("an empty file", "", "error:")
+refused("what is not built yet: TLS", GOOD.replace('8080"', '8080", tls: { cert: a, key: b }'), "file.yaml:2:", "tls", "not supported yet")
+refused("what is not built yet: admin", GOOD + "admin: { bind: 127.0.0.1:9900 }\n", "file.yaml:5:", "admin", "not supported yet")
+refused("what is not built yet: credentials", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials", "not supported yet")
+refused("what is not built yet: stores", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores", "not supported yet")
+refused("what is not built yet: an https origin", GOOD.replace("http://127", "https://127"), "file.yaml:3:", "not supported yet")
+refused("an address to bind that is none", GOOD.replace('"127.0.0.1:8080"', '"127.0.0.1"'), "file.yaml:2:", "127.0.0.1")
+refused("yes is no boolean", GOOD.replace('8080" }', '8080", mode: forward, forward: { denyPrivate: yes } }').replace("service: api", "service: passthrough"), "file.yaml:2:", "yes")
+refused("a variable that is not set", GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_UNSET}"), "file.yaml:3:", "HTTPWARE_TEST_UNSET")
+refused("a variable with a message", GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_UNSET:?say where it is}"), "file.yaml:3:", "say where it is")
+refused("a secret file that is not there", GOOD.replace("127.0.0.1:3000", "${file:/nonexistent/secret}"), "file.yaml:3:", "/nonexistent/secret")
+refused("an include that is not there", GOOD + "include: [missing.yaml]\n", "file.yaml:5:", "missing.yaml")
+refused("an unknown placeholder", GOOD + 'chains: { c: { middlewares: [{ requestHeaders: { set: { X-A: "{request.methd}" } } }] } }\n', "file.yaml:5:", "request.methd")
+
+
+@case("check: all errors at once", nginx=NO)
+def _(t: Trial) -> None:
+    result = checked(t, GOOD.replace("baseUrl", "baseUrll").replace("bind", "bindd").replace("service: api", "service: api, chainn: x"))
+    for place in ("file.yaml:2:", "file.yaml:3:", "file.yaml:4:"):
+        check(place in result.stderr, f"{place} is not in:", result.stderr)
+
+
+@case("check: interpolation with a value, a default and $$", nginx=NO)
+def _(t: Trial) -> None:
+    text = GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_HOST}:${HTTPWARE_TEST_PORT:-3000}") + "chains: { c: { middlewares: [{ mock: { body: \"$$5\" } }] } }\n"
+    expect_same("exit", checked(t, text, environment={"HTTPWARE_TEST_HOST": "127.0.0.1"}).returncode, 0)
+
+
+@case("check: a value cannot inject structure", nginx=NO)
+def _(t: Trial) -> None:
+    text = GOOD + "chains: { c: { middlewares: [{ mock: { body: \"${HTTPWARE_TEST_EVIL}\" } }] } }\n"
+    expect_same("exit", checked(t, text, environment={"HTTPWARE_TEST_EVIL": "\" } }] }, d: { x: y"}).returncode, 0)
+
+
+@case("check: a file that is not there is exit 3", nginx=NO)
+def _(t: Trial) -> None:
+    result = run(t, "check", "-c", "/nonexistent/httpware.yaml")
+    expect_same("exit", result.returncode, 3)
+    check("/nonexistent/httpware.yaml" in result.stderr, result.stderr)
+
+
+@case("usage errors are exit 64", nginx=NO)
+def _(t: Trial) -> None:
+    for arguments in (["nonsense"], ["run", "--nonsense"], ["check", "-c"], ["run", "--workers", "none"]):
+        expect_same(f"exit of {arguments}", run(t, *arguments).returncode, 64)
+
+
+@case("version and help", nginx=NO)
+def _(t: Trial) -> None:
+    result = run(t, "version")
+    expect_same("exit", result.returncode, 0)
+    check("libevent" in result.stdout, "no library versions:", result.stdout)
+    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["proxy", "--help"]):
+        expect_same("exit", run(t, *arguments).returncode, 0)
+
+
+@case("run: a bad file is exit 1 before listening", nginx=NO)
+def _(t: Trial) -> None:
+    result = run(t, "run", "-c", "-", text="version: 2\n")
+    expect_same("exit", result.returncode, 1)
+
+
+@case("run: a port that is taken is exit 3, and says which", nginx=NO)
+def _(t: Trial) -> None:
+    result = run(t, "run", "-c", "-", text=GOOD.replace("8080", str(t.main.port)))
+    expect_same("exit", result.returncode, 3)
+    check(str(t.main.port) in result.stderr, result.stderr)
+
+
+for path in sorted((Path(__file__).parents[3] / "conf").rglob("*.yaml")):
+    if path.parent.name.endswith(".d"):
+        continue
+
+    @case(f"check: conf/{path.relative_to(Path(__file__).parents[3] / 'conf')} is valid", nginx=NO)
+    def _(t: Trial, path: Path = path) -> None:
+        result = run(t, "check", "-c", str(path))
+        expect_same("exit", (result.returncode, result.stderr if result.returncode else ""), (0, ""))
+
+
+def started(t: Trial, config: str = "", **more) -> tuple[Process, int]:
+    port = free_port()
+    text = config or f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
+services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+routes: [{{ service: api }}]
+"""
+    process = t.setup.place.gateway(t.setup.binary, text.replace("@PORT@", str(port)), [port], **more)
+    t.at_end(process.stop)
+    return process, port
+
+
+def open_client(t: Trial, port: int):
+    client = connect(("127.0.0.1", port))
+    t.clients.append(client)
+    return client
+
+
+@case("run: says what it listens on", nginx=NO)
+def _(t: Trial) -> None:
+    process, port = started(t)
+    check(eventually(lambda: str(port) in process.log), process.log)
+
+
+@case("run: SIGTERM without work ends at once, exit 0", nginx=NO)
+def _(t: Trial) -> None:
+    process, _ = started(t)
+    began = time.monotonic()
+    process.signal()
+    expect_same("exit", process.wait(3), 0)
+    check(time.monotonic() - began < 1.5, "slow")
+
+
+@case("run: SIGTERM closes idle connections", nginx=NO)
+def _(t: Trial) -> None:
+    process, port = started(t)
+    client, fresh = open_client(t, port), open_client(t, port)
+    client.send(head())
+    expect_status(client.read_response(), 200)
+    process.signal()
+    check(client.ends(2) and fresh.ends(2), "idle connections stay open")
+    expect_same("exit", process.wait(3), 0)
+
+
+@case("run: SIGTERM closes the listeners, finishes what runs, and says Connection: close", nginx=NO)
+def _(t: Trial) -> None:
+    gate = threading.Event()
+
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        gate.wait(5)
+        c.send(OK)
+        c.serve()
+
+    t.origin(script)
+    process, port = started(t)
+    client, late = open_client(t, port), open_client(t, port)
+    client.send(head())
+    late.send(b"GET /late HTTP/1.1\r\nHost: a.t")  # a head that has begun is finished too
+    check(eventually(lambda: t.main.requests), "the request did not arrive")
+    process.signal()
+
+    def refuses() -> bool:
+        try:
+            connect(("127.0.0.1", port)).close()
+            return False
+        except OSError:
+            return True
+
+    check(eventually(refuses, 2), "still accepts connections after SIGTERM")
+    late.send(b"est\r\n\r\n")
+    gate.set()
+    for each in (client, late):
+        response = each.read_response()
+        expect_same("body", response.body, b"ok")
+        check("close" in response.options(), "no Connection: close while draining:", response)
+        check(each.ends(2), "stays open")
+    expect_same("exit", process.wait(3), 0)
+
+
+@case("run: SIGTERM lets an upload and a download finish", nginx=NO)
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        for octet in b"hello":
+            time.sleep(0.1)
+            c.send(bytes([octet]))
+
+    t.origin(script)
+    process, port = started(t)
+    client = open_client(t, port)
+    client.send(head(b"Content-Length: 5", start=b"POST / HTTP/1.1") + b"he")
+    time.sleep(0.1)
+    process.signal()
+    time.sleep(0.2)
+    client.send(b"llo")
+    response = client.read_response()
+    expect_same("response", (response.status, response.body, response.whole), (200, b"hello", True))
+    expect_same("exit", process.wait(3), 0)
+
+
+@case("run: a second SIGTERM stops at once", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(lambda c: (c.serve(), c.fill()))
+    process, port = started(t)
+    client = open_client(t, port)
+    client.send(head())
+    check(eventually(lambda: t.main.requests), "the request did not arrive")
+    process.signal()
+    check(process.wait(0.5) is None, "did not wait for the exchange")
+    process.signal()
+    check(process.wait(2) is not None, "a second SIGTERM did not stop it")
+
+
+@case("run: SIGINT is like SIGTERM", nginx=NO)
+def _(t: Trial) -> None:
+    process, _ = started(t)
+    process.signal(signal.SIGINT)
+    check(process.wait(3) in (0, 130, -2), f"exit {process.popen.returncode}")
+
+
+@case("run: several loops serve one port", nginx=NO)
+def _(t: Trial) -> None:
+    _, port = started(t, workers=3)
+    for _ in range(30):
+        client = open_client(t, port)
+        client.send(head())
+        expect_status(client.read_response(), 200)
+
+
+@case("run: a unix socket is listened on, and an old one replaced", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("socket")
+    config = f'version: 1\nlisteners: {{ web: {{ bind: "127.0.0.1:@PORT@" }}, local: {{ bind: "unix:{folder}/s" }} }}\nservices: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}\nroutes: [{{ service: api }}]\n'
+    for _ in range(2):
+        process, _ = started(t, config)
+        client = connect(f"{folder}/s")
+        t.clients.append(client)
+        client.send(head())
+        expect_status(client.read_response(), 200)
+        process.signal(signal.SIGKILL)  # leaves the socket behind
+        process.wait(3)
+
+
+@case("proxy URL: a reverse proxy without a file", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    process = t.setup.place.command([t.setup.binary, "proxy", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"], [port])
+    t.at_end(process.stop)
+    client = open_client(t, port)
+    client.send(head(start=b"GET /seen HTTP/1.1"))
+    expect_status(client.read_response(), 200)
+    check(eventually(lambda: "/seen" in process.log, 5), "no line per request:", process.log)
+    process.signal()
+    expect_same("exit", process.wait(3), 0)
+
+
+@case("run: a response that never ends does not survive two SIGTERMs, nor leaves children", nginx=NO)
+def _(t: Trial) -> None:
+    if not Path("/proc").exists():
+        raise Skip("no /proc")
+    process, _ = started(t, workers=2)
+    check(len(os.listdir(f"/proc/{process.pid}/task")) <= 12, "too many threads")
+    process.signal()
+    process.signal()
+    check(process.wait(3) is not None)
