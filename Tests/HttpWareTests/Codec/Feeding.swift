@@ -36,7 +36,7 @@ enum Feeding {
     @discardableResult
     static func request(
         _ wire: Wire, limits: HeadLimits = HeadLimits(), isReverse: Bool = true,
-        sourceLocation: SourceLocation = #_sourceLocation
+        sourceLocation: Testing.SourceLocation = #_sourceLocation
     ) -> (outcome: Outcome, request: HttpRequest) {
         var first: (Outcome, HttpRequest)?
         for ends in ways(wire.bytes.count) {
@@ -71,7 +71,7 @@ enum Feeding {
     @discardableResult
     static func response(
         _ wire: Wire, to method: HttpMethod = .get, limits: HeadLimits = HeadLimits(),
-        sourceLocation: SourceLocation = #_sourceLocation
+        sourceLocation: Testing.SourceLocation = #_sourceLocation
     ) -> (outcome: Outcome, response: HttpResponse) {
         var first: (Outcome, HttpResponse)?
         for ends in ways(wire.bytes.count) {
@@ -110,7 +110,7 @@ enum Feeding {
 
     @discardableResult
     static func chunks(
-        _ wire: Wire, limits: HeadLimits = HeadLimits(), sourceLocation: SourceLocation = #_sourceLocation
+        _ wire: Wire, limits: HeadLimits = HeadLimits(), sourceLocation: Testing.SourceLocation = #_sourceLocation
     ) -> Chunks {
         var first: Chunks?
         for ends in ways(wire.bytes.count) {
