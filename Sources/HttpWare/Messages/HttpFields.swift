@@ -127,18 +127,22 @@ public struct HttpFields: Sendable {
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
-                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount), known: line.name.known,
+                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
+                known: line.name.known,
                 flags: Line.exact), others: line.name.otherBit)
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
-        for name in block.names where present & name.known.bit != 0 { remove(name) }
+        if present & block.present & ~KnownField.other.bit | others & block.others != 0 {
+            for name in block.names { remove(name) }
+        }
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: block.wire)
         present |= block.present
         others |= block.others
-        for var line in block.lines {
+        for index in block.lines.indices {
+            var line = block.lines[index]
             line.start &+= start
             line.valueStart &+= start
             lines.append(line)
@@ -289,7 +293,9 @@ public struct HttpFields: Sendable {
             for line in lines where line.known == known && !line.isRemoved {
                 var index = line.value.lowerBound
                 while index + count <= line.value.upperBound {
-                    if all[index] == text.utf8Start[0], (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] }) {
+                    if all[index] == text.utf8Start[0],
+                        (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] })
+                    {
                         found += 1
                         index += count
                     } else {
