@@ -254,7 +254,7 @@ public struct HttpFields: Sendable {
     private func isNamed(_ line: Line, _ name: FieldName) -> Bool {
         line.known == name.known
             && (name.known != .other
-                || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name.text))
+                || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name))
     }
 
     func firstIndex(of name: FieldName) -> Int? { index(of: name, from: 0) }
@@ -275,9 +275,10 @@ public struct HttpFields: Sendable {
         return nil
     }
 
-    private func isSame(_ range: Range<Int>, _ name: String) -> Bool {
+    private func isSame(_ range: Range<Int>, _ name: FieldName) -> Bool {
+        guard ByteClass.lower(bytes[range.upperBound &- 1]) == name.last else { return false }
         var index = range.lowerBound
-        for byte in name.utf8 {
+        for byte in name.text.utf8 {
             guard ByteClass.lower(bytes[index]) == ByteClass.lower(byte) else { return false }
             index &+= 1
         }
