@@ -13,7 +13,6 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/op
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
-	@echo 'try: curl -i http://127.0.0.1:8080/hello    and: curl -i -x http://127.0.0.1:8888 http://example.com/'
 	exec $(BINARY) run -c $(CONFIG)
 
 # Sets up what is missing, and runs every test: in Swift, then over the wire against the release binary.

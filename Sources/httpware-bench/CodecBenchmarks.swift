@@ -10,9 +10,11 @@
         "Cache-Control: max-age=0")
 
     private let responseHead = bytes(
-        "HTTP/1.1 200 OK", "Server: nginx/1.22.1", "Date: Sat, 21 Nov 2026 09:00:00 GMT", "Content-Type: text/html; charset=utf-8",
+        "HTTP/1.1 200 OK", "Server: nginx/1.22.1", "Date: Sat, 21 Nov 2026 09:00:00 GMT",
+        "Content-Type: text/html; charset=utf-8",
         "Content-Length: 1024", "Last-Modified: Fri, 20 Nov 2026 08:00:00 GMT", "Connection: keep-alive",
-        "ETag: \"655b1f80-400\"", "Cache-Control: public, max-age=3600", "Accept-Ranges: bytes", "Vary: Accept-Encoding")
+        "ETag: \"655b1f80-400\"", "Cache-Control: public, max-age=3600", "Accept-Ranges: bytes", "Vary: Accept-Encoding"
+    )
 
     private let longHead = bytes(
         lines: ["GET / HTTP/1.1", "Host: www.example.com"] + (0..<98).map { "X-Some-Field-\($0): its value \($0)" })
@@ -89,7 +91,9 @@
             var decoder = ChunkedDecoder(limits: HeadLimits())
             var position = 0
             var total = 0
-            while case .content(let range) = try? decoder.next(bytes.span.bytes, from: &position) { total += range.count }
+            while case .content(let range) = try? decoder.next(bytes.span.bytes, from: &position) {
+                total += range.count
+            }
             keep(total)
         }
     }

@@ -89,10 +89,10 @@ class Wire:
         try:
             self.sock.sendall(data)
             return True
-        except (BrokenPipeError, ConnectionResetError):
-            return False
         except TimeoutError:
             raise WireTimeout(f"could not send {len(data)} bytes in {self.timeout} s")
+        except OSError:  # the peer closed or reset, or the case ended and closed this side
+            return False
 
     def dribble(self, data: bytes, pause: float = 0.0003) -> bool:
         """Sends one byte at a time; stops early, with False, as soon as the peer answers or closes."""

@@ -210,7 +210,7 @@ extension HeadEncoder {
         if let via = options.via { write(via: via) }
         if request.acceptsTrailers && options.upgrade == nil { write("TE: trailers\r\n") }
         if let upgrade = options.upgrade {
-            write("Connection: upgrade\r\nUpgrade: ")
+            write(options.closes ? "Connection: upgrade, close\r\nUpgrade: " : "Connection: upgrade\r\nUpgrade: ")
             write(upgrade)
             write("\r\n")
         } else if request.acceptsTrailers {

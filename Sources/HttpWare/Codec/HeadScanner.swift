@@ -25,32 +25,31 @@ struct HeadScanner {
     /// Throws for a bare CR or LF, and for control characters; tab is allowed behind the start line only.
     @inline(__always)
     mutating func lineEnd(_ input: RawSpan, limit: Int, allowsTab: Bool) throws(HeadFault) -> Int? {
-        let end = min(input.byteCount, limit)
+        // What is behind the limit is cut off: one check for each load is left.
+        let input = input.extracting(first: min(input.byteCount, limit))
         var index = max(scanned, position)
         while true {
-            while index &+ 16 <= end {
-                guard Swar.mayHoldControls(input.word(at: index)) | Swar.mayHoldControls(input.word(at: index &+ 8)) == 0
-                else { break }
-                index &+= 16
+            while input.byteCount &- index >= 16 {
+                let (low, high) = Swar.controls(sixteen: input, at: index)
+                if low | high == 0 {
+                    index &+= 16
+                    continue
+                }
+                index &+= (low != 0 ? low.trailingZeroBitCount : 64 &+ high.trailingZeroBitCount) &>> 3
+                break
             }
-            if index &+ 8 <= end {
-                let controls = Swar.mayHoldControls(input.word(at: index))
-                index &+= controls == 0 ? 8 : controls.trailingZeroBitCount &>> 3
+            guard index < input.byteCount else { break }
+            let byte = input.byte(at: index)
+            if byte == 0x0d {
+                guard index &+ 1 < input.byteCount else { break }
+                guard input.byte(at: index &+ 1) == 0x0a else { throw .bareCarriageReturn }
+                scanned = index &+ 2
+                return index
             }
-            guard index < end else { break }
-            var byte = input.byte(at: index)
-            if byte >= 0x20 && byte != 0x7f || byte == 0x09 && allowsTab {
-                index &+= 1
-                continue
-            }
-            guard byte == 0x0d else {
+            guard byte >= 0x20 && byte != 0x7f || byte == 0x09 && allowsTab else {
                 throw byte == 0x0a ? .bareLineFeed : .controlCharacter
             }
-            guard index &+ 1 < end else { break }
-            byte = input.byte(at: index &+ 1)
-            guard byte == 0x0a else { throw .bareCarriageReturn }
-            scanned = index &+ 2
-            return index
+            index &+= 1
         }
         scanned = index
         return nil
@@ -83,11 +82,17 @@ struct HeadScanner {
             if known == .other {
                 guard HeadScanner.isToken(input, from: start, to: colon) else { throw .badName }
             }
-            var valueStart = colon &+ 1
-            while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
+            var valueStart = colon &+ 2
             var valueEnd = end
-            while valueEnd > valueStart, FieldList.isSpace(input.byte(at: valueEnd &- 1)) { valueEnd &-= 1 }
-            let isExact = valueEnd == end && valueStart == colon &+ 2 && input.byte(at: colon &+ 1) == 0x20
+            // One space, then something that is none: nearly always.
+            let isExact =
+                valueStart < end && input.byte(at: valueStart &- 1) == 0x20 && input.byte(at: valueStart) > 0x20
+                && input.byte(at: end &- 1) > 0x20
+            if !isExact {
+                valueStart = colon &+ 1
+                while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
+                while valueEnd > valueStart, FieldList.isSpace(input.byte(at: valueEnd &- 1)) { valueEnd &-= 1 }
+            }
             fields.addLine(
                 HttpFields.Line(
                     start: UInt32(truncatingIfNeeded: start &- fieldsStart),
@@ -108,7 +113,7 @@ struct HeadScanner {
     @inline(__always)
     private static func index(of byte: UInt8, in input: RawSpan, from start: Int, to end: Int) -> Int {
         var index = start
-        while index < end, index &+ 8 <= input.byteCount {
+        while input.byteCount &- index >= 8 {
             let hits = Swar.equal(input.word(at: index), Swar.all(byte))
             if hits != 0 { return min(end, index &+ hits.trailingZeroBitCount &>> 3) }
             index &+= 8

@@ -73,6 +73,9 @@ struct HeadFacts {
 
     /// What `Connection` says in one line. RFC 9110 §7.6.1.
     mutating func readConnection(_ value: UnsafeBufferPointer<UInt8>) {
+        // What nearly all say.
+        if HeadFacts.equals(value, 0..<value.count, "keep-alive") { return keepsAlive = true }
+        if HeadFacts.equals(value, 0..<value.count, "close") { return closes = true }
         var facts = self
         FieldList.forEachToken(value) { range in
             if HeadFacts.equals(value, range, "close") {

@@ -69,7 +69,8 @@ struct RequestHeadDecoder {
             throw .malformed("the request target holds a space, a control character or a fragment")
         }
         try request.target.parse(
-            input.extracting(targetStart..<targetEnd), isConnect: input.byte(at: start) == 0x43 && request.method == .connect,
+            input.extracting(targetStart..<targetEnd),
+            isConnect: input.byte(at: start) == 0x43 && request.method == .connect,
             isOptions: input.byte(at: start) == 0x4f && request.method == .options, isReverse: isReverse)
         scanner.passStartLine(endingAt: end)
         return true

@@ -31,11 +31,12 @@ public struct Authority: Hashable, Sendable {
             end = close &+ 1
         } else {
             // A dot follows something: a name with an empty label finds what a rule for the name does not.
-            var mayBeDot = false
-            while end < bytes.count, bytes[end] != 0x3a {
-                let isDot = bytes[end] == 0x2e
-                guard ByteClass.isHost(bytes[end]), mayBeDot || !isDot else { return nil }
-                mayBeDot = !isDot
+            var previous: UInt8 = 0x2e
+            while end < bytes.count {
+                let byte = bytes[end]
+                if byte == 0x3a { break }
+                guard ByteClass.isHost(byte), byte != 0x2e || previous != 0x2e else { return nil }
+                previous = byte
                 end &+= 1
             }
             guard end > 0 else { return nil }

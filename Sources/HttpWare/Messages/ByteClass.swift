@@ -54,6 +54,16 @@ enum Swar {
         ((word &- 0x2020_2020_2020_2020) | (word &+ 0x0101_0101_0101_0101)) & ~word & 0x8080_8080_8080_8080
     }
 
+    /// The same for sixteen bytes, in two words. Lanes of a byte each do not carry into one another.
+    @inline(__always)
+    static func controls(sixteen input: RawSpan, at offset: Int) -> (low: UInt64, high: UInt64) {
+        let bytes = input.unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
+        let found =
+            ((bytes &- SIMD16(repeating: 0x20)) | (bytes &+ SIMD16(repeating: 1))) & ~bytes & SIMD16(repeating: 0x80)
+        let words = unsafeBitCast(found, to: SIMD2<UInt64>.self)
+        return (words[0], words[1])
+    }
+
     /// Whether the first `count` bytes, or all eight, are letters, digits and hyphens.
     @inline(__always)
     static func areCommonInNames(_ word: UInt64, first count: Int) -> Bool {

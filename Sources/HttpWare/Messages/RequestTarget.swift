@@ -148,8 +148,8 @@ struct RequestTarget: Sendable {
         guard let parsed else { return false }
         port = parsed.port
         let start = bytes.count
-        for index in parsed.host { bytes.append(ByteClass.lower(bytes[range.lowerBound + index])) }
-        host = Part(start..<bytes.count)
+        for index in parsed.host { bytes.append(bytes[range.lowerBound + index]) }
+        lowerHost(from: start)
         return true
     }
 
@@ -166,8 +166,16 @@ struct RequestTarget: Sendable {
         guard let parsed = Authority.parse(value) else { return false }
         port = parsed.port
         let start = bytes.count
-        for index in parsed.host { bytes.append(ByteClass.lower(value[index])) }
-        host = Part(start..<bytes.count)
+        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: value[parsed.host]))
+        lowerHost(from: start)
         return true
+    }
+
+    /// The host is what was appended from there, in lower case.
+    private mutating func lowerHost(from start: Int) {
+        host = Part(start..<bytes.count)
+        bytes.withUnsafeMutableBufferPointer { all in
+            for index in start..<all.count { all[index] = ByteClass.lower(all[index]) }
+        }
     }
 }

@@ -8,8 +8,11 @@ extension Fuzzing {
         let whole = read(wire, [wire.count], limits)
         let byByte = read(wire, Array(0...wire.count), limits)
         let split = read(wire, [min(choice, wire.count), wire.count], limits)
-        require(whole.text == byByte.text && whole.content == byByte.content, "whole: \(whole.text)\nbyte by byte: \(byByte.text)")
-        require(whole.text == split.text && whole.content == split.content, "whole: \(whole.text)\nsplit: \(split.text)")
+        require(
+            whole.text == byByte.text && whole.content == byByte.content,
+            "whole: \(whole.text)\nbyte by byte: \(byByte.text)")
+        require(
+            whole.text == split.text && whole.content == split.content, "whole: \(whole.text)\nsplit: \(split.text)")
         guard let trailers = whole.trailers else { return }
 
         let last = encode { $0.write(lastChunkWith: trailers) }

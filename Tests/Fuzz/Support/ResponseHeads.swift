@@ -27,7 +27,8 @@ extension Fuzzing {
         var options = HeadEncoder.ResponseOptions()
         let hasNone = method == .head || response.status.neverHasContent
         switch response.content.extent {
-        case .none: options.framing = hasNone ? .asGiven : method == .connect && response.status.code < 300 ? .none : .length(0)
+        case .none:
+            options.framing = hasNone ? .asGiven : method == .connect && response.status.code < 300 ? .none : .length(0)
         case .length(let length): options.framing = .length(length)
         case .unknown: options.framing = .chunked
         }

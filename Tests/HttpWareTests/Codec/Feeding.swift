@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import HttpWare
@@ -35,7 +36,7 @@ enum Feeding {
     @discardableResult
     static func request(
         _ wire: Wire, limits: HeadLimits = HeadLimits(), isReverse: Bool = true,
-        sourceLocation: SourceLocation = #_sourceLocation
+        sourceLocation: Testing.SourceLocation = #_sourceLocation
     ) -> (outcome: Outcome, request: HttpRequest) {
         var first: (Outcome, HttpRequest)?
         for ends in ways(wire.bytes.count) {
@@ -70,7 +71,7 @@ enum Feeding {
     @discardableResult
     static func response(
         _ wire: Wire, to method: HttpMethod = .get, limits: HeadLimits = HeadLimits(),
-        sourceLocation: SourceLocation = #_sourceLocation
+        sourceLocation: Testing.SourceLocation = #_sourceLocation
     ) -> (outcome: Outcome, response: HttpResponse) {
         var first: (Outcome, HttpResponse)?
         for ends in ways(wire.bytes.count) {
@@ -109,7 +110,7 @@ enum Feeding {
 
     @discardableResult
     static func chunks(
-        _ wire: Wire, limits: HeadLimits = HeadLimits(), sourceLocation: SourceLocation = #_sourceLocation
+        _ wire: Wire, limits: HeadLimits = HeadLimits(), sourceLocation: Testing.SourceLocation = #_sourceLocation
     ) -> Chunks {
         var first: Chunks?
         for ends in ways(wire.bytes.count) {
@@ -225,4 +226,16 @@ struct Seeded: RandomNumberGenerator {
         z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
         return z ^ (z >> 31)
     }
+}
+
+/// What a piece of work costs this thread: what else runs on the machine does not count.
+func processorTime(_ work: () -> Void) -> Duration {
+    func now() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+    let start = now()
+    work()
+    return now() - start
 }

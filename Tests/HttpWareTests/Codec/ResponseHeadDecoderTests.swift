@@ -59,10 +59,10 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...40)
+    @Test(arguments: 1...20)
     func `what is encoded is decoded as it was`(seed: UInt64) {
         var random = Seeded(seed)
-        for _ in 0..<10 {
+        for _ in 0..<4 {
             let wire = Wire(RandomHead.response(&random))
             let (outcome, response) = Feeding.response(wire)
             guard case .head = outcome else {
@@ -86,10 +86,10 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...40)
+    @Test(arguments: 1...20)
     func `random bytes change the outcome in no way of feeding`(seed: UInt64) {
         var random = Seeded(seed)
-        for _ in 0..<10 {
+        for _ in 0..<5 {
             var bytes = RandomHead.response(&random)
             let index = Int.random(in: 0..<bytes.count, using: &random)
             if Bool.random(using: &random) {

@@ -261,3 +261,47 @@ def _(t: Trial, ask) -> None:
     expect_same("abort", ask(head(start=b"GET /mocked HTTP/1.1")).get("X-Post"), "ran")
     response = ask(head())
     expect_same("bad gateway", (response.status, response.get("X-Post")), (502, "ran"))
+
+
+@with_chain("accessLog: one line for each exchange, whatever became of it", postwares("accessLog: { format: json, output: stdout }"))
+def _(t: Trial, ask) -> None:
+    def lines(path: str) -> list[str]:
+        return [line for line in ask.process.log.splitlines() if line.startswith("{") and path in line]
+
+    ask(head(start=b"GET /good HTTP/1.1"))
+    t.origin(lambda c: c.serve())
+    expect_status(ask(head(start=b"GET /closed HTTP/1.1")), 502)
+    t.origin(lambda c: (c.serve(), c.send(b"nonsense\r\n\r\n")))
+    expect_status(ask(head(start=b"GET /malformed HTTP/1.1")), 502)
+    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")))
+    ask(head(start=b"GET /cut HTTP/1.1"))
+    for path in ("/good", "/closed", "/malformed", "/cut"):
+        check(eventually(lambda: lines(path), 5), f"no line for {path}:", ask.process.log[-500:])
+    time.sleep(0.3)
+    for path in ("/good", "/closed", "/malformed", "/cut"):
+        expect_same(f"lines for {path}", len(lines(path)), 1)
+
+
+@case("accessLog: one line for an exchange whose origin cannot be reached", nginx=NO_WARE)
+def _(t: Trial) -> None:
+    port = free_port()
+    process = t.setup.place.gateway(t.setup.binary, f"""
+version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
+services: {{ dead: {{ baseUrl: "http://127.0.0.1:{t.setup.ports['closed']}" }}, nameless: {{ baseUrl: "http://does-not-exist.invalid" }} }}
+chains: {{ test: {{ middlewares: [requestId], postwares: [timeLog, {{ accessLog: {{ format: json, output: stdout }} }}] }} }}
+routes: [{{ match: {{ path: /dead }}, service: dead, chain: test }}, {{ service: nameless, chain: test }}]
+""", [port])
+    t.at_end(process.stop)
+    for path in ("/dead", "/nameless"):
+        client = connect(("127.0.0.1", port), timeout=12)
+        t.clients.append(client)
+        client.send(head(start=f"GET {path} HTTP/1.1".encode()))
+        expect_status(client.read_response(), 502, 503, 504)
+
+    def lines(path: str) -> list[str]:
+        return [line for line in process.log.splitlines() if line.startswith("{") and path in line]
+
+    check(eventually(lambda: lines("/dead") and lines("/nameless"), 5), process.log[-500:])
+    time.sleep(0.3)
+    expect_same("lines", (len(lines("/dead")), len(lines("/nameless"))), (1, 1))

@@ -106,7 +106,8 @@ for seed in range(8):
             arrived = origin.requests[known:]
             named = [response.get("X-Target") for response in responses if response.has("X-Target")]
             check(len(named) <= len(arrived), f"seed {seed}.{index}: more answers than requests after {raw!r}")
-            check(named == [request.target for request in arrived][: len(named)], f"seed {seed}.{index}: answers {named} for {arrived} after {raw!r}")
+            rest = iter(request.target for request in arrived)  # one that the client before left behind may still arrive
+            check(all(name in rest for name in named), f"seed {seed}.{index}: answers {named} for {arrived} after {raw!r}")
             for position, response in enumerate(responses):
                 if "close" in response.options():
                     check(position == len(responses) - 1, f"seed {seed}.{index}: it went on after Connection: close, after {raw!r}")

@@ -1,0 +1,156 @@
+import Testing
+
+@testable import HttpWare
+
+/// RFC 9112 §3–§6: heads as they go out.
+@Suite struct HeadEncoderTests {
+    private func request(_ lines: String = "", _ start: String = "GET /a?b HTTP/1.1") -> HttpRequest {
+        Feeding.request(Wire("\(start)\r\nHost: h\r\n\(lines)\r\n")).request
+    }
+
+    private func text(_ request: HttpRequest, _ options: HeadEncoder.RequestOptions = .init()) -> String {
+        Feeding.text(Feeding.encode(request, options))
+    }
+
+    private func text(_ response: HttpResponse, _ options: HeadEncoder.ResponseOptions = .init()) -> String {
+        Feeding.text(Feeding.encode(response, options))
+    }
+
+    @Test(arguments: [
+        0, 1, 9, 10, 99, 100, 12_345, 999_999_999, 1_000_000_000, 999_999_999_999_999_999, 1_000_000_000_000_000_000,
+        .max,
+    ])
+    func `numbers are written in decimal and hexadecimal digits`(number: Int) {
+        #expect(Feeding.text(Feeding.encode { $0.write(number) }) == String(number))
+        #expect(Feeding.text(Feeding.encode { $0.write(hex: number) }) == String(number, radix: 16))
+    }
+
+    @Test func `what does not fit is told, and nothing is written behind the buffer`() throws {
+        var options = HeadEncoder.RequestOptions(framing: .length(.max), closes: true, via: .http11)
+        options.defaults = [try FieldLine("X-Default", "d")]
+        let request = request("X: y\r\nZ:w\r\n")
+        let whole = Feeding.encode(request, options)
+        for room in 1...whole.count + 3 {
+            let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: room + 8, alignment: 8)
+            defer { memory.deallocate() }
+            memory.initializeMemory(as: UInt8.self, repeating: 0xaa)
+            var encoder = HeadEncoder(UnsafeMutableRawBufferPointer(rebasing: memory[..<room]))
+            encoder.write(request, options)
+            #expect(encoder.isOverflown == (room < whole.count))
+            #expect(encoder.count <= room)
+            #expect(memory[room...].allSatisfy { $0 == 0xaa })
+            if !encoder.isOverflown { #expect(Array(memory[..<encoder.count]) == whole) }
+        }
+    }
+
+    @Test func `neighbours are copied, and what is between them left out`() throws {
+        var request = request("A: 1\r\nB: 2\r\nC:3\r\nKeep-Alive: x\r\nD: 4\r\nE: 5 \r\nF: 6\r\n")
+        #expect(text(request) == "GET /a?b HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\nE: 5\r\nF: 6\r\n\r\n")
+        request.fields.remove("B")
+        request.fields.remove("F")
+        try request.fields.append("G", "7")
+        try request.fields.set("A", to: "8")
+        #expect(text(request) == "GET /a?b HTTP/1.1\r\nHost: h\r\nC: 3\r\nD: 4\r\nE: 5\r\nG: 7\r\nA: 8\r\n\r\n")
+        for name in ["Host", "C", "D", "E", "G", "A"] as [FieldName] { request.fields.remove(name) }
+        #expect(text(request, .init(host: "x")) == "GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n")
+    }
+
+    @Test func `whatever wares write about framing and connection, one framing goes out`() throws {
+        // RFC 9112 §6.1: "MUST NOT send a Content-Length header field in any message that contains a Transfer-Encoding".
+        var request = request()
+        var response = HttpResponse(.ok)
+        for name in [
+            "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Keep-Alive", "Proxy-Connection",
+        ] as [FieldName] {
+            try request.fields.append(name, "chunked")
+            try response.fields.append(name, "99")
+        }
+        #expect(
+            text(request, .init(framing: .chunked))
+                == "GET /a?b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+        #expect(
+            text(request, .init(framing: .length(7))) == "GET /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\r\n")
+        #expect(text(response, .init(framing: .length(7))) == "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n")
+        #expect(
+            text(response, .init(framing: .untilClose, closes: true)) == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        ("", ""), ("5", "Content-Length: 5\r\n"), ("5, 5", "Content-Length: 5\r\n"), ("x", ""), ("5\u{e9}", ""),
+        ("-1", ""),
+    ])
+    func `a length as given is a length or not there`(value: String, line: String) throws {
+        var response = HttpResponse(.notModified)
+        try response.fields.append(.contentLength, value)
+        #expect(text(response, .init(framing: .asGiven)) == "HTTP/1.1 304 Not Modified\r\n\(line)\r\n")
+    }
+
+    @Test(arguments: [HttpStatus.continue, .earlyHints, .switchingProtocols, .noContent])
+    func `a status that never has content says nothing of it`(status: HttpStatus) {
+        // RFC 9110 §8.6; RFC 9112 §6.1.
+        for framing in [HeadEncoder.Framing.length(5), .chunked, .asGiven, .none] {
+            let response = HttpResponse(status, fields: ["Content-Length": "5"])
+            #expect(text(response, .init(framing: framing)) == "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n\r\n")
+        }
+    }
+
+    @Test func `a request that said it has no content goes on saying so`() {
+        // RFC 9110 §8.6.
+        #expect(
+            text(request("Content-Length: 0\r\n", "POST / HTTP/1.1"))
+                == "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+        #expect(text(request("", "POST / HTTP/1.1")) == "POST / HTTP/1.1\r\nHost: h\r\n\r\n")
+    }
+
+    @Test func `every request has one Host`() throws {
+        // RFC 9112 §3.2.
+        #expect(text(request(), .init(host: "other:8")) == "GET /a?b HTTP/1.1\r\nHost: other:8\r\n\r\n")
+        #expect(text(try HttpRequest(.get, "http://a:1/")) == "GET / HTTP/1.1\r\nHost: a:1\r\n\r\n")
+        #expect(text(try HttpRequest(.get, "/")) == "GET / HTTP/1.1\r\nHost: \r\n\r\n")
+    }
+
+    @Test func `defaults are added where they are absent, and never for framing`() throws {
+        let defaults = [
+            try FieldLine("x-a", "default"), try FieldLine("X-B", "default"), try FieldLine("Content-Length", "9"),
+            try FieldLine("Connection", "close"), try FieldLine("Host", "evil"),
+        ]
+        let options = HeadEncoder.RequestOptions(host: "h", defaults: defaults)
+        #expect(
+            text(request("X-A: own\r\n"), options) == "GET /a?b HTTP/1.1\r\nHost: h\r\nX-A: own\r\nX-B: default\r\n\r\n"
+        )
+    }
+
+    @Test func `Connection says what the connection needs`() {
+        // RFC 9110 §7.6.1.
+        let plain = request()
+        let trailers = request("TE: trailers\r\n")
+        let start = "GET /a?b HTTP/1.1\r\nHost: h\r\n"
+        #expect(text(plain, .init(closes: true)) == start + "Connection: close\r\n\r\n")
+        #expect(text(trailers) == start + "TE: trailers\r\nConnection: TE\r\n\r\n")
+        #expect(text(trailers, .init(closes: true)) == start + "TE: trailers\r\nConnection: close, TE\r\n\r\n")
+        #expect(text(plain, .init(upgrade: "websocket")) == start + "Connection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        #expect(
+            text(plain, .init(closes: true, upgrade: "x")) == start + "Connection: upgrade, close\r\nUpgrade: x\r\n\r\n"
+        )
+        #expect(text(plain, .init(via: .http10)) == start + "Via: 1.0 httpware\r\n\r\n")
+        #expect(
+            text(HttpResponse(.ok), .init(keepsAlive10: true)) == "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n")
+        #expect(text(HttpResponse(.ok), .init(via: .http2)) == "HTTP/1.1 200 OK\r\nVia: 2 httpware\r\n\r\n")
+    }
+
+    @Test func `Date is added where it is absent`() {
+        // RFC 9110 §6.6.1.
+        Array("now".utf8).withUnsafeBytes { now in
+            #expect(text(HttpResponse(.ok), .init(date: now)) == "HTTP/1.1 200 OK\r\nDate: now\r\n\r\n")
+            #expect(
+                text(HttpResponse(.ok, fields: ["date": "then"]), .init(date: now))
+                    == "HTTP/1.1 200 OK\r\ndate: then\r\n\r\n")
+        }
+    }
+
+    @Test func `trailers that a ware names after framing stay behind`() {
+        let trailers: HttpFields = ["X-Sum": "1", "Content-Length": "5"]
+        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: trailers) }) == "0\r\nX-Sum: 1\r\n\r\n")
+        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: nil) }) == "0\r\n\r\n")
+    }
+}

@@ -1,0 +1,156 @@
+import Testing
+
+@testable import HttpWare
+
+/// RFC 9110 §5: field lines.
+@Suite struct HttpFieldsTests {
+    private func received(_ lines: String) -> HttpFields {
+        Feeding.request(Wire("GET / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")).request.fields
+    }
+
+    private func lines(_ fields: HttpFields) -> [String] { fields.map { "\($0.name): \($0.value)" } }
+
+    @Test func `lines of one name are joined in order`() {
+        // RFC 9110 §5.3.
+        let fields = received("X-A: 1\r\nx-b: 2\r\nx-a:3\r\n")
+        #expect(fields["X-A"] == "1, 3")
+        #expect(fields.values(of: "x-A") == ["1", "3"])
+        #expect(fields["x-c"] == nil)
+        #expect(fields.count == 4 && !fields.isEmpty)
+        #expect(fields.contains("X-B") && !fields.contains("X-C"))
+    }
+
+    @Test func `setting replaces all lines by one at the end`() throws {
+        var fields = received("Accept: a\r\nX: y\r\naccept: b\r\n")
+        try fields.set(.accept, to: "c")
+        #expect(lines(fields) == ["Host: a", "X: y", "Accept: c"])
+        fields.set(try FieldLine("X", "z"))
+        #expect(lines(fields) == ["Host: a", "Accept: c", "X: z"])
+    }
+
+    @Test func `appending keeps what is there`() throws {
+        var fields = received("X: y\r\n")
+        try fields.append("x", "z")
+        fields.append(try FieldLine(.cookie, "c"))
+        #expect(lines(fields) == ["Host: a", "X: y", "x: z", "Cookie: c"])
+        #expect(fields["X"] == "y, z")
+    }
+
+    @Test func `removing answers whether there was one`() throws {
+        var fields = received("X: y\r\nX: z\r\nAccept: a\r\n")
+        let answers = [
+            fields.remove("x"), fields.remove("x"), fields.remove(FieldName.accept), fields.remove(FieldName.cookie),
+        ]
+        #expect(answers == [true, false, true, false])
+        #expect(lines(fields) == ["Host: a"])
+        try fields.append("X", "again")
+        #expect(fields["x"] == "again")
+    }
+
+    @Test func `what was received stays readable after changes`() throws {
+        var fields = received("Authorization: secret\r\nX: y\r\nConnection: X-Hop\r\nX-Hop: z\r\n")
+        fields.remove(FieldName.authorization)
+        try fields.set("X", to: "other")
+        #expect(lines(fields) == ["Host: a", "X: other"])
+        #expect(lines(fields.received) == ["Host: a", "Authorization: secret", "X: y"])
+        #expect(fields.received.received.count == 3)
+        #expect(HttpFields().received.isEmpty)
+    }
+
+    @Test func `fields made here were not received`() throws {
+        var fields: HttpFields = ["X": "y", "Accept": "z"]
+        try fields.append("Z", "")
+        #expect(lines(fields) == ["X: y", "Accept: z", "Z: "])
+        #expect(fields.received.isEmpty)
+    }
+
+    @Test func `emptied fields are empty`() {
+        var fields = received("X: y\r\n")
+        fields.reset()
+        #expect(fields.isEmpty && fields.count == 0 && fields["X"] == nil && fields.received.isEmpty)
+    }
+
+    @Test(arguments: ["a\r\nX: y", "a\nb", "a\rb", "a\u{0}", "\u{7f}", " a", "a ", "\ta", "a\t", "\u{1b}[0m"])
+    func `a value that could end its line is refused`(value: String) {
+        // RFC 9110 §5.5.
+        var fields = HttpFields()
+        #expect(throws: InvalidFieldValue.self) { try fields.set("X", to: value) }
+        #expect(throws: InvalidFieldValue.self) { try fields.append("X", value) }
+        #expect(throws: InvalidFieldValue.self) { try FieldLine("X", value) }
+        #expect(fields.isEmpty)
+    }
+
+    @Test func `a refused value leaves the old one`() {
+        var fields: HttpFields = ["X": "y"]
+        #expect(throws: InvalidFieldValue.self) { try fields.set("X", to: "\n") }
+        #expect(fields["X"] == "y")
+    }
+
+    @Test func `a prepared line knows its name and value`() throws {
+        let line = try FieldLine("X-A", "a: \u{e9}")
+        #expect(line.name == "x-a" && line.value == "a: \u{e9}")
+        #expect(Feeding.text(line.wire) == "X-A: a: \u{e9}\r\n")
+    }
+
+    @Test(arguments: [
+        ("a", ["a"]), ("a,b", ["a", "b"]), (" a , b\t,", ["a", "b"]), (",,", []), ("", []), ("a b", ["a b"]),
+        ("\"a,b\", c", ["\"a,b\"", "c"]), ("\"a\\\",b\",c", ["\"a\\\",b\"", "c"]),
+        ("x=\"a,b\";q=1,c", ["x=\"a,b\";q=1", "c"]),
+        ("\"a, b", ["\"a, b"]), ("\"\\", ["\"\\"]),
+    ])
+    func `members of a list are between commas that are not quoted`(value: String, members: [String]) {
+        // RFC 9110 §5.6.1, §5.6.4.
+        #expect(FieldList.members(of: value) == members)
+        #expect(received("X: \(value)\r\nX: z\r\n").listMembers(of: "x") == members + ["z"])
+    }
+
+    @Test func `members of many lines cost linear time`() {
+        var fields = HttpFields()
+        for _ in 0..<10_000 { try? fields.append("X", "a, b") }
+        let time = processorTime {
+            #expect(fields.listMembers(of: "X").count == 20_000)
+            #expect(fields["X"]?.utf8.count == 10_000 * 6 - 2)
+        }
+        #expect(time < .seconds(2))
+    }
+
+    @Test func `lines are given as bytes`() {
+        var seen: [String] = []
+        received("X: y\r\nConnection: z\r\n").forEachLine { name, value in
+            seen.append(String(decoding: name, as: UTF8.self) + "=" + String(decoding: value, as: UTF8.self))
+        }
+        #expect(seen == ["Host=a", "X=y"])
+    }
+
+    @Test(arguments: 1...30)
+    func `changes at random do what an array of lines would`(seed: UInt64) throws {
+        var random = Seeded(seed)
+        let names: [FieldName] = ["X-A", "x-b", "Accept", "cookie", "X-Longer-Name"]
+        var model = [("Host", "a"), ("Accept", "1"), ("x-b", "2")]
+        var fields = received("Accept: 1\r\nx-b:2\r\n")
+        for step in 0..<40 {
+            let name = names.randomElement(using: &random) ?? "X-A"
+            let isSame: ((String, String)) -> Bool = { $0.0.lowercased() == name.lowercased }
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0:
+                try fields.append(name, "\(step)")
+                model.append((name.text, "\(step)"))
+            case 1:
+                try fields.set(name, to: "\(step)")
+                model.removeAll(where: isSame)
+                model.append((name.text, "\(step)"))
+            case 2:
+                let wasThere = fields.remove(name)
+                #expect(wasThere == model.contains(where: isSame))
+                model.removeAll(where: isSame)
+            default:
+                #expect(fields.values(of: name) == model.filter(isSame).map(\.1))
+            }
+            #expect(lines(fields) == model.map { "\($0.0): \($0.1)" })
+            #expect(
+                Feeding.text(Feeding.encode { $0.write(fields, skipping: 0) })
+                    == model.map { "\($0.0): \($0.1)\r\n" }.joined())
+        }
+        #expect(lines(fields.received) == ["Host: a", "Accept: 1", "x-b: 2"])
+    }
+}

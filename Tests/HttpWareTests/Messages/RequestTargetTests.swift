@@ -1,0 +1,154 @@
+import Testing
+
+@testable import HttpWare
+
+/// RFC 9112 §3.2: the four forms of a request target.
+@Suite struct RequestTargetTests {
+    private func parse(_ text: String, _ method: HttpMethod = .get, isReverse: Bool = false) throws -> RequestTarget {
+        var target = RequestTarget()
+        try target.parse(
+            Array(text.utf8).span.bytes, isConnect: method == .connect, isOptions: method == .options,
+            isReverse: isReverse)
+        return target
+    }
+
+    @Test(arguments: [
+        ("/", "/", nil), ("/a/b", "/a/b", nil), ("/a?b", "/a", "b"), ("/a?", "/a", ""), ("/a?b?c", "/a", "b?c"),
+        ("//a/b", "//a/b", nil),
+        ("/a/%7e", "/a/~", nil), ("/?/../x", "/", "/../x"), ("/a:80", "/a:80", nil), ("/http://b/", "/http://b/", nil),
+        ("/*", "/*", nil),
+    ])
+    func `origin form is a path and a query`(text: String, path: String, query: String?) throws {
+        let target = try parse(text)
+        #expect(target.form == .origin)
+        #expect(target.string(target.path) == path)
+        #expect((target.hasQuery ? target.string(target.query) : nil) == query)
+        #expect(target.string(target.received) == text)
+        #expect(target.host.count == 0 && target.port == nil && !target.isSecure)
+    }
+
+    @Test(arguments: [
+        ("http://Example.COM/a?b", "example.com", nil, "/a", "/a?b"), ("http://a.:80/x", "a", UInt16(80), "/x", "/x"),
+        ("HTTP://a", "a", nil, "/", "/"), ("http://a?b", "a", nil, "/", "/?b"), ("http://a:/", "a", nil, "/", "/"),
+        ("http://[::1]:8/", "[::1]", 8, "/", "/"), ("http://[2001:DB8::1]/", "[2001:db8::1]", nil, "/", "/"),
+        ("http://a/%7e/./b", "a", nil, "/~/b", "/%7e/./b"), ("http://a/b//c?", "a", nil, "/b//c", "/b//c?"),
+    ])
+    func `absolute form names the authority`(text: String, host: String, port: UInt16?, path: String, upstream: String)
+        throws
+    {
+        let request = try HttpRequest(.get, text)
+        #expect(request.target.form == .absolute)
+        #expect(request.host == host && request.port == port)
+        #expect(request.path == path && request.upstreamTarget == upstream)
+        #expect(request.receivedTarget == text && request.scheme == "http")
+        #expect(request.authority?.description == host + (port.map { ":\($0)" } ?? ""))
+    }
+
+    @Test func `absolute form may be https`() throws {
+        #expect(try HttpRequest(.get, "https://a/b").scheme == "https")
+    }
+
+    @Test(arguments: [
+        ("a:443", "a", UInt16(443)), ("[::1]:80", "[::1]", 80), ("1.2.3.4:5", "1.2.3.4", 5), ("A.b.:1", "a.b", 1),
+    ])
+    func `authority form is for CONNECT`(text: String, host: String, port: UInt16) throws {
+        let request = try HttpRequest(.connect, text)
+        #expect(request.target.form == .authority)
+        #expect(request.host == host && request.port == port && request.path.isEmpty)
+    }
+
+    @Test func `asterisk form is for OPTIONS`() throws {
+        // RFC 9112 §3.2.4.
+        let request = try HttpRequest(.options, "*")
+        #expect(request.target.form == .asterisk && request.path == "*" && request.upstreamTarget == "*")
+        for method in [HttpMethod.get, .trace, .connect] {
+            #expect(throws: GatewayError.self) { try HttpRequest(method, "*") }
+        }
+    }
+
+    @Test func `OPTIONS for a whole server through a proxy becomes asterisk form`() throws {
+        // RFC 9112 §3.2.4: "the last proxy on the request chain MUST send a request-target of '*'".
+        #expect(try HttpRequest(.options, "http://a:8001").upstreamTarget == "*")
+        #expect(try HttpRequest(.options, "http://a/").upstreamTarget == "/")
+        #expect(try HttpRequest(.options, "http://a?b").upstreamTarget == "/?b")
+        #expect(try HttpRequest(.get, "http://a").upstreamTarget == "/")
+    }
+
+    @Test(arguments: [
+        "", "a", "a:80", "a/b", "?a", "http:", "http:/a", "http://", "http:///a", "http://?a", "http://:80/",
+        "http://a:99999/", "http://u@a/",
+        "http://a b/", "ws://a/", "file:///a", "http//a", "http://[::1/", "http://a\\b/", "javascript:a", "*a", "**",
+    ])
+    func `what is none of the forms is refused`(text: String) {
+        #expect(throws: GatewayError.self) { try HttpRequest(.get, text) }
+    }
+
+    @Test(arguments: [
+        "a", "a:", "a:0", "a:65536", ":80", "/", "*", "http://a:80", "a:80/", "u@a:80", "[::1]", "::1:80", "a:80:80",
+        "a:+80",
+    ])
+    func `what is not host and port is no target of CONNECT`(text: String) {
+        #expect(throws: GatewayError.self) { try HttpRequest(.connect, text) }
+    }
+
+    @Test func `a reverse listener sends plain dot segments removed, a forward one as received`() throws {
+        // CONFIG §2.
+        let reverse = try parse("/a/../b?c", isReverse: true)
+        #expect(reverse.string(reverse.path) == "/b" && reverse.string(reverse.upstreamPath) == "/b")
+        let forward = try parse("/a/../b?c")
+        #expect(forward.string(forward.path) == "/b" && forward.string(forward.upstreamPath) == "/a/../b")
+        let encoded = try parse("/%7e", isReverse: true)
+        #expect(encoded.string(encoded.path) == "/~" && encoded.string(encoded.upstreamPath) == "/%7e")
+    }
+
+    @Test func `a request goes to another path, query and authority when it is told to`() throws {
+        var request = try HttpRequest(.get, "http://a:1/b?c=1&d&c=%32")
+        #expect(
+            request.queryValues("c") == ["1", "%32"] && request.queryValues("d") == [""]
+                && request.queryValues("e").isEmpty)
+        try request.setPath("/x/./%7e")
+        try request.setQuery("y=z")
+        request.setAuthority(try #require(Authority("B.example:8")))
+        #expect(request.path == "/x/~" && request.upstreamTarget == "/x/~?y=z")
+        #expect(request.host == "b.example" && request.fields[.host] == "b.example:8")
+        try request.setQuery(nil)
+        #expect(request.query == nil && request.upstreamTarget == "/x/~")
+        for path in ["", "a", "/a?b", "/a b", "/a\r\n", "/..", "/%00"] {
+            #expect(throws: GatewayError.self) { try request.setPath(path) }
+        }
+        for query in ["a b", "a\r\nb", "a#b"] { #expect(throws: GatewayError.self) { try request.setQuery(query) } }
+        #expect(request.upstreamTarget == "/x/~")
+    }
+}
+
+/// RFC 9110 §4.2, RFC 3986 §3.2.
+@Suite struct AuthorityTests {
+    @Test(arguments: [
+        ("a", "a", nil), ("A.Example", "a.example", nil), ("a.", "a", nil), ("a:80", "a", UInt16(80)), ("a:", "a", nil),
+        ("a.:8", "a", 8),
+        ("a:0", "a", 0), ("a:65535", "a", 65535), ("a:00080", "a", 80), ("1.2.3.4", "1.2.3.4", nil),
+        ("[::1]", "[::1]", nil),
+        ("[::]", "[::]", nil), ("[1:2:3:4:5:6:7:8]:9", "[1:2:3:4:5:6:7:8]", 9), ("[1::8]", "[1::8]", nil),
+        ("[1:2:3:4:5:6:7::]", "[1:2:3:4:5:6:7::]", nil),
+        ("[::ffff:1.2.3.4]", "[::ffff:1.2.3.4]", nil), ("[1:2:3:4:5:6:1.2.3.4]", "[1:2:3:4:5:6:1.2.3.4]", nil),
+        ("[2001:DB8::A]", "[2001:db8::a]", nil),
+        ("a_b-c~d", "a_b-c~d", nil), ("xn--nxasmq6b", "xn--nxasmq6b", nil),
+    ])
+    func `a host and a port are read`(text: String, host: String, port: UInt16?) throws {
+        let authority = try #require(Authority(text))
+        #expect(authority.host == host && authority.port == port)
+        #expect(Authority(authority.description) == authority)
+    }
+
+    @Test(arguments: [
+        "", ".", ":", ":80", "..", "a..", "a..b", ".a", "a b", "a/b", "a@b", "u:p@a", "a:b", "a:-1", "a:+1", "a:65536",
+        "a:100000", "a:8 ",
+        " a", "a\t", "a\u{0}", "a\r\n", "a%41", "a%", "\u{e9}", "[", "]", "[]", "[a]", "[:]", "[:::]", "[::1", "::1",
+        "[::1]a", "[::1]:x",
+        "[1:2:3:4:5:6:7]", "[1:2:3:4:5:6:7:8:9]", "[1::2::3]", "[12345::]", "[1:2:3:4:5:6:7:8::]", "[::1.2.3]",
+        "[::1.2.3.256]", "[::01.2.3.4]",
+        "[::1.2.3.4.5]", "[1.2.3.4]", "[::1.2.3.4:5]", "[:1]", "[1:]", "[fe80::1%25eth0]", "[fe80::1%eth0]", "[v1.a]",
+        "a[::1]", "\"a\"", "a\\b", "<a>",
+    ])
+    func `what is no host and port is refused`(text: String) { #expect(Authority(text) == nil) }
+}
