@@ -99,7 +99,8 @@ extension TimeLog: ConfigurableWare {
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
+        options.read(
+            "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
         options.read("serverTiming", into: &serverTiming, doc: "tells the client, in Server-Timing")
     }
 }

@@ -47,7 +47,8 @@ import Testing
     }
 
     @Test func `serverTiming tells the client of each ware and the total - W3C Server-Timing §2`() async throws {
-        let response = try await run(Lines(from: .error), slow: .seconds(1), takes: .milliseconds(20), serverTiming: true)
+        let response = try await run(
+            Lines(from: .error), slow: .seconds(1), takes: .milliseconds(20), serverTiming: true)
         #expect(response.fields["Server-Timing"] == "Mock;dur=20.000, total;dur=20.000")
     }
 
