@@ -6,6 +6,8 @@ public final class LoopTransport: UpstreamConnector {
     let resolver: Resolver?
     /// The pools of endpoints, by their key.
     var pools: [Endpoint.Key: ConnectionPool] = [:]
+    /// The endpoints that clients of a forward proxy asked for lately.
+    var passing = PassingEndpoints()
     /// The pool asked for last: most requests ask for the same again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
