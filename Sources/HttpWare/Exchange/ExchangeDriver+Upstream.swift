@@ -55,8 +55,13 @@ extension ExchangeDriver: ConnectionWaiter {
         self.endpoint = endpoint
         let timeout = exchange.timeouts.connect ?? service.connectTimeout
         let ticket = server.connector.connect(
-            to: endpoint, forTunnel: exchange.request.method == .connect, timeout: timeout, waiter: self)
+            to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
         if phase == .connecting { self.ticket = ticket }
+    }
+
+    private var connectionNeed: ConnectionNeed {
+        if exchange.request.method == .connect { return .tunnel }
+        return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
     }
 
     private func choose(_ service: UpstreamService) -> Result<Endpoint, GatewayError> {

@@ -48,10 +48,10 @@ public final class LoopTransport: UpstreamConnector {
     }
 
     func connect(
-        to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter
+        to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if !forTunnel, let connection = pool.takeIdle() {
+        if need != .tunnel, let connection = pool.takeIdle(surely: need == .sure) {
             waiter.connectionReady(connection, nil)
             return nil
         }
