@@ -1,6 +1,7 @@
 public import GatewayConfig
 import Glibc
 public import HttpWare
+import Wares
 
 /// A running gateway: its loops, listeners and services.
 ///
@@ -21,6 +22,11 @@ public final class Gateway {
         self.configuration = configuration
         self.log = log
         control = try EventLoop(name: "control")
+        if let level = WareLog.Level(rawValue: configuration.log.level.rawValue) {
+            WareLog.shared.use(level) { level, text in
+                if let level = LogDefinition.Level(rawValue: level.rawValue) { log.write(level, text) }
+            }
+        }
         let services = ServiceTable.make(configuration)
         var sockets: [(ListenerDefinition, [Int32])] = []
         do {
@@ -124,8 +130,14 @@ public final class Gateway {
         }
     }
 
-    private func reopenLogs() {}
-    private func closeLogs() {}
+    private func reopenLogs() { LogWriter.shared.reopen() }
+
+    /// Waits for the lines that are still on their way.
+    private func closeLogs() {
+        if !LogWriter.shared.flush() {
+            log.write(.warning, "some lines of the access logs could not be written in time")
+        }
+    }
 }
 
 /// Counts to nothing.
