@@ -47,8 +47,7 @@ class Origin:
 
     def begin(self, script: Script) -> None:
         """From here on the script serves; connections that an earlier one served are ended."""
-        if self.connections:
-            self.end()
+        self.end()  # one that comes between is closed, not left to the script before
         with self.lock:
             self.script, self.connections, self.threads = script, [], []
             self.requests, self.cut_off, self.faults = [], [], []

@@ -3,17 +3,12 @@ public import HttpWare
 /// The gateway's own log.
 public struct LogDefinition: Sendable, Hashable {
     /// How much is worth a line, from all to the worst.
-    public enum Level: String, OptionWord {
-        case trace, debug, info, notice, warning, error, critical
-    }
-
-    /// How a line looks.
     public enum Format: String, OptionWord {
         case text, json
     }
 
     /// The least that is written.
-    public internal(set) var level = Level.info
+    public internal(set) var level = WareLog.Level.info
     /// How a line looks.
     public internal(set) var format = Format.text
     /// Where lines go.

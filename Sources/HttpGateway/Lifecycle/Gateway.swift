@@ -22,11 +22,6 @@ public final class Gateway {
         self.configuration = configuration
         self.log = log
         control = try EventLoop(name: "control")
-        if let level = WareLog.Level(rawValue: configuration.log.level.rawValue) {
-            WareLog.shared.use(level) { level, text in
-                if let level = LogDefinition.Level(rawValue: level.rawValue) { log.write(level, text) }
-            }
-        }
         let services = ServiceTable.make(configuration)
         var sockets: [(ListenerDefinition, [Int32])] = []
         do {
@@ -90,7 +85,7 @@ public final class Gateway {
         let signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { [self] signal in
             if signal == SIGHUP {
                 log.write(.info, "reopening log files")
-                reopenLogs()
+                LogWriter.shared.reopen()
                 return
             }
             if isDraining {
@@ -112,8 +107,8 @@ public final class Gateway {
         }
         for worker in workers { worker.loop.join() }
         for path in unixPaths { unlink(path) }
-        closeLogs()
         log.write(.info, "stopped")
+        log.flush()
     }
 
     /// Ends `run()` at once; from any thread.
@@ -127,15 +122,6 @@ public final class Gateway {
             worker.loop.execute {
                 worker.drain { control.execute { if left.countDown() { control.stop() } } }
             }
-        }
-    }
-
-    private func reopenLogs() { LogWriter.shared.reopen() }
-
-    /// Waits for the lines that are still on their way.
-    private func closeLogs() {
-        if !LogWriter.shared.flush() {
-            log.write(.warning, "some lines of the access logs could not be written in time")
         }
     }
 }

@@ -1,36 +1,39 @@
-import Foundation
 public import GatewayConfig
-import HttpWare
+public import HttpWare
 import Synchronization
+import Wares
 
 /// The gateway's own log: what it does, and what goes wrong. Requests are logged by the `accessLog` ware.
+///
+/// Lines are queued and written by the log writer's thread: from any thread, and no loop waits for a disk.
 public final class GatewayLog: Sendable {
-    private let definition: LogDefinition
-    private let descriptor: Int32
+    private let level: WareLog.Level
+    private let format: LogDefinition.Format
+    private let sink: LogSink
     /// Guards the count of lines in the present second.
     private let budget = Mutex<(second: Int64, lines: Int, dropped: Int)>((0, 0, 0))
-    /// More lines in one second are counted, not written: a fault must not fill a disk.
+    /// More lines in one second are counted, not written: a fault that comes with every request must not fill a disk.
     private static let linesPerSecond = 100
 
+    /// Begins to log, and takes over what wares have to say.
     public init(_ definition: LogDefinition) {
-        self.definition = definition
-        switch definition.output {
-        case .stdout: descriptor = 1
-        case .file(let path):
-            let opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o640)
-            descriptor = opened >= 0 ? opened : 2
-        default: descriptor = 2
+        level = definition.level
+        format = definition.format
+        let format = definition.format
+        sink = LogWriter.shared.sink(for: definition.output) { dropped in
+            GatewayLog.line(.warning, "\(dropped) lines were dropped: the output is too slow", format)
         }
+        WareLog.shared.use(definition.level) { [weak self] level, message in self?.write(level, message) }
     }
 
     /// Writes a line if its level is asked for. From any thread.
-    public func write(_ level: LogDefinition.Level, _ message: @autoclosure () -> String) {
-        guard level.rank >= definition.level.rank else { return }
-        let time = SystemLoopClock().wallNow()
+    public func write(_ level: WareLog.Level, _ message: @autoclosure () -> String) {
+        guard level >= self.level else { return }
+        let second = SystemLoopClock().wallNow().seconds
         let dropped: Int? = budget.withLock { budget in
-            if budget.second != time.seconds {
+            if budget.second != second {
                 let dropped = budget.dropped
-                budget = (time.seconds, 1, 0)
+                budget = (second, 1, 0)
                 return dropped
             }
             budget.lines += 1
@@ -38,34 +41,33 @@ public final class GatewayLog: Sendable {
             return budget.lines > GatewayLog.linesPerSecond ? nil : 0
         }
         guard let dropped else { return }
-        if dropped > 0 { put(.warning, "\(dropped) lines were left out", time) }
-        put(level, message(), time)
+        if dropped > 0 { sink.append(text: GatewayLog.line(.warning, "\(dropped) lines were left out", format)) }
+        sink.append(text: GatewayLog.line(level, message(), format))
     }
 
-    private func put(_ level: LogDefinition.Level, _ message: String, _ time: WallTime) {
-        let stamp = GatewayLog.stamp(time)
-        var line =
-            definition.format == .json
-            ? "{\"time\":\"\(stamp)\",\"level\":\"\(level.rawValue)\",\"message\":\(message.jsonString)}\n"
-            : "\(stamp) \(level.rawValue) \(message.replacingOccurrences(of: "\n", with: " "))\n"
-        line.withUTF8 { bytes in _ = Glibc.write(descriptor, bytes.baseAddress, bytes.count) }
+    /// Waits until everything is written: before the program ends.
+    public func flush() { _ = LogWriter.shared.flush() }
+
+    private static func line(_ level: WareLog.Level, _ message: String, _ format: LogDefinition.Format) -> String {
+        let stamp = stamp(SystemLoopClock().wallNow())
+        if format == .json {
+            return "{\"time\":\"\(stamp)\",\"level\":\"\(level.rawValue)\",\"message\":\(message.jsonString)}"
+        }
+        // One line each, whatever a peer could bring into it.
+        let printable = String(message.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })
+        return "\(stamp) \(level.rawValue) \(printable)"
     }
 
     /// RFC 3339 in UTC with milliseconds.
-    static func stamp(_ time: WallTime) -> String {
-        let days = Int64((Double(time.seconds) / 86400).rounded(.down))
+    private static func stamp(_ time: WallTime) -> String {
+        let days = time.seconds >= 0 ? time.seconds / 86400 : (time.seconds - 86399) / 86400
         let inDay = Int(time.seconds - days * 86400)
         let (year, month, day) = HttpDate.civil(days)
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let milliseconds = Int(time.nanoseconds) / 1_000_000
-        let fraction =
-            milliseconds < 10 ? "00\(milliseconds)" : milliseconds < 100 ? "0\(milliseconds)" : "\(milliseconds)"
-        return
-            "\(year)-\(two(month))-\(two(day))T\(two(inDay / 3600)):\(two(inDay / 60 % 60)):\(two(inDay % 60)).\(fraction)Z"
+        func padded(_ number: Int, _ digits: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, digits - text.count)) + text
+        }
+        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(inDay / 3600, 2)):"
+            + "\(padded(inDay / 60 % 60, 2)):\(padded(inDay % 60, 2)).\(padded(Int(time.nanoseconds) / 1_000_000, 3))Z"
     }
-}
-
-extension LogDefinition.Level {
-    /// The place in the order of urgency.
-    var rank: Int { LogDefinition.Level.allCases.firstIndex(of: self) ?? 0 }
 }

@@ -62,7 +62,7 @@ public final class LogSink: Sendable {
     }
 
     /// Appends a line that is made already, without its line end; for logs that are written rarely.
-    func append(text: String) {
+    public func append(text: String) {
         append(ObjectIdentifier(self)) { line, _ in
             var text = text
             text.withUTF8 { bytes in
