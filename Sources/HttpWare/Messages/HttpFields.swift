@@ -127,7 +127,8 @@ public struct HttpFields: Sendable {
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
-                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount), known: line.name.known,
+                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
+                known: line.name.known,
                 flags: Line.exact), others: line.name.otherBit)
     }
 
@@ -289,7 +290,9 @@ public struct HttpFields: Sendable {
             for line in lines where line.known == known && !line.isRemoved {
                 var index = line.value.lowerBound
                 while index + count <= line.value.upperBound {
-                    if all[index] == text.utf8Start[0], (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] }) {
+                    if all[index] == text.utf8Start[0],
+                        (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] })
+                    {
                         found += 1
                         index += count
                     } else {
