@@ -65,7 +65,8 @@ let package = Package(
             name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"], swiftSettings: settings + dataPath),
+            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"],
+            swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
