@@ -273,7 +273,7 @@ def _(t: Trial) -> None:
 
     t.origin(script)
     client = t.client(timeout=6)
-    client.send(head())  # its response timeout is one second; an interim response is no final one
+    client.send(head(start=b"GET /hasty/ HTTP/1.1"))  # its response timeout is one second; an interim response is no final one
     expect_status(client.read_response(), 502, 504)
 
 
@@ -288,7 +288,7 @@ def _(t: Trial) -> None:
 
     t.origin(script)
     client = t.client(timeout=6)
-    client.send(head())
+    client.send(head(start=b"GET /hasty/ HTTP/1.1"))
     expect_status(client.read_response(), 502, 504)
 
 
