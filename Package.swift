@@ -86,6 +86,10 @@ let package = Package(
         .testTarget(
             name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
             swiftSettings: settings),
+        .testTarget(
+            name: "HttpGatewayTests",
+            dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
     ] + fuzzTargets,
     swiftLanguageModes: [.v6]
 )
