@@ -65,7 +65,8 @@ let package = Package(
             name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"], swiftSettings: settings + dataPath),
+            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"],
+            swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
@@ -78,6 +79,8 @@ let package = Package(
             name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
             name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(

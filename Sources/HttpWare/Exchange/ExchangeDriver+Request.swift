@@ -11,6 +11,7 @@ extension ExchangeDriver: RequestHandler {
             return failWithoutChain(error)
         }
         plan = server.router.plan(for: exchange.request, captures: &exchange.captures)
+        if !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
         exchange.route = plan.route
         exchange.service = plan.service?.name
         if let total = plan.service?.timeouts.total { startTotalTimer(total) }

@@ -10,6 +10,7 @@ extension ExchangeDriver: ResponseHandler {
 
     func responseStarted(_ arrived: inout HttpResponse) {
         swap(&response, &arrived)
+        hasUpstreamContent = !response.content.isEmpty
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
         startResponse(from: chain.middlewares.count - 1)
@@ -254,13 +255,15 @@ extension ExchangeDriver: ResponseHandler {
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
         if let bytes = response.content.bytes {
+            discardUpstream()
             return deliverWhole(bytes, sink)
         }
+        // A ware emptied it: what the origin server still sends is not wanted.
+        if response.content.isEmpty, hasUpstreamContent { discardUpstream() }
         let extent: HttpContent.Extent
         switch response.content.extent {
-        case .none: extent = upstream == nil && !hasUpstreamEnded ? .none : responseExtentWithoutContent
-        case .length(let length):
-            extent = exchange.responseFilters.allSatisfy(\.keepsLength) ? .length(length) : .unknown
+        case .length(let length): extent = exchange.responseFilters.allSatisfy(\.keepsLength) ? .length(length) : .unknown
+        case .none: extent = .none
         case .unknown: extent = .unknown
         }
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
@@ -268,8 +271,6 @@ extension ExchangeDriver: ResponseHandler {
         if upstream == nil || hasUpstreamEnded { return end(.completed) }
         upstream?.resume()
     }
-
-    private var responseExtentWithoutContent: HttpContent.Extent { .none }
 
     private var isTunnelOpening: Bool {
         exchange.request.method == .connect && exchange.responder == .upstream && response.status.code / 100 == 2

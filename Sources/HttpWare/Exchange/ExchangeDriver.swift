@@ -83,6 +83,8 @@ final class ExchangeDriver {
     var halfIndex = -1
     var postIndex = 0
     var hasUpstreamEnded = false
+    /// The origin server's response has content, whatever a ware made of it.
+    var hasUpstreamContent = false
     var responseTrailers: HttpFields?
     var collected: [UInt8] = []
     var clientEndedTunnel = false
@@ -128,6 +130,7 @@ final class ExchangeDriver {
         hasRetried = false
         hasSentContent = false
         hasUpstreamEnded = false
+        hasUpstreamContent = false
         responseTrailers = nil
         clientEndedTunnel = false
         upstreamEndedTunnel = false
