@@ -28,7 +28,7 @@ listeners:
     mode: forward
     forward: {{ connectPorts: [443, {main}, {second}, {closed}, {full}], denyPrivate: false }}
   guarded: {{ bind: "127.0.0.1:{guarded}", mode: forward }}
-  guardedPorts: {{ bind: "127.0.0.1:{guardedPorts}", mode: forward, forward: {{ connectPorts: [{main}] }} }}
+  guardedPorts: {{ bind: "127.0.0.1:{guardedPorts}", mode: forward, forward: {{ connectPorts: [{main}, {second}] }} }}
 services:
   origin: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 5s, response: 10s, idle: 10s }} }}
   hasty: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}

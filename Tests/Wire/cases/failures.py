@@ -203,7 +203,7 @@ def _(t: Trial) -> None:
     client = t.client()
     client.send(head())
     expect_status(client.read_response(), 200)
-    check(eventually(lambda: t.main.connections[0].at_end), "the end of the idle connection is not noticed")
+    check(eventually(lambda: t.main.used[0].at_end), "the end of the idle connection is not noticed")
     client.send(post(b"Content-Length: 5"))
     expect_status(client.read_response(), 200)
     expect_same("deliveries", len(t.main.requests), 2)
@@ -255,7 +255,7 @@ def _(t: Trial) -> None:
     client.read_until(b"\r\n\r\n")
     client.read_exactly(50)
     client.close()
-    check(eventually(lambda: t.main.connections[0].at_end), "the connection stays open")
+    check(eventually(lambda: t.main.used[0].at_end), "the connection stays open")
     expect_same("body", t.ask(head(start=b"GET /patient/ HTTP/1.1")).body, b"ok")
 
 
