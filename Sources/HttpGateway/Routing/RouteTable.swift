@@ -33,19 +33,28 @@ final class RouteTable: ExchangeRouter {
         }
     }
 
-    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+    func plan(
+        for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
+    ) throws(Pattern.LimitReached) -> ExchangePlan {
         let isConnect = request.method == .connect
         for route in routes {
             if isConnect && !route.takesConnect { continue }
             if !route.isOpen {
-                guard route.match.matchesTarget(of: request),
-                    route.headers.allSatisfy({ request.fields.matches($0.name, $0.values) })
-                else { continue }
+                guard try route.match.matchesTarget(of: request), try RouteTable.matches(route.headers, request) else {
+                    continue
+                }
                 if !route.capturing.isEmpty { capture(route.capturing, request, &captures) }
             }
             return route.plan
         }
         return listenerPlan
+    }
+
+    private static func matches(
+        _ headers: [(name: FieldName, values: [ValueMatch])], _ request: borrowing HttpRequest
+    ) throws(Pattern.LimitReached) -> Bool {
+        for header in headers where try !request.fields.matches(header.name, header.values) { return false }
+        return true
     }
 
     private func capture(

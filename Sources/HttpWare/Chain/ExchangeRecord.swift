@@ -16,6 +16,8 @@ public struct ExchangeRecord: Sendable {
 
     /// How often the request was sent inward again.
     public internal(set) var replays = 0
+    /// The request's content grew over what is kept of it, so it could not be sent again.
+    public internal(set) var outgrewKept = false
     /// How many connections were tried.
     public internal(set) var attempts = 0
     /// The connection upstream had served another request before.

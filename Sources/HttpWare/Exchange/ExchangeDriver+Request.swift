@@ -10,11 +10,18 @@ extension ExchangeDriver: RequestHandler {
             plan = server.router.listenerPlan
             return failWithoutChain(error)
         }
-        plan = server.router.plan(for: exchange.request, captures: &exchange.captures)
+        do throws(Pattern.LimitReached) {
+            plan = try server.router.plan(for: exchange.request, captures: &exchange.captures)
+        } catch {
+            // Which route is meant is not known, and no other may stand in for it.
+            plan = server.router.listenerPlan
+            return failWithoutChain(
+                GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
+        }
         if !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
         exchange.route = plan.route
         exchange.service = plan.service?.name
-        if let total = plan.service?.timeouts.total { startTotalTimer(total) }
+        setDeadline()
         if chain.kept > 0 || chain.hasReplays { kept = exchange.request.content.isEmpty ? nil : [] }
         if passed.count != chain.middlewares.count { passed = [Bool](repeating: false, count: chain.middlewares.count) }
         phase = .middlewares
@@ -42,25 +49,44 @@ extension ExchangeDriver: RequestHandler {
         exchange.receivedForwardedFor = exchange.request.fields.listMembers(of: .xForwardedFor)
     }
 
-    func startTotalTimer(_ total: Duration) {
-        totalTimer?.cancel()
-        totalTimer = loop.schedule(after: total) { [weak self] in
-            guard let self else { return }
-            self.totalTimer = nil
-            self.transport.inEvent { self.totalTimeout() }
-        }
+    // MARK: 4. Middlewares
+
+    /// Gives the request to the middlewares: what goes on in the exchange cannot change it then.
+    private func lendRequest() {
+        swap(&request, &exchange.request)
+        isRequestLent = true
     }
 
-    // MARK: 4. Middlewares
+    /// Takes it back from them.
+    func takeRequestBack() {
+        guard isRequestLent else { return }
+        swap(&request, &exchange.request)
+        isRequestLent = false
+    }
 
     /// Asks the middlewares from `requestIndex` on, then goes upstream.
     func runMiddlewares() {
         let chain = self.chain
-        guard requestIndex < chain.middlewares.count else { return callUpstream() }
-        swap(&request, &exchange.request)
+        guard requestIndex < chain.middlewares.count else {
+            takeRequestBack()
+            return callUpstream()
+        }
+        if !isRequestLent { lendRequest() }
         while requestIndex < chain.middlewares.count {
             let index = requestIndex
-            if let condition = chain.middlewares[index].condition, !condition.matches(request) {
+            var isMeant = true
+            if let condition = chain.middlewares[index].condition {
+                do throws(Pattern.LimitReached) {
+                    isMeant = try condition.matches(request)
+                } catch {
+                    if chain.observesWares { wareStarted = loop.tick().nanoseconds }
+                    if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
+                        continue
+                    }
+                    return
+                }
+            }
+            if !isMeant {
                 passed[index] = false
                 if chain.observesWares {
                     note(chain.middlewares[index].label, .skipped, isResponse: false, since: loop.tick())
@@ -82,7 +108,7 @@ extension ExchangeDriver: RequestHandler {
             if case .wait(let continuing) = verdict { return waitForMiddleware(continuing) }
             guard decided(verdict, chain) else { return }
         }
-        swap(&request, &exchange.request)
+        takeRequestBack()
         callUpstream()
     }
 
@@ -98,7 +124,7 @@ extension ExchangeDriver: RequestHandler {
             return true
         case .abort(let response):
             if chain.observesWares { note(chain.middlewares[index].label, .abort, isResponse: false) }
-            swap(&request, &exchange.request)
+            takeRequestBack()
             exchange.responder = .ware(chain.middlewares[index].label)
             answer(with: response, from: index - 1)
             return false
@@ -110,7 +136,7 @@ extension ExchangeDriver: RequestHandler {
 
     private func snapshot(_ index: Int) {
         snapshots.removeAll { $0.index >= index }
-        snapshots.append((index, request))
+        snapshots.append(Snapshot(index: index, request: request, filters: exchange.requestFilters.count))
     }
 
     private func waitForMiddleware(_ continuing: Continuing<HttpRequest, Verdict>) {
@@ -120,16 +146,10 @@ extension ExchangeDriver: RequestHandler {
             let chain = driver.chain
             switch result {
             case .success(let verdict):
-                if driver.decided(verdict, chain) {
-                    swap(&driver.request, &driver.exchange.request)
-                    driver.runMiddlewares()
-                }
+                if driver.decided(verdict, chain) { driver.runMiddlewares() }
             case .failure(let error):
                 let step = chain.middlewares[driver.requestIndex]
-                if driver.threw(error, step.label, failsOpen: step.failsOpen) {
-                    swap(&driver.request, &driver.exchange.request)
-                    driver.runMiddlewares()
-                }
+                if driver.threw(error, step.label, failsOpen: step.failsOpen) { driver.runMiddlewares() }
             }
         }
     }
@@ -142,7 +162,7 @@ extension ExchangeDriver: RequestHandler {
             requestIndex += 1
             return true
         }
-        swap(&request, &exchange.request)
+        takeRequestBack()
         // A GatewayError says itself what it is, such as content that is too large.
         let fault = error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "\(label) failed: \(error)")
         fail(fault, from: requestIndex - 1)
@@ -162,35 +182,43 @@ extension ExchangeDriver: RequestHandler {
 
     /// Whether all of the content is in `request.content.bytes`; if not, it is waited for.
     private func takeWholeContent(upTo limit: Int) -> Bool {
-        if request.content.isEmpty || request.content.bytes != nil { return true }
-        request.content.limit(to: limit)
-        if isRequestWhole {
-            request.content.bytes = held
-            request.content.extent = held.isEmpty ? .none : .length(held.count)
-            held = []
-            return true
+        if request.content.isEmpty { return true }
+        if request.content.bytes == nil {
+            request.content.limit(to: limit)
+            if isRequestWhole { takeHeld(into: &request.content) }
         }
-        let length = request.content.length ?? 0
-        swap(&request, &exchange.request)
-        guard length <= limit else {
-            fail(
-                GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"),
-                from: requestIndex - 1)
+        let count = request.content.bytes?.count ?? max(request.content.length ?? 0, held.count)
+        guard count <= limit else {
+            contentTooLarge(limit)
             return false
         }
+        if request.content.isEmpty || request.content.bytes != nil { return true }
+        takeRequestBack()
         phase = .collectingRequest
-        if exchange.request.expectsContinue {
-            exchange.request.expectsContinue = false
-            sink?.sendInterim(HttpResponse(.continue))
-        }
+        setDeadline()
+        askForContent()
         sink?.resumeRequest()
         return false
     }
 
+    /// All that was held is the content.
+    private func takeHeld(into content: inout HttpContent) {
+        content.bytes = held.isEmpty ? nil : held
+        content.extent = held.isEmpty ? .none : .length(held.count)
+        held = []
+    }
+
+    /// Tells a client that waits for it to send its content: it is wanted here. RFC 9110 §10.1.1.
+    func askForContent() {
+        guard exchange.request.expectsContinue, !hasSentContinue, !isRequestWhole else { return }
+        hasSentContinue = true
+        sink?.sendInterim(HttpResponse(.continue))
+    }
+
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
+        if isRequestRefused { return }
         exchange.record.requestBytes += bytes.count
-        let isWithMiddlewares = phase == .middlewares
-        if let limit = isWithMiddlewares ? request.content.limit : exchange.request.content.limit,
+        if let limit = isRequestLent ? request.content.limit : exchange.request.content.limit,
             exchange.record.requestBytes > limit
         {
             return contentTooLarge(limit)
@@ -198,36 +226,37 @@ extension ExchangeDriver: RequestHandler {
         if kept != nil { keep(bytes) }
         switch phase {
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
-            if upstream != nil { forward(bytes) }
+            if isForwarding { forward(bytes) }
         case .middlewares, .collectingRequest, .connecting:
             held.append(contentsOf: bytes)
             if phase != .collectingRequest, held.count >= 65536 { sink?.pauseRequest() }
-        case .replaying, .awaitingRequest, .tunnel, .ended: break
+        case .replaying:
+            if kept == nil { giveUpReplay() }
+        case .awaitingRequest, .tunnel, .ended: break
         }
     }
 
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         guard let count = kept?.count, count + bytes.count <= chain.kept else {
             kept = nil
+            exchange.record.outgrewKept = true
             return
         }
         kept?.append(contentsOf: bytes)
     }
 
     private func contentTooLarge(_ limit: Int) {
-        switch phase {
-        case .streaming, .responseWares, .collectingResponse:
-            // The response is under way: the request cannot go on, and its response cannot be trusted.
-            end(.cutOff)
-        case .ended: break
-        default:
-            if phase == .middlewares { swap(&request, &exchange.request) }
-            let passedTo =
-                phase == .middlewares || phase == .collectingRequest ? requestIndex - 1 : chain.middlewares.count - 1
-            fail(
-                GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"), from: passedTo
-            )
-        }
+        isRequestRefused = true
+        fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"))
+    }
+
+    /// Whether the content that came, or is at hand, is within the limit that a ware set after it came.
+    func isWithinLimit() -> Bool {
+        guard let limit = exchange.request.content.limit, !exchange.request.content.isEmpty,
+            exchange.request.content.bytes?.count ?? exchange.record.requestBytes > limit
+        else { return true }
+        contentTooLarge(limit)
+        return false
     }
 
     func requestEnded(_ trailers: HttpFields?) {
@@ -236,13 +265,11 @@ extension ExchangeDriver: RequestHandler {
         switch phase {
         case .collectingRequest:
             phase = .middlewares
-            exchange.request.content.bytes = held
-            exchange.request.content.extent = held.isEmpty ? .none : .length(held.count)
-            held = []
+            takeHeld(into: &exchange.request.content)
             runMiddlewares()
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
-            if upstream != nil { forwardEnd() }
-        case .replaying: replayWhenWhole()
+            if isForwarding { forwardEnd() }
+        case .replaying: if !isReplayTimed { replayWhenWhole() }
         case .middlewares, .connecting, .awaitingRequest, .tunnel, .ended: break
         }
     }
@@ -257,14 +284,9 @@ extension ExchangeDriver: RequestHandler {
             plan = server.router.listenerPlan
             failWithoutChain(error)
         case .ended: break
-        case .streaming, .tunnel: end(.cutOff)
-        case .middlewares:
-            if task != nil {
-                giveUpWaiting()
-            }
-            swap(&request, &exchange.request)
-            fail(error, from: requestIndex - 1)
-        default: fail(error)
+        default:
+            isRequestRefused = true
+            fail(error)
         }
     }
 
@@ -274,6 +296,7 @@ extension ExchangeDriver: RequestHandler {
     }
 
     func clientLeft() {
+        guard phase != .ended else { return }
         sink = nil
         exchange.failure = exchange.failure ?? GatewayError(.downstream, .clientLeft, "the client left")
         end(.clientLeft)

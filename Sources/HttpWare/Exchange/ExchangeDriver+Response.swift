@@ -5,6 +5,11 @@ extension ExchangeDriver: ResponseHandler {
 
     func responseInterim(_ response: inout HttpResponse) {
         guard phase == .awaitingResponse else { return }
+        if response.status == .continue {
+            // It may have been sent already: by us, or for an attempt before this one.
+            if hasSentContinue { return }
+            hasSentContinue = true
+        }
         sink?.sendInterim(response)
     }
 
@@ -26,8 +31,15 @@ extension ExchangeDriver: ResponseHandler {
         startResponse(from: index)
     }
 
-    /// The exchange cannot be carried out: the client is told, if it can be.
-    func fail(_ error: GatewayError) { fail(error, from: chain.middlewares.count - 1) }
+    /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
+    func fail(_ error: GatewayError) {
+        switch phase {
+        case .middlewares, .collectingRequest: fail(error, from: requestIndex - 1)
+        // The half that asked for the replay has answered.
+        case .replaying: fail(error, from: halfIndex - 1)
+        default: fail(error, from: chain.middlewares.count - 1)
+        }
+    }
 
     func fail(_ error: GatewayError, from index: Int) {
         guard phase != .ended else { return }
@@ -36,10 +48,14 @@ extension ExchangeDriver: ResponseHandler {
             return end(.cutOff)
         }
         giveUpWaiting()
+        takeRequestBack()
         ticket?.giveUp()
         ticket = nil
         upstream?.cancel()
         upstream = nil
+        isForwarding = false
+        held = []
+        exchange.responseFilters.removeAll()
         exchange.failure = error
         exchange.responder = .gateway
         answer(with: GatewayResponse.make(for: error), from: min(index, lastPassable))
@@ -49,11 +65,13 @@ extension ExchangeDriver: ResponseHandler {
     private var lastPassable: Int {
         switch phase {
         case .responseWares, .collectingResponse: halfIndex
+        case .replaying: halfIndex - 1
         default: chain.middlewares.count - 1
         }
     }
 
     private func discardUpstream() {
+        isForwarding = false
         guard let upstream else { return }
         self.upstream = nil
         upstream.discard()
@@ -83,7 +101,17 @@ extension ExchangeDriver: ResponseHandler {
         halfIndex = -1
         while postIndex < chain.postwares.count {
             let index = postIndex
-            if let condition = chain.postwares[index].condition, !condition.matches(response, in: exchange) {
+            var isMeant = true
+            if let condition = chain.postwares[index].condition {
+                do throws(Pattern.LimitReached) {
+                    isMeant = try condition.matches(response, in: exchange)
+                } catch {
+                    if chain.observesWares { wareStarted = loop.tick().nanoseconds }
+                    guard threw(error, chain.postwares[index].label, chain.postwares[index].failsOpen) else { return }
+                    continue
+                }
+            }
+            if !isMeant {
                 if chain.observesWares {
                     note(chain.postwares[index].label, .skipped, isResponse: true, since: loop.tick())
                 }
@@ -183,48 +211,76 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Whether the request can be sent inward again from that ware: it was kept, and not too often.
     private func mayReplay(_ index: Int) -> Bool {
-        exchange.record.replays < ExchangeDriver.mostAttempts - 1 && snapshots.contains { $0.index == index }
-            && (exchange.request.content.isEmpty || exchange.request.content.bytes != nil || kept != nil)
+        guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !isRequestRefused,
+            let snapshot = snapshots.first(where: { $0.index == index })
+        else { return false }
+        if snapshot.request.content.isEmpty { return true }
+        // A filter from further out has seen the content, and sees no content twice.
+        if hasSentContent, snapshot.filters > 0 { return false }
+        return snapshot.request.content.bytes != nil || kept != nil
     }
 
     private func replay(_ index: Int, after delay: Duration) {
+        phase = .replaying
+        halfIndex = index
+        replayDelay = delay
+        isReplayTimed = false
+        // What is behind an early response did not go upstream, so nothing more may.
+        isForwarding = false
+        if isReplayComplete { return startReplay() }
+        // The response is held until the rest is here, and goes on if that is too much to keep.
+        upstream?.pause()
+        askForContent()
+        setDeadline()
+        sink?.resumeRequest()
+    }
+
+    /// Nothing of the client is waited for.
+    private var isReplayComplete: Bool {
+        guard let snapshot = snapshots.first(where: { $0.index == halfIndex }) else { return true }
+        return isRequestWhole || snapshot.request.content.isEmpty || snapshot.request.content.bytes != nil
+    }
+
+    /// The rest of the request is here.
+    func replayWhenWhole() {
+        if isReplayComplete { startReplay() }
+    }
+
+    /// The content grew over what is kept: the response at hand goes on.
+    func giveUpReplay() {
+        guard !isReplayTimed else { return }
+        phase = .responseWares
+        advance()
+        runResponseWares()
+    }
+
+    /// Nothing stands in the way any more: the response is discarded, and the request sent again when it is time.
+    private func startReplay() {
         exchange.record.replays += 1
         discardUpstream()
         exchange.responseFilters.removeAll()
-        exchange.requestFilters.removeAll()
         exchange.failure = nil
-        phase = .replaying
-        halfIndex = index
-        if delay > .zero {
-            waitNumber &+= 1
-            let number = waitNumber
-            loop.schedule(after: delay) { [weak self] in
-                guard let self, self.waitNumber == number, self.phase == .replaying else { return }
-                self.waitNumber &+= 1
-                self.transport.inEvent { self.replayWhenWhole() }
-            }
-        } else {
-            waitNumber &+= 1
-            replayWhenWhole()
+        guard replayDelay > .zero else { return sendAgain() }
+        isReplayTimed = true
+        waitNumber &+= 1
+        let number = waitNumber
+        setDeadline()
+        // What the client still sends is read meanwhile.
+        sink?.resumeRequest()
+        loop.schedule(after: replayDelay) { [weak self] in
+            guard let self, self.waitNumber == number, self.phase == .replaying else { return }
+            self.transport.inEvent { self.sendAgain() }
         }
     }
 
-    /// Sends the request inward again once its content is whole.
-    func replayWhenWhole() {
+    private func sendAgain() {
+        waitNumber &+= 1
         guard let snapshot = snapshots.first(where: { $0.index == halfIndex }) else { return }
-        if !snapshot.request.content.isEmpty, snapshot.request.content.bytes == nil {
-            guard isRequestWhole else {
-                sink?.resumeRequest()
-                return
-            }
-            guard let kept else {
-                return fail(
-                    GatewayError(.gateway, .internalError, "the content was too large to be sent again"),
-                    from: halfIndex - 1)
-            }
-            held = kept
-        }
+        if let kept, !snapshot.request.content.isEmpty, snapshot.request.content.bytes == nil { held = kept }
         exchange.request = snapshot.request
+        if exchange.requestFilters.count > snapshot.filters {
+            exchange.requestFilters.removeSubrange(snapshot.filters...)
+        }
         requestIndex = halfIndex + 1
         hasRetried = false
         phase = .middlewares
@@ -235,13 +291,12 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Whether all content is in `response.content.bytes`; if not, it is waited for.
     private func takeWholeResponse(upTo limit: Int) -> Bool {
-        guard upstream != nil || hasUpstreamEnded, response.content.bytes == nil, !response.content.isEmpty else {
-            return true
-        }
-        if let length = response.content.length, length > limit {
+        if response.content.isEmpty { return true }
+        if let length = response.content.bytes?.count ?? response.content.length, length > limit {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             return false
         }
+        if response.content.bytes != nil || upstream == nil { return true }
         phase = .collectingResponse
         collected = []
         response.content.limit(to: limit)
@@ -251,6 +306,10 @@ extension ExchangeDriver: ResponseHandler {
 
     private func deliver() {
         guard let sink else { return }
+        if upstream == nil, response.content.bytes == nil, !response.content.isEmpty {
+            // What a response promises and nobody can bring is never promised to the client.
+            return fail(GatewayError(.upstream, .responseIncomplete, "the response's content is gone"))
+        }
         exchange.finalStatus = response.status
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
@@ -260,15 +319,16 @@ extension ExchangeDriver: ResponseHandler {
         }
         // A ware emptied it: what the origin server still sends is not wanted.
         if response.content.isEmpty, hasUpstreamContent { discardUpstream() }
-        let extent: HttpContent.Extent
-        switch response.content.extent {
-        case .length(let length): extent = exchange.responseFilters.allSatisfy(\.keepsLength) ? .length(length) : .unknown
-        case .none: extent = .none
-        case .unknown: extent = .unknown
+        var extent = response.content.extent
+        responseLengthLeft = nil
+        if case .length(let length) = extent, !exchange.responseFilters.isEmpty {
+            if exchange.responseFilters.allSatisfy(\.keepsLength) { responseLengthLeft = length } else { extent = .unknown }
         }
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
-        if upstream == nil || hasUpstreamEnded { return end(.completed) }
+        // Without content nothing of what may still come from upstream is meant for the client.
+        if extent == .none { discardUpstream() }
+        if upstream == nil { return end(.completed) }
         upstream?.resume()
     }
 
@@ -295,9 +355,15 @@ extension ExchangeDriver: ResponseHandler {
                 bytes = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
                 bytes += try finish(exchange.responseFilters)
             } catch {
-                return end(.cutOff)
+                let fault = GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)")
+                exchange.failure = fault
+                exchange.responder = .gateway
+                response = GatewayResponse.make(for: fault)
+                exchange.finalStatus = response.status
+                bytes = response.content.bytes ?? []
             }
         }
+        discardUpstream()
         let extent = HttpContent.Extent.length(bytes.count)
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
@@ -317,19 +383,19 @@ extension ExchangeDriver: ResponseHandler {
             guard let sink else { return }
             exchange.record.responseBytes += bytes.count
             if let limit = response.content.limit, exchange.record.responseBytes > limit {
-                exchange.failure = GatewayError(
-                    .upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes")
-                return end(.cutOff)
+                return fail(
+                    GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
             if exchange.responseFilters.isEmpty {
                 sink.sendContent(bytes)
             } else {
                 do {
                     let filtered = try filter(bytes, exchange.responseFilters)
+                    try ExchangeDriver.count(filtered.count, of: &responseLengthLeft)
                     filtered.withUnsafeBytes { sink.sendContent($0) }
                     transport.output.flush()
                 } catch {
-                    return end(.cutOff)
+                    return responseFilterFailed(error)
                 }
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
@@ -343,8 +409,14 @@ extension ExchangeDriver: ResponseHandler {
         }
     }
 
+    /// The head is out: the client must not take what it has for whole.
+    private func responseFilterFailed(_ error: any Error) {
+        fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+    }
+
     func responseEnded(_ trailers: HttpFields?) {
         upstream = nil
+        isForwarding = false
         hasUpstreamEnded = true
         responseTrailers = trailers
         switch phase {
@@ -352,16 +424,18 @@ extension ExchangeDriver: ResponseHandler {
             if !exchange.responseFilters.isEmpty {
                 do {
                     let rest = try finish(exchange.responseFilters)
+                    try ExchangeDriver.count(rest.count, of: &responseLengthLeft)
+                    if let left = responseLengthLeft, left > 0 { throw FilterFault.changedLength }
                     rest.withUnsafeBytes { sink?.sendContent($0) }
                     transport.output.flush()
                 } catch {
-                    return end(.cutOff)
+                    return responseFilterFailed(error)
                 }
             }
             end(.completed)
         case .collectingResponse:
             phase = .responseWares
-            response.content.bytes = collected
+            response.content.bytes = collected.isEmpty ? nil : collected
             response.content.extent = collected.isEmpty ? .none : .length(collected.count)
             collected = []
             runResponseWares()
@@ -370,7 +444,8 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     func downstreamDrained() {
-        upstream?.resume()
+        // While wares are asked the content waits for them, not for the client.
+        if phase == .streaming || phase == .tunnel { upstream?.resume() }
     }
 
     // MARK: Filters

@@ -19,7 +19,8 @@ extension ExchangeDriver: ConnectionWaiter {
         if exchange.request.fields.present & KnownField.via.bit != 0, isLoop() {
             return fail(GatewayError(.gateway, .loopDetected, "the request came through here too often"))
         }
-        if let total = exchange.timeouts.total, totalTimer == nil { startTotalTimer(total) }
+        guard isWithinLimit() else { return }
+        setDeadline()
         endpointsTried = 0
         phase = .connecting
         connect(service)
@@ -54,13 +55,14 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         self.endpoint = endpoint
         let timeout = exchange.timeouts.connect ?? service.connectTimeout
-        let ticket = server.connector.connect(
-            to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
-        if phase == .connecting { self.ticket = ticket }
+        let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
+        // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
+        if let ticket, phase == .connecting { self.ticket = ticket }
     }
 
     private var connectionNeed: ConnectionNeed {
-        if exchange.request.method == .connect { return .tunnel }
+        // A connection that waited may be as dead as the one before it: a second try takes a new one.
+        if hasRetried || exchange.request.method == .connect { return .new }
         return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
     }
 
@@ -87,7 +89,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 GatewayError(.gateway, .schemeUnsupported, "https origins are not supported yet; use CONNECT, or http"))
         }
         return .success(
-            exchange.request.withHost { transport.passing.endpoint($0, port: port, deniesPrivate: rules.deniesPrivate) })
+            exchange.request.withHost(asReceived: false) { transport.passing.endpoint($0, port: port, deniesPrivate: rules.deniesPrivate) })
     }
 
     // MARK: The connection
@@ -122,11 +124,18 @@ extension ExchangeDriver: ConnectionWaiter {
         options.upgrade = exchange.request.upgrade
         if let endpoint { options.host = hostField(endpoint, service) }
         options.basePath = endpoint?.basePath ?? ""
-        let content = exchange.request.content
-        if let kept, hasSentContent { held = kept }
-        switch content.extent {
+        let extent = exchange.request.content.extent
+        let isStreamed = exchange.request.content.bytes == nil && extent != .none
+        if exchange.request.expectsContinue, !isStreamed || hasSentContinue {
+            // The content comes at once, or there is none: nothing is left to expect. RFC 9110 §10.1.1.
+            exchange.request.fields.remove(.expect as FieldName)
+        }
+        requestLengthLeft = nil
+        switch extent {
         case .none: options.framing = sendsZeroLength ? .length(0) : .none
-        case .length(let length): options.framing = filtersKeepLength ? .length(length) : .chunked
+        case .length(let length):
+            options.framing = filtersKeepLength ? .length(length) : .chunked
+            if filtersKeepLength, !exchange.requestFilters.isEmpty { requestLengthLeft = length }
         case .unknown: options.framing = .chunked
         }
         connection.send(
@@ -134,17 +143,22 @@ extension ExchangeDriver: ConnectionWaiter {
             responseTimeout: exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds,
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         exchange.record.requestSent = loop.now.nanoseconds
-        guard !content.isEmpty else { return }
-        if let bytes = content.bytes {
-            bytes.withUnsafeBytes { forward($0) }
-            forwardEnd()
+        guard extent != .none || !isRequestWhole else { return }
+        isForwarding = true
+        if isStreamed {
+            let waiting = hasSentContent ? kept ?? [] : held
+            held = []
+            if !waiting.isEmpty { waiting.withUnsafeBytes { forward($0) } }
+            if isRequestWhole, isForwarding { forwardEnd() } else { sink?.resumeRequest() }
         } else {
-            if !held.isEmpty {
-                let waiting = held
-                held = []
-                waiting.withUnsafeBytes { forward($0) }
+            // A ware has it whole, or put its own in its place: what the client still sends is not for upstream.
+            held = []
+            if let bytes = exchange.request.content.bytes {
+                bytes.withUnsafeBytes { forward($0) }
+                if isForwarding { forwardEnd() }
             }
-            if isRequestWhole { forwardEnd() } else { sink?.resumeRequest() }
+            isForwarding = false
+            if !isRequestWhole { sink?.resumeRequest() }
         }
     }
 
@@ -177,9 +191,10 @@ extension ExchangeDriver: ConnectionWaiter {
         } else {
             do {
                 let filtered = try filter(bytes, exchange.requestFilters)
+                try ExchangeDriver.count(filtered.count, of: &requestLengthLeft)
                 filtered.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
-                return fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+                return filterFailed(error)
             }
         }
         if upstream.isBlocked { sink?.pauseRequest() }
@@ -187,15 +202,32 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func forwardEnd() {
         guard let upstream else { return }
+        isForwarding = false
         if !exchange.requestFilters.isEmpty {
+            hasSentContent = true
             do {
                 let rest = try finish(exchange.requestFilters)
+                try ExchangeDriver.count(rest.count, of: &requestLengthLeft)
+                if let left = requestLengthLeft, left > 0 { throw FilterFault.changedLength }
                 rest.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
-                return fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+                return filterFailed(error)
             }
         }
         upstream.sendEnd(requestTrailers)
+    }
+
+    /// The content cannot go on: the client is told, unless a response is on its way already.
+    private func filterFailed(_ error: any Error) {
+        isRequestRefused = true
+        fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+    }
+
+    /// Counts what a filter lets out against the length that it said it keeps: framing is not left to its word.
+    static func count(_ count: Int, of left: inout Int?) throws(FilterFault) {
+        guard let promised = left else { return }
+        guard count <= promised else { throw .changedLength }
+        left = promised - count
     }
 
     func upstreamDrained() {
@@ -218,6 +250,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func upstreamFailed(_ error: GatewayError) {
         upstream = nil
+        isForwarding = false
         switch phase {
         case .awaitingResponse:
             guard mayTryAgain(error), let service = plan.service else { return fail(error) }
@@ -225,23 +258,21 @@ extension ExchangeDriver: ConnectionWaiter {
             phase = .connecting
             endpointsTried += service.endpoints.count > 1 ? 1 : 0
             connect(service)
-        case .collectingResponse, .responseWares:
-            giveUpWaiting()
-            fail(error)
-        case .streaming:
-            exchange.failure = error
-            end(.cutOff)
-        case .tunnel:
-            end(.completed)
-        default: break
+        case .collectingResponse, .responseWares, .streaming: fail(error)
+        case .replaying:
+            // The response that was to be discarded; without it there is nothing to go back to.
+            break
+        case .tunnel: end(.completed)
+        case .awaitingRequest, .middlewares, .collectingRequest, .connecting, .ended: break
         }
     }
 
     /// No byte of a response came: once more, if the method is idempotent and the content is still whole. RFC 9110 §9.2.2.
     private func mayTryAgain(_ error: GatewayError) -> Bool {
-        error.mayRetry && !hasRetried && exchange.request.method.isIdempotent
-            && (exchange.request.content.isEmpty || exchange.request.content.bytes != nil || !hasSentContent
-                || kept != nil && isRequestWhole)
+        error.mayRetry && !hasRetried && !isRequestRefused && exchange.request.method.isIdempotent
+            && (exchange.request.content.isEmpty || !hasSentContent
+                || exchange.requestFilters.isEmpty
+                    && (exchange.request.content.bytes != nil || kept != nil && isRequestWhole))
     }
 
     // MARK: Tunnels
@@ -282,4 +313,10 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .tunnel else { return }
         if upstreamEndedTunnel { end(.completed) } else { upstream?.endTunnel() }
     }
+}
+
+/// What a filter did that no message survives.
+enum FilterFault: Error {
+    /// It said that it keeps the length, and did not.
+    case changedLength
 }

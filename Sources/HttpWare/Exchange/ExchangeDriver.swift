@@ -15,7 +15,7 @@
 ///
 /// What it does with the request is in `ExchangeDriver+Request`, with the origin server in `+Upstream`, with the response in
 /// `+Response`.
-final class ExchangeDriver {
+final class ExchangeDriver: LoopTimerHandler {
     enum Phase {
         /// 2. The head is being read.
         case awaitingRequest
@@ -51,18 +51,24 @@ final class ExchangeDriver {
 
     /// The request while middlewares have it; in `exchange.request` otherwise.
     var request = HttpRequest()
+    /// Middlewares have it: it must go back before anybody else is asked.
+    var isRequestLent = false
     var requestIndex = 0
     /// Which middlewares the request passed, by their place.
     var passed: [Bool] = []
     /// The client sent all of it.
     var isRequestWhole = false
+    /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
+    var isRequestRefused = false
+    /// The client was told to go on with its content.
+    var hasSentContinue = false
     var requestTrailers: HttpFields?
     /// Content that waits: for a ware that needs it whole, or for a connection.
     var held: [UInt8] = []
     /// All content so far, for sending it again; `nil` when it is not kept, or grew over the limit.
     var kept: [UInt8]?
     /// The request as it was when it left each ware that may replay.
-    var snapshots: [(index: Int, request: HttpRequest)] = []
+    var snapshots: [Snapshot] = []
 
     // Upstream.
 
@@ -73,8 +79,12 @@ final class ExchangeDriver {
     var firstEndpoint = 0
     var endpointsTried = 0
     var hasRetried = false
-    /// Some of the content has gone upstream and is not kept.
+    /// Some of the content has gone upstream, through the filters.
     var hasSentContent = false
+    /// What the client sends goes on upstream, and its end too.
+    var isForwarding = false
+    /// What is left of a length that filters said they keep; `nil` where nothing is promised.
+    var requestLengthLeft: Int?
 
     // The response.
 
@@ -87,6 +97,12 @@ final class ExchangeDriver {
     var hasUpstreamContent = false
     var responseTrailers: HttpFields?
     var collected: [UInt8] = []
+    /// What is left of a length that filters said they keep; `nil` where nothing is promised.
+    var responseLengthLeft: Int?
+    /// How long the replay that was asked for waits once the request is whole.
+    var replayDelay = Duration.zero
+    /// The replay only waits for its time.
+    var isReplayTimed = false
     var clientEndedTunnel = false
     var upstreamEndedTunnel = false
 
@@ -95,14 +111,23 @@ final class ExchangeDriver {
     var task: Task<Void, Never>?
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
-    var totalTimer: LoopTimer?
+    let totalTimer: LoopTimer
     var wareStarted: Int64 = 0
+
+    /// A request as it was when it left a ware that may replay, and how many filters it had then.
+    struct Snapshot {
+        let index: Int
+        var request: HttpRequest
+        let filters: Int
+    }
 
     init(server: LoopServer) {
         self.server = server
         transport = server.transport
         exchange = Exchange(loop: server.transport.loop)
         plan = server.router.listenerPlan
+        totalTimer = LoopTimer(loop: server.transport.loop)
+        totalTimer.handler = self
     }
 
     var loop: EventLoop { transport.loop }
@@ -122,6 +147,8 @@ final class ExchangeDriver {
         phase = .awaitingRequest
         requestIndex = 0
         isRequestWhole = false
+        isRequestRefused = false
+        hasSentContinue = false
         requestTrailers = nil
         if !held.isEmpty { held = [] }
         kept = nil
@@ -129,6 +156,8 @@ final class ExchangeDriver {
         endpointsTried = 0
         hasRetried = false
         hasSentContent = false
+        isForwarding = false
+        isReplayTimed = false
         hasUpstreamEnded = false
         hasUpstreamContent = false
         responseTrailers = nil
@@ -143,6 +172,8 @@ final class ExchangeDriver {
     /// Ends the exchange, once; nothing of it is touched afterwards.
     func end(_ end: ExchangeEnd) {
         guard phase != .ended else { return }
+        let hasBegun = phase != .awaitingRequest
+        takeRequestBack()
         phase = .ended
         exchange.record.ended = loop.now.nanoseconds
         exchange.end = end
@@ -152,33 +183,51 @@ final class ExchangeDriver {
         ticket = nil
         upstream?.cancel()
         upstream = nil
-        totalTimer?.cancel()
-        totalTimer = nil
+        totalTimer.clear()
         let sink = self.sink
         self.sink = nil
-        tellObservers()
+        if hasBegun { tellObservers() }
         switch end {
         case .completed: sink?.sendEnd(responseTrailers)
         case .cutOff: sink?.cutOff()
         case .clientLeft: break
         }
+        letGo()
         server.recycle(self)
+    }
+
+    /// What is large does not wait for the next exchange.
+    private func letGo() {
+        if response.content.bytes != nil { response.content = .none }
+        if exchange.request.content.bytes != nil { exchange.request.content = .none }
+        if request.content.bytes != nil { request.content = .none }
+        if !collected.isEmpty { collected = [] }
+        if !held.isEmpty { held = [] }
+        kept = nil
+        if !snapshots.isEmpty { snapshots.removeAll() }
     }
 
     /// 10. Those who asked to know.
     private func tellObservers() {
         if exchange.failure != nil { server.onFailure?(exchange) }
         for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
-        if !exchange.endHandlers.isEmpty {
-            for handler in exchange.endHandlers { handler(exchange) }
+        // They are let go, for they may hold the exchange that holds them.
+        while !exchange.endHandlers.isEmpty {
+            let handlers = exchange.endHandlers
+            exchange.endHandlers = []
+            for handler in handlers { handler(exchange) }
         }
     }
 
-    /// Whether the entry's condition holds; a client that left has no response to judge.
+    /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.
     private func isMeant(_ observer: WareChain.Observer) -> Bool {
         guard let condition = observer.condition else { return true }
-        return observer.isPostware && exchange.end != .clientLeft
-            ? condition.matches(response, in: exchange) : condition.matches(exchange.request)
+        do {
+            return observer.isPostware && exchange.end != .clientLeft
+                ? try condition.matches(response, in: exchange) : try condition.matches(exchange.request)
+        } catch {
+            return true
+        }
     }
 
     func giveUpWaiting() {
@@ -187,12 +236,27 @@ final class ExchangeDriver {
         task = nil
     }
 
+    // MARK: Deadlines
+
+    /// Sets the deadline of the whole exchange, if it has one: counted from its beginning, by the ware's word or the
+    /// service's.
+    func setDeadline() {
+        guard let total = exchange.timeouts.total ?? plan.service?.timeouts.total, !isRequestRefused else { return }
+        let due = exchange.record.started.addingReportingOverflow(total.nanoseconds)
+        totalTimer.set(dueNanoseconds: due.overflow ? .max : due.partialValue)
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        transport.inEvent { totalTimeout() }
+    }
+
     /// The exchange took longer than it may.
-    func totalTimeout() {
+    private func totalTimeout() {
         switch phase {
-        case .ended, .tunnel: break
-        case .streaming: end(.cutOff)
-        default: fail(GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may"))
+        case .ended, .tunnel, .awaitingRequest: break
+        default:
+            isRequestRefused = true
+            fail(GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may"))
         }
     }
 
@@ -204,6 +268,7 @@ final class ExchangeDriver {
         resume: @escaping (ExchangeDriver, Message, Result<Decision, any Error>) -> Void
     ) {
         waitNumber &+= 1
+        setDeadline()
         let wait = PendingWait(
             driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing,
             resume: resume)

@@ -17,8 +17,10 @@ public final class ExchangePlan: Sendable {
 /// Chooses the plan of a request. One instance serves all loops.
 public protocol ExchangeRouter: Sendable {
     /// The plan of the first route that matches, and what its path pattern captured; the listener's own plan, which has no
-    /// service, when none does.
-    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan
+    /// service, when none does. Throws when a pattern runs into its limit before that is known.
+    func plan(
+        for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
+    ) throws(Pattern.LimitReached) -> ExchangePlan
     /// The listener's own chain, for requests that could not be read.
     var listenerPlan: ExchangePlan { get }
 }

@@ -20,6 +20,7 @@ public final class LoopServer: ExchangeSource {
 
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
     private var spare: [ExchangeDriver] = []
+    private var isStopped = false
     private static let mostSpare = 256
 
     public init(
@@ -59,7 +60,9 @@ public final class LoopServer: ExchangeSource {
 
     /// Closes everything now.
     public func closeAll() {
+        isStopped = true
         for connection in connections.values { connection.failed(0) }
+        spare = []
     }
 
     func makeHandler(for connection: ServerConnection) -> any RequestHandler {
@@ -69,7 +72,8 @@ public final class LoopServer: ExchangeSource {
     }
 
     func recycle(_ driver: ExchangeDriver) {
-        if spare.count < LoopServer.mostSpare { spare.append(driver) }
+        // A driver holds its server: none is left behind when that is over.
+        if spare.count < LoopServer.mostSpare, !isStopped { spare.append(driver) }
     }
 
     func closed(_ connection: ServerConnection) {

@@ -97,6 +97,11 @@ public struct HttpRequest: Sendable {
 
     /// The values of a query parameter, in order, still percent-encoded.
     public func queryValues(_ name: String) -> [String] {
+        HttpRequest.queryValues(name, in: query)
+    }
+
+    /// The values of a parameter in a query, in order, still percent-encoded.
+    static func queryValues(_ name: String, in query: String?) -> [String] {
         guard let query else { return [] }
         return query.split(separator: "&", omittingEmptySubsequences: true).compactMap { pair in
             guard let equals = pair.firstIndex(of: "=") else { return pair == name ? "" : nil }
@@ -116,6 +121,7 @@ public struct HttpRequest: Sendable {
         case .changed: break
         case .refused(let reason): throw GatewayError(.gateway, .requestMalformed, reason)
         }
+        target.keepReceivedNames()
         target.path = target.add(normal)
         target.upstreamPath = target.path
     }
@@ -124,18 +130,21 @@ public struct HttpRequest: Sendable {
     /// that no query may hold.
     public mutating func setQuery(_ query: String?) throws(GatewayError) {
         guard let query else {
+            target.keepReceivedNames()
             target.hasQuery = false
             return
         }
         guard query.utf8.allSatisfy({ ByteClass.isTarget($0) }) else {
             throw GatewayError(.gateway, .requestMalformed, "not a query that can be sent")
         }
+        target.keepReceivedNames()
         target.query = target.add(query.utf8)
         target.hasQuery = true
     }
 
     /// Names another authority, in the request and in its `Host` field.
     public mutating func setAuthority(_ authority: Authority) {
+        target.keepReceivedNames()
         target.host = target.add(authority.host.utf8)
         target.port = authority.port
         fields.setOwn(.host, authority.description)

@@ -36,8 +36,28 @@ struct RequestTarget: Sendable {
     /// The query without its question mark; meaningful if `hasQuery`.
     var query = Part()
     var hasQuery = false
+    /// What a ware changed since, as it was.
+    private var namesBefore: Names?
+
+    /// What conditions compare.
+    struct Names: Sendable {
+        var host: Part
+        var port: UInt16?
+        var path: Part
+        var query: Part
+        var hasQuery: Bool
+    }
+
+    /// Host, port, path and query as they were received.
+    var receivedNames: Names {
+        namesBefore ?? Names(host: host, port: port, path: path, query: query, hasQuery: hasQuery)
+    }
+
+    /// To be called before a ware's change; the bytes stay where they are.
+    mutating func keepReceivedNames() { namesBefore = receivedNames }
 
     mutating func reset() {
+        namesBefore = nil
         bytes.removeAll(keepingCapacity: true)
         form = .origin
         received = Part()

@@ -142,8 +142,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
 
     /// The client sends no more into the tunnel.
     func endTunnel() {
-        transport.output.flush()
-        Socket.shutdownWriting(socket.descriptor)
+        endSending()
     }
 
     // MARK: Reading
@@ -269,7 +268,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         let isEmpty = response.content.isEmpty
         isPersistent = response.isPersistent
         handler?.responseStarted(&response)
-        if isEmpty, !isClosed, handler != nil { ended(nil, hasMore: hasMore) }
+        // Also when nobody wants it any more: the connection is free.
+        if isEmpty, !isClosed { ended(nil, hasMore: hasMore) }
     }
 
     /// Passes on one piece; false when the response was refused.
@@ -306,7 +306,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// Request and response are whole: the connection goes back, or closes.
     private func finish() {
         handler = nil
-        if isPersistent, !isBlocked, !isClosed {
+        if isPersistent, !isBlocked, !isClosed, !hasFailedOutput {
             isReused = true
             phase = .idle
             if isPaused {
@@ -411,7 +411,11 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         case .untilClose, .tunnel, .head: close()
         default: isRequestSent ? resume() : close()
         }
+        // Nobody else holds it until it has read the rest.
+        if !isClosed, !isIdle { pool.hold(self) }
     }
+
+    private var isIdle: Bool { if case .idle = phase { true } else { false } }
 
     private static let mostDiscarded = 64 * 1024
 

@@ -9,6 +9,8 @@ protocol ConnectionWaiter: AnyObject {
 /// One request for a connection, until it is answered or given up.
 final class ConnectionTicket {
     var waiter: (any ConnectionWaiter)?
+    /// How long making the connection may take, once its turn has come.
+    var timeout = Duration.seconds(5)
     /// While it waits for a place among `maxPerEndpoint`.
     var timer: LoopTimer?
 
@@ -27,6 +29,8 @@ final class ConnectionPool {
     let transport: LoopTransport
     let endpoint: Endpoint
     private var idle: [ClientConnection] = []
+    /// Connections that read the rest of a response that nobody wants.
+    private var discarding: [ClientConnection] = []
     /// Connections that are there or being made.
     private(set) var count = 0
     private var waiting: [ConnectionTicket] = []
@@ -52,6 +56,7 @@ final class ConnectionPool {
     /// Makes a connection, or waits for a place. Answers through the ticket's waiter, unless it is given up.
     func make(for ticket: ConnectionTicket, timeout: Duration) {
         if let most = endpoint.key.limits.maxPerEndpoint, count >= most {
+            ticket.timeout = timeout
             waiting.append(ticket)
             ticket.timer = transport.loop.schedule(after: timeout) { [weak ticket] in
                 guard let ticket, let waiter = ticket.waiter else { return }
@@ -88,8 +93,12 @@ final class ConnectionPool {
         }
     }
 
+    /// Keeps a connection that no exchange uses any more, until it comes back or closes.
+    func hold(_ connection: ClientConnection) { discarding.append(connection) }
+
     /// A connection has done its work and can do more.
     func giveBack(_ connection: ClientConnection) {
+        if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
         while let ticket = waiting.popFirstTicket() {
             guard let waiter = ticket.waiter else { continue }
             ticket.giveUp()
@@ -105,6 +114,7 @@ final class ConnectionPool {
     /// A connection is closed.
     func closed(_ connection: ClientConnection) {
         count -= 1
+        if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
         if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
         serveWaiting()
     }
@@ -112,14 +122,15 @@ final class ConnectionPool {
     private func serveWaiting() {
         if let next = waiting.popFirstTicket() {
             next.timer?.cancel()
-            make(for: next, timeout: .seconds(5))
+            next.timer = nil
+            make(for: next, timeout: next.timeout)
         } else if count == 0 {
             transport.forget(self)
         }
     }
 
     /// Closes what waits for work.
-    func closeIdle() { for connection in idle { connection.close() } }
+    func closeIdle() { for connection in idle + discarding { connection.close() } }
 }
 
 extension [ConnectionTicket] {

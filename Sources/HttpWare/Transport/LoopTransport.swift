@@ -51,7 +51,7 @@ public final class LoopTransport: UpstreamConnector {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if need != .tunnel, let connection = pool.takeIdle(surely: need == .sure) {
+        if need != .new, let connection = pool.takeIdle(surely: need == .sure) {
             waiter.connectionReady(connection, nil)
             return nil
         }

@@ -104,10 +104,16 @@ final class ServerConnection: SocketConnection, ResponseSink {
     private var contentBytes = 0
     /// Content that nobody wants any more.
     private var discarded = 0
+    /// So much output waits that the next request does, too.
+    private var isHeldBack = false
+    /// Set when the listener drains: how long the connection may wait for a request.
+    private var drainNanoseconds: Int64?
     private let idleNanoseconds: Int64
 
     /// A pipelined request waits in here; more stays with the kernel.
     private static let mostCarried = 64 * 1024
+    /// Responses of so many bytes wait for a client that does not read; its next request waits with them.
+    private static let mostPending = 256 * 1024
     private static let lingerNanoseconds: Int64 = 2_000_000_000
     private static let lingerBytes = 1 << 20
     private static let mostDiscarded = 64 * 1024
@@ -131,7 +137,13 @@ final class ServerConnection: SocketConnection, ResponseSink {
 
     /// The next response is the last; a connection without a request closes after so long.
     func drain(idleFor nanoseconds: Int64) {
-        if isIdle { timer.set(dueNanoseconds: loop.now.nanoseconds &+ nanoseconds) }
+        drainNanoseconds = nanoseconds
+        if isIdle { awaitRequest() }
+    }
+
+    /// Waits for a request so long.
+    private func awaitRequest() {
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ (isBlocked ? idleNanoseconds : drainNanoseconds ?? idleNanoseconds))
     }
 
     // MARK: Reading
@@ -157,6 +169,12 @@ final class ServerConnection: SocketConnection, ResponseSink {
         while position < input.count, !isClosed, !isPaused {
             switch phase {
             case .awaitingHead:
+                if pendingCount > ServerConnection.mostPending {
+                    keep(input, position)
+                    isProcessing = false
+                    isHeldBack = true
+                    return socket.disableReading()
+                }
                 guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
                     if case .awaitingHead = phase, !isClosed { keep(input, position) }
                     isProcessing = false
@@ -418,7 +436,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
             return linger()
         }
         phase = .awaitingHead
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
+        awaitRequest()
         isPaused = false
         socket.enableReading()
         if !carry.isEmpty, !isProcessing { processCarry() }
@@ -440,17 +458,24 @@ final class ServerConnection: SocketConnection, ResponseSink {
         handler = nil
         phase = .lingering(left: ServerConnection.lingerBytes)
         isPaused = false
-        transport.output.flush()
+        endSending()
         guard !isClosed else { return }
-        if !isBlocked { Socket.shutdownWriting(socket.descriptor) }
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ ServerConnection.lingerNanoseconds)
+        waitForEnd()
         socket.enableReading()
+    }
+
+    /// The client has so long to take the rest of the response, then to close.
+    private func waitForEnd() {
+        let wait = isBlocked ? idleNanoseconds : ServerConnection.lingerNanoseconds
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ wait)
     }
 
     // MARK: Tunnel
 
     func startTunnel() {
         phase = .tunnel
+        // What comes behind a tunnel's end is no request.
+        closesAfter = true
         progressed()
         if !carry.isEmpty, !isProcessing { processCarry() }
     }
@@ -460,10 +485,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         progressed()
     }
 
-    func endTunnel() {
-        transport.output.flush()
-        if !isClosed { Socket.shutdownWriting(socket.descriptor) }
-    }
+    func endTunnel() { endSending() }
 
     // MARK: Endings
 
@@ -473,8 +495,11 @@ final class ServerConnection: SocketConnection, ResponseSink {
             socket.disableReading()
             isPaused = true
             handler?.tunnelEndedByClient()
-        case .lingering: close()
-        default: leave()
+        default:
+            // It sends no more, but may still want what it asked for.
+            guard handler == nil, isBlocked else { return leave() }
+            socket.disableReading()
+            closeWhenSent()
         }
     }
 
@@ -494,7 +519,9 @@ final class ServerConnection: SocketConnection, ResponseSink {
         case .awaitingHead: close()
         case .length, .chunked:
             if handler == nil { return close() }
-            if isPaused { return progressed() }
+            // Not while it is we who do not read; but a client that does not read either is gone.
+            if isPaused, !isBlocked { return progressed() }
+            if isBlocked { return leave() }
             if responsePhase == .none {
                 refuse(GatewayError(.downstream, .requestTimeout, "the request's content made no progress"))
             } else {
@@ -510,7 +537,8 @@ final class ServerConnection: SocketConnection, ResponseSink {
 
     override func progressed() {
         switch phase {
-        case .awaitingHead, .lingering: break
+        case .awaitingHead: if handler == nil { awaitRequest() }
+        case .lingering: waitForEnd()
         default: timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
         }
     }
@@ -518,14 +546,21 @@ final class ServerConnection: SocketConnection, ResponseSink {
     override func outputDrained() {
         switch phase {
         case .complete: timer.clear()
-        case .lingering: Socket.shutdownWriting(socket.descriptor)
         default: break
+        }
+        if isHeldBack {
+            isHeldBack = false
+            socket.enableReading()
+            if !carry.isEmpty, !isProcessing { processCarry() }
         }
         handler?.downstreamDrained()
     }
 
     override func closed() {
         carry = []
+        let handler = self.handler
+        self.handler = nil
+        handler?.clientLeft()
         source.closed(self)
     }
 }

@@ -14,7 +14,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     private(set) var isClosed = false
     /// Close when everything is sent.
     private var closesWhenSent = false
-    private var hasFailedOutput = false
+    /// Say that nothing more comes when everything is sent.
+    private var endsWhenSent = false
+    /// The peer took not all that was sent.
+    private(set) var hasFailedOutput = false
 
     init(transport: LoopTransport, descriptor: Int32) {
         self.transport = transport
@@ -75,6 +78,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 pendingStart = 0
                 socket.disableWriting()
                 if closesWhenSent { return close() }
+                if endsWhenSent { Socket.shutdownWriting(socket.descriptor) }
                 outputDrained()
             case .end, .wouldBlock: break
             case .failed(let error): outputFailed(error)
@@ -163,6 +167,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     func couldNotSend(_ error: Int32) { failed(error) }
 
     // MARK: Closing
+
+    /// Says that nothing more will be sent, behind all that was.
+    final func endSending() {
+        guard !isClosed else { return }
+        transport.output.flush()
+        guard !isClosed else { return }
+        if pending.isEmpty { Socket.shutdownWriting(socket.descriptor) } else { endsWhenSent = true }
+    }
 
     /// Closes when all output is sent.
     final func closeWhenSent() {

@@ -35,8 +35,8 @@ enum ConnectionNeed: Sendable {
     case usual
     /// A request that must not be sent twice: a connection that waited is looked at before.
     case sure
-    /// A tunnel: a connection of its own.
-    case tunnel
+    /// A tunnel, or a second try: a connection made for it.
+    case new
 }
 
 /// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.

@@ -1,0 +1,277 @@
+import HttpWareTesting
+
+@testable import HttpWare
+
+/// One exchange after the other between a client and origin servers that the test plays itself, piece by piece.
+///
+/// Unchecked: everything but `loop` and `clock` is touched on the loop only, inside `step`.
+final class DriverStage: @unchecked Sendable {
+    let loop: EventLoop
+    let clock = ManualClock()
+    let server: LoopServer
+    let driver: ExchangeDriver
+    /// What the present client sees.
+    private(set) var client = ScriptedClient()
+    /// Where the driver finds its streams.
+    let origin = ScriptedConnector()
+
+    init(_ chain: WareChain, endpoints: Int = 1, timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts()) throws {
+        loop = try EventLoop.start(name: "stage", clock: clock)
+        let transport = LoopTransport(loop: loop, resolver: nil)
+        let service = UpstreamService(
+            name: "origin", endpoints: (0..<endpoints).map { Endpoint(host: "192.0.2.\($0 + 1)", port: 80) },
+            timeouts: timeouts)
+        server = LoopServer(
+            name: "stage", transport: transport,
+            router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "stage")))
+        server.connector = origin
+        driver = ExchangeDriver(server: server)
+    }
+
+    convenience init(_ middlewares: [any Ware], after postwares: [any Ware] = []) throws {
+        try self.init(.of(middlewares, postwares))
+    }
+
+    deinit { loop.stop() }
+
+    /// Does something on the loop, and what it gives rise to.
+    @discardableResult
+    func step<Value: Sendable>(_ body: @escaping @Sendable (DriverStage) -> Value) async -> Value {
+        let value = await loop.submit {
+            var value: Value?
+            self.server.transport.inEvent { value = body(self) }
+            return value
+        }
+        for _ in 0..<4 { await loop.submit {} }
+        guard let value else { preconditionFailure("the step did not run") }
+        return value
+    }
+
+    /// Moves the clock, and does what is due then.
+    func advance(by duration: Duration) async {
+        clock.advance(by: duration)
+        for _ in 0..<6 { await loop.submit {} }
+    }
+
+    /// A new client sends a head, and if `extent` is none, with it all of its request.
+    func begin(_ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false)
+        async
+    {
+        await step { stage in
+            stage.client = ScriptedClient()
+            stage.driver.prepare(sink: stage.client, peer: SocketAddress("203.0.113.7:50000"), local: nil)
+            var request = HttpRequest.make(method, "http://example.test" + path)
+            request.fields.receivedCount = request.fields.lines.count
+            request.content = HttpContent(extent: extent)
+            request.expectsContinue = expects
+            stage.driver.exchange.request = request
+            stage.driver.requestStarted()
+            if extent == .none, stage.driver.phase != .ended { stage.driver.requestEnded(nil) }
+        }
+    }
+
+    /// The client sends content.
+    func upload(_ text: String, isLast: Bool = false) async {
+        await step { stage in
+            var text = text
+            text.withUTF8 { stage.driver.requestContent(UnsafeRawBufferPointer($0)) }
+            if isLast { stage.driver.requestEnded(nil) }
+        }
+    }
+
+    /// The stream that was used last.
+    var stream: ScriptedStream {
+        guard let last = origin.streams.last else { preconditionFailure("nothing went upstream") }
+        return last
+    }
+}
+
+extension WareChain {
+    /// A chain of wares that are labelled with their places: `0`, `1`, … and `after 0`, `after 1`, ….
+    static func of(_ middlewares: [any Ware], _ postwares: [any Ware] = []) throws -> WareChain {
+        try WareChain(
+            middlewares: middlewares.enumerated().map { ChainEntry($1, label: "\($0)") },
+            postwares: postwares.enumerated().map { ChainEntry($1, label: "after \($0)") })
+    }
+}
+
+/// A client's end.
+final class ScriptedClient: ResponseSink {
+    var interim: [Int] = []
+    var response: HttpResponse?
+    var extent: HttpContent.Extent?
+    var content: [UInt8] = []
+    var ends = 0
+    var cuts = 0
+    var isPaused = false
+    var isBlocked = false
+    var tunnel: [UInt8]?
+
+    var status: Int? { response?.status.code }
+    var text: String { String(decoding: content, as: UTF8.self) }
+
+    func sendInterim(_ response: HttpResponse) { interim.append(response.status.code) }
+    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
+        precondition(self.response == nil, "a second response")
+        self.response = response
+        self.extent = extent
+    }
+    func sendContent(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
+    func sendEnd(_ trailers: HttpFields?) { ends += 1 }
+    func cutOff() { cuts += 1 }
+    func startTunnel() { tunnel = [] }
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { tunnel?.append(contentsOf: bytes) }
+    func endTunnel() {}
+    func pauseRequest() { isPaused = true }
+    func resumeRequest() { isPaused = false }
+}
+
+/// An origin server's end: what it was sent, and what the test lets it answer. While it is paused, answers wait.
+final class ScriptedStream: UpstreamStream {
+    let endpoint: Endpoint
+    var isReused = false
+    var isBlocked = false
+    var request: HttpRequest?
+    var framing: HeadEncoder.Framing?
+    var content: [UInt8] = []
+    var ends = 0
+    var isPaused = false
+    var isCancelled = false
+    var isDiscarded = false
+    private var handler: (any ResponseHandler)?
+    private var waiting: [(ScriptedStream) -> Void] = []
+
+    init(_ endpoint: Endpoint) { self.endpoint = endpoint }
+
+    var text: String { String(decoding: content, as: UTF8.self) }
+
+    func send(
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler, responseTimeout: Int64,
+        idleTimeout: Int64
+    ) {
+        self.request = request
+        framing = options.framing
+        self.handler = handler
+    }
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        precondition(ends == 0, "content behind the end of the request")
+        content.append(contentsOf: bytes)
+    }
+    func sendEnd(_ trailers: HttpFields?) {
+        precondition(ends == 0, "a second end of the request")
+        ends += 1
+    }
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) { self.handler = handler }
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
+    func endTunnel() { ends += 1 }
+    func pause() { isPaused = true }
+    func resume() {
+        isPaused = false
+        while !isPaused, !waiting.isEmpty { waiting.removeFirst()(self) }
+    }
+    func cancel() {
+        isCancelled = true
+        handler = nil
+    }
+    func discard() {
+        isDiscarded = true
+        handler = nil
+    }
+
+    // What the origin server does.
+
+    func interim(_ status: HttpStatus) {
+        var response = HttpResponse(status)
+        handler?.responseInterim(&response)
+    }
+
+    func respond(_ status: HttpStatus = .ok, extent: HttpContent.Extent = .none) {
+        var response = HttpResponse(status)
+        response.content = HttpContent(extent: extent)
+        handler?.responseStarted(&response)
+        if extent == .none { end() }
+    }
+
+    func respond(_ status: HttpStatus = .ok, text: String) {
+        respond(status, extent: .length(text.utf8.count))
+        send(text)
+        end()
+    }
+
+    func send(_ text: String) {
+        later { stream in
+            var text = text
+            text.withUTF8 { stream.handler?.responseContent(UnsafeRawBufferPointer($0)) }
+        }
+    }
+
+    func end(_ trailers: HttpFields? = nil) {
+        later { stream in
+            let handler = stream.handler
+            stream.handler = nil
+            handler?.responseEnded(trailers)
+        }
+    }
+
+    func fail(_ error: GatewayError = GatewayError(.upstream, .connectionTerminated, "closed", mayRetry: true)) {
+        let handler = self.handler
+        self.handler = nil
+        handler?.upstreamFailed(error)
+    }
+
+    private func later(_ body: @escaping (ScriptedStream) -> Void) {
+        if isPaused { waiting.append(body) } else { body(self) }
+    }
+}
+
+/// Gives out streams, or not.
+final class ScriptedConnector: UpstreamConnector {
+    var streams: [ScriptedStream] = []
+    /// The next connections fail with these, at once.
+    var failures: [GatewayError] = []
+    /// Connections come when `admit` is called.
+    var isSlow = false
+    private var tickets: [(ConnectionTicket, Endpoint)] = []
+
+    func connect(
+        to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
+    ) -> ConnectionTicket? {
+        if !failures.isEmpty {
+            waiter.connectionFailed(failures.removeFirst())
+            return nil
+        }
+        if isSlow {
+            let ticket = ConnectionTicket(waiter)
+            tickets.append((ticket, endpoint))
+            return ticket
+        }
+        give(endpoint, to: waiter)
+        return nil
+    }
+
+    /// Lets those connect that were not given up.
+    func admit() {
+        isSlow = false
+        for (ticket, endpoint) in tickets {
+            guard let waiter = ticket.waiter else { continue }
+            ticket.waiter = nil
+            give(endpoint, to: waiter)
+        }
+        tickets = []
+    }
+
+    private func give(_ endpoint: Endpoint, to waiter: any ConnectionWaiter) {
+        let stream = ScriptedStream(endpoint)
+        streams.append(stream)
+        waiter.connectionReady(stream, nil)
+    }
+}
+
+/// The same plan for every request.
+struct SinglePlan: ExchangeRouter {
+    let listenerPlan: ExchangePlan
+
+    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+        listenerPlan
+    }
+}

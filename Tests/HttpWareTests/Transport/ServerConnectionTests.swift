@@ -1,0 +1,151 @@
+import HttpWareTesting
+import Synchronization
+import Testing
+
+@testable import HttpWare
+
+@Suite struct ServerConnectionTests {
+    private let notes = Notes()
+
+    private func answering(_ count: Int) -> OnRequest {
+        OnRequest { _, _ in .abort(with: HttpResponse(.ok, content: .bytes(count: count))) }
+    }
+
+    @Test func `a client that sends requests and reads no responses is read no further`() async throws {
+        let handled = Atomic(0)
+        let answers = OnRequest { _, _ in
+            handled.add(1, ordering: .relaxed)
+            return .abort(with: HttpResponse(.ok, content: .bytes(count: 4096)))
+        }
+        let stage = try SocketStage(.of([answers]))
+        let client = try stage.connect()
+        let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        let most = 20_000
+        let all = Array(String(repeating: request, count: most).utf8)
+        let sent = await client.send(all, patience: 300)
+        let handledUnread = handled.load(ordering: .relaxed)
+        #expect(handledUnread < most / 2)
+        // All of them are answered once the client reads.
+        async let rest = client.send(Array(all[sent...]), patience: 10_000)
+        var count = 0
+        while count < most * 4096 {
+            let next = await client.read(atLeast: 1 << 20)
+            if next.isEmpty { break }
+            count += next.count
+        }
+        #expect(await rest == all.count - sent)
+        #expect(handled.load(ordering: .relaxed) == most)
+    }
+
+    @Test func `output that makes progress is not cut off by the idle timeout`() async throws {
+        var settings = ServerSettings()
+        settings.idleTimeout = .seconds(10)
+        let stage = try SocketStage(.of([answering(32 << 20)]), settings: settings, stops: true)
+        let client = try stage.connect()
+        await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        var count = 0
+        for _ in 0..<64 {
+            let next = await client.read(atLeast: 512 << 10)
+            count += next.count
+            stage.clock?.advance(by: .seconds(1))
+            await stage.step { _ in }
+        }
+        #expect(count == 32 << 20)
+    }
+
+    @Test func `output that makes no progress is cut off by the idle timeout`() async throws {
+        var settings = ServerSettings()
+        settings.idleTimeout = .seconds(10)
+        let stage = try SocketStage(.of([answering(32 << 20)]), settings: settings, stops: true)
+        let client = try stage.connect()
+        await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        _ = await client.read(atLeast: 1)
+        for _ in 0..<3 {
+            stage.clock?.advance(by: .seconds(10))
+            await stage.step { _ in }
+        }
+        #expect(await stage.step { $0.server.connectionCount } == 0)
+    }
+
+    @Test func `a client that says that it sends no more gets the rest of its response`() async throws {
+        let stage = try SocketStage(.of([answering(16 << 20)]))
+        let client = try stage.connect()
+        await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        _ = await client.read(until: "\r\n\r\n")
+        client.endSending()
+        #expect(await client.readToEnd().count > 15 << 20)
+    }
+
+    @Test func `a connection whose head went out before the drain closes behind its response`() async throws {
+        let origin = try ScriptedOrigin([
+            .expectHead(startingWith: "GET"), .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"), .pause, .send("cd"),
+        ])
+        let stage = try SocketStage(.of([]), port: origin.port)
+        let client = try stage.connect()
+        await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        _ = await client.read(until: "ab")
+        await stage.step { $0.server.drain() }
+        origin.proceed()
+        #expect(await client.read(until: "cd") == "cd")
+        #expect(await client.isClosed(within: 3000))
+        try await origin.verify()
+    }
+
+    @Test func `what a client sends when its tunnel broke is not read as a request`() async throws {
+        let origin = try ScriptedOrigin([
+            .expectHead(startingWith: "GET /tunnel"),
+            .send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\nhello"), .reset,
+        ])
+        let requests = OnRequest { [notes] request, _ in
+            notes.add(request.path)
+            return .pass
+        }
+        let stage = try SocketStage(.of([requests]), port: origin.port)
+        let client = try stage.connect()
+        await client.send("GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\n")
+        _ = await client.read(until: "\r\n\r\n")
+        try await origin.verify()
+        await client.send("GET /not-a-request HTTP/1.1\r\nHost: a\r\n\r\n")
+        let rest = String(decoding: await client.readToEnd(patience: 3000), as: UTF8.self)
+        #expect(!rest.contains("HTTP/"))
+        #expect(notes.all == ["/tunnel"])
+    }
+
+    @Test func `a client that neither reads nor is read is let go after the idle timeout`() async throws {
+        // The origin server sends without end and reads nothing, so the upload and the download both stand still.
+        let origin = try ScriptedOrigin([
+            .expectHead(startingWith: "POST"),
+            .send(Array("HTTP/1.1 200 OK\r\n\r\n".utf8) + [UInt8](repeating: 0x78, count: 64 << 20)),
+        ])
+        defer { origin.stop() }
+        let stage = try SocketStage(.of([]), port: origin.port, stops: true)
+        let client = try stage.connect()
+        await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
+        _ = await client.send([UInt8](repeating: 0x79, count: 64 << 20), patience: 500)
+        for _ in 0..<4 {
+            stage.clock?.advance(by: .seconds(61))
+            await stage.step { _ in }
+        }
+        #expect(await stage.step { $0.server.connectionCount } == 0)
+    }
+
+    @Test func `an exchange whose connection ends while it is refused is told so`() async throws {
+        let waits = OnResponse { _, _ in
+            .wait { _, exchange in
+                try await exchange.sleep(for: .seconds(3600))
+                return .pass
+            }
+        }
+        let stage = try SocketStage(.of([Observing(notes: notes)], [waits]), stops: true)
+        let client = try stage.connect()
+        await client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n")
+        while await stage.step({ $0.server.connectionCount }) == 0 { await Task.yield() }
+        client.endSending()
+        var turns = 0
+        while await stage.step({ $0.server.connectionCount }) > 0, turns < 5000 {
+            turns += 1
+            await Task.yield()
+        }
+        #expect(notes.all == ["/x client left -"])
+    }
+}

@@ -1,0 +1,186 @@
+import Glibc
+import HttpWareTesting
+
+@testable import HttpWare
+
+/// A server on a loop of its own, between clients and an origin server that both speak raw bytes.
+///
+/// Unchecked: what is not a constant is touched on the loop only.
+final class SocketStage: @unchecked Sendable {
+    let loop: EventLoop
+    let port: UInt16
+    let server: LoopServer
+    let clock: ManualClock?
+    private let acceptor: TestAcceptor
+
+    /// The origin server is at `port` of 127.0.0.1; `stops` makes time stand still until the test moves it.
+    init(
+        _ chain: WareChain, port: UInt16 = 1, settings: ServerSettings = ServerSettings(),
+        limits: Endpoint.PoolLimits = Endpoint.PoolLimits(), stops: Bool = false
+    ) throws {
+        clock = stops ? ManualClock() : nil
+        loop = try clock.map { try EventLoop(name: "sockets", clock: $0) } ?? EventLoop(name: "sockets")
+        let transport = LoopTransport(loop: loop, resolver: nil)
+        let service = UpstreamService(
+            name: "origin", endpoints: [Endpoint(host: "127.0.0.1", port: port, limits: limits)])
+        server = LoopServer(
+            name: "sockets", transport: transport, settings: settings,
+            router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: nil)))
+        let listener = try Socket.listen(on: .loopback, sharesPort: false)
+        self.port = Socket.localAddress(listener)?.port ?? 0
+        acceptor = TestAcceptor(loop: loop, descriptor: listener, server: server)
+        let loop = self.loop
+        var thread = pthread_t()
+        let handed = Unmanaged.passRetained(loop)  // released by the thread below
+        pthread_create(
+            &thread, nil,
+            { argument in
+                if let argument { Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue().run() }
+                return nil
+            }, handed.toOpaque())
+        pthread_detach(thread)
+    }
+
+    deinit {
+        let (acceptor, server) = (Handed(acceptor), Handed(server))
+        loop.execute {
+            acceptor.value.close()
+            server.value.closeAll()
+        }
+        loop.stop()
+    }
+
+    /// Does something on the loop.
+    @discardableResult
+    func step<Value: Sendable>(_ body: @escaping @Sendable (SocketStage) -> Value) async -> Value {
+        await loop.submit { body(self) }
+    }
+
+    func connect() throws -> RawClient { try RawClient(port: port) }
+
+    /// Sends bytes on a connection of its own and reads until it is closed.
+    func exchange(_ text: String) async throws -> String {
+        let client = try connect()
+        await client.send(text)
+        return String(decoding: await client.readToEnd(), as: UTF8.self)
+    }
+
+    private struct Handed<Value>: @unchecked Sendable {
+        // Unchecked: carried from the loop's owner to the loop.
+        let value: Value
+        init(_ value: Value) { self.value = value }
+    }
+}
+
+private final class TestAcceptor: SocketEventHandler {
+    private let socket: SocketEvents
+    private let server: LoopServer
+
+    init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
+        self.server = server
+        socket = SocketEvents(loop: loop, descriptor: descriptor)
+        socket.handler = self
+        socket.enableReading()
+    }
+
+    func socketReadable() {
+        while case .accepted(let descriptor, let peer) = Socket.accept(socket.descriptor) {
+            server.accept(descriptor, from: peer)
+        }
+    }
+
+    func socketWritable() {}
+    func close() { socket.close() }
+}
+
+/// A client's socket. Every wait ends after ten seconds at the latest.
+final class RawClient: Sendable {
+    let descriptor: Int32
+
+    init(port: UInt16) throws {
+        switch Socket.connect(to: .ip(IPAddress(ipv4: 0x7f00_0001), port: port)) {
+        case .connected(let descriptor), .inProgress(let descriptor): self.descriptor = descriptor
+        case .failed(let code): throw SystemError("connect", code: code)
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    func send(_ text: String) async { _ = await send(Array(text.utf8), patience: 10_000) }
+
+    /// How many bytes were taken before the other end stopped taking them for so many milliseconds.
+    func send(_ bytes: [UInt8], patience: Int) async -> Int {
+        var sent = 0
+        var left = patience
+        while sent < bytes.count, left > 0 {
+            let result = bytes[sent...].withUnsafeBytes { Socket.write(descriptor, $0) }
+            switch result {
+            case .bytes(let count):
+                sent += count
+                left = patience
+            case .failed(let code) where code != ENOTCONN: return sent
+            default: left -= await pause(Int16(POLLOUT))
+            }
+        }
+        return sent
+    }
+
+    /// Reads that much, or less when the connection ends or nothing comes for so many milliseconds.
+    func read(atLeast wanted: Int, patience: Int = 10_000) async -> [UInt8] {
+        var all: [UInt8] = []
+        var left = patience
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while all.count < wanted, left > 0 {
+            let result = buffer.withUnsafeMutableBytes {
+                Socket.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<min(65536, wanted - all.count)]))
+            }
+            switch result {
+            case .bytes(let count):
+                all += buffer[..<count]
+                left = patience
+            case .end: return all
+            case .failed(let code) where code != ENOTCONN: return all
+            default: left -= await pause(Int16(POLLIN))
+            }
+        }
+        return all
+    }
+
+    /// Reads up to and with the text.
+    func read(until text: String) async -> String {
+        var all = ""
+        while !all.hasSuffix(text) {
+            let next = await read(atLeast: 1)
+            if next.isEmpty { break }
+            all += String(decoding: next, as: UTF8.self)
+        }
+        return all
+    }
+
+    func readToEnd(patience: Int = 10_000) async -> [UInt8] { await read(atLeast: .max, patience: patience) }
+
+    /// Whether the other end closes, or resets, before anything else comes.
+    func isClosed(within milliseconds: Int) async -> Bool {
+        var left = milliseconds
+        var byte: UInt8 = 0
+        while left > 0 {
+            let result = withUnsafeMutableBytes(of: &byte) { Socket.read(descriptor, into: $0) }
+            switch result {
+            case .end, .failed: return true
+            case .bytes: return false
+            case .wouldBlock: left -= await pause(Int16(POLLIN))
+            }
+        }
+        return false
+    }
+
+    func endSending() { Socket.shutdownWriting(descriptor) }
+
+    /// Waits a moment without holding up other tests; answers how many milliseconds that were.
+    private func pause(_ events: Int16) async -> Int {
+        var poll = pollfd(fd: descriptor, events: events, revents: 0)
+        _ = Glibc.poll(&poll, 1, 5)
+        await Task.yield()
+        return 5
+    }
+}
