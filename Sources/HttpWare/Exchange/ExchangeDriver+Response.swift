@@ -291,7 +291,8 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Whether all content is in `response.content.bytes`; if not, it is waited for.
     private func takeWholeResponse(upTo limit: Int) -> Bool {
-        if response.content.isEmpty { return true }
+        // An error of ours is at hand and short; to refuse it would make another.
+        if response.content.isEmpty || exchange.responder == .gateway { return true }
         if let length = response.content.bytes?.count ?? response.content.length, length > limit {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             return false
