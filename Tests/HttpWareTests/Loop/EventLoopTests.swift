@@ -194,9 +194,9 @@ import Testing
         }
     }
 
-    @Test func `the buffers hold 64 KiB each`() throws {
+    @Test func `the buffers hold 256 KiB to read into and 64 KiB to write from`() throws {
         let loop = try EventLoop(name: "test")
-        #expect(loop.readBuffer.count == 65536)
+        #expect(loop.readBuffer.count == 4 * 65536)
         #expect(loop.writeBuffer.count == 65536)
         #expect(loop.readBuffer.baseAddress != loop.writeBuffer.baseAddress)
     }
