@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The command line. RFC-free; CONFIG of the repository's documentation is the contract.
+/// The command line: `httpware run`, `check`, `proxy`, `version`.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",

@@ -45,10 +45,11 @@ enum ScriptedWares {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
     }
 
-    struct IpRule: Middleware, ConfigurableWare, CustomStringConvertible {
+    struct IpRule: AccessGuard, Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "ipRule"
         static let about = WareAbout("Lets addresses in.")
         var allow: [IPNetwork] = []
+        var admitsOnlyKnown: Bool { !allow.isEmpty }
 
         init(options: inout OptionsReader) { options.read("allow", into: &allow) }
 

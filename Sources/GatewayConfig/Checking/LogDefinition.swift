@@ -2,7 +2,7 @@ public import HttpWare
 
 /// The gateway's own log.
 public struct LogDefinition: Sendable, Hashable {
-    /// How much is worth a line, from all to the worst.
+    /// How a line looks.
     public enum Format: String, OptionWord {
         case text, json
     }

@@ -92,8 +92,7 @@ public struct ServiceDefinition: Sendable {
         }
         options.read("host", into: &host)
         options.read("headers", into: &headers)
-        let framing: [FieldName] = [.host, .contentLength, .transferEncoding, .connection, .upgrade, .te, .trailer]
-        for entry in headers where framing.contains(entry.key) {
+        for entry in headers where entry.key == .host || entry.key.isGatewayOwned {
             options.fail(at: "headers", "\(entry.key) is the gateway's own; it cannot be a default")
         }
         options.read("chain", into: &chainName)

@@ -24,7 +24,7 @@ struct WareRegistry {
     static let guards: Set<String> = ["ipRule", "basicAuth", "apiKey", "jwt", "introspect", "extAuthz", "oidcLogin"]
 
     static func isGuard(_ ware: any Ware) -> Bool {
-        (ware as? any ConfigurableWare).map { guards.contains(type(of: $0).name.text) } ?? false
+        (ware as? any AccessGuard)?.admitsOnlyKnown ?? false
     }
 
     init(_ wares: [any ConfigurableWare.Type]) {

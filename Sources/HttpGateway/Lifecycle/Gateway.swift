@@ -12,6 +12,8 @@ public final class Gateway {
     private var workers: [Worker] = []
     /// The loop of the thread that called `run()`: signals, and the end.
     private let control: EventLoop
+    private let signals: Signals
+    private let inbox: SignalInbox
     private var unixPaths: [String] = []
     /// Where each listener listens, in file order: the port is the one that was given for port 0.
     public private(set) var addresses: [(name: String, mode: ListenerDefinition.Mode, address: SocketAddress)] = []
@@ -22,6 +24,10 @@ public final class Gateway {
         self.configuration = configuration
         self.log = log
         control = try EventLoop(name: "control")
+        // Before anything listens: a signal that comes from now on waits for `run()`.
+        let inbox = SignalInbox()
+        self.inbox = inbox
+        signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
         let services = ServiceTable.make(configuration)
         var sockets: [(ListenerDefinition, [Int32])] = []
         do {
@@ -80,9 +86,9 @@ public final class Gateway {
     }
 
     /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP reopens log files.
-    public func run() throws {
+    public func run() {
         var isDraining = false
-        let signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { [self] signal in
+        inbox.received = { [self] signal in
             if signal == SIGHUP {
                 log.write(.info, "reopening log files")
                 LogWriter.shared.reopen()
@@ -98,6 +104,7 @@ public final class Gateway {
             }
         }
         control.run()
+        inbox.received = nil
         signals.close()
         for worker in workers {
             worker.loop.execute {
@@ -124,6 +131,11 @@ public final class Gateway {
             }
         }
     }
+}
+
+/// Where signals go, once `run()` has begun. Used on the control loop only.
+private final class SignalInbox {
+    var received: ((Int32) -> Void)?
 }
 
 /// Counts to nothing.

@@ -74,12 +74,12 @@ extension [ValueMatch] {
 }
 
 extension RequestMatch {
-    /// Whether method, host, path and query are those that are asked for; the last three as they are now, or as received.
+    /// Whether method, host, path and query are those that are asked for, as they are now or as received.
     /// Path and query never match CONNECT. Throws when a pattern runs into its limit.
     public func matchesTarget(
         of request: HttpRequest, asReceived: Bool = false
     ) throws(Pattern.LimitReached) -> Bool {
-        if !methods.isEmpty, !methods.contains(request.method) { return false }
+        if !methods.isEmpty, !methods.contains(asReceived ? request.receivedMethod : request.method) { return false }
         if !hosts.isEmpty {
             let port = (asReceived ? request.target.receivedNames.port : request.port).map(Int.init)
             guard

@@ -14,6 +14,8 @@ public final class Exchange {
     public internal(set) var isSecure = false
     /// The other end of the connection.
     public internal(set) var peer: SocketAddress?
+    /// Whether the listener is bound to a loopback address or a Unix socket: only this host reaches it.
+    public internal(set) var isBoundToLoopback = false
     /// Our end of the connection.
     public internal(set) var local: SocketAddress?
     /// The networks whose word about a request's client is taken.

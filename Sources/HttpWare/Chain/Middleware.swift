@@ -33,6 +33,12 @@ extension Ware {
     public var order: WareOrder { .middle }
 }
 
+/// A ware that can keep strangers out: what a forward listener that the network reaches must have.
+public protocol AccessGuard: Ware {
+    /// Whether it lets in only those it knows, as configured.
+    var admitsOnlyKnown: Bool { get }
+}
+
 /// What a middleware decides.
 public enum Verdict {
     /// On to the next middleware, or upstream after the last.

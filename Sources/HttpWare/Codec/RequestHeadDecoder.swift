@@ -55,6 +55,7 @@ struct RequestHeadDecoder {
 
         let methodEnd = try methodEnd(input, start, end)
         request.method = RequestHeadDecoder.method(input, start, methodEnd)
+        request.receivedMethod = request.method
 
         let targetEnd = end &- 9
         guard targetEnd > methodEnd, input.byte(at: targetEnd) == 0x20 else {

@@ -1,7 +1,7 @@
 // 5. The upstream call: an endpoint, a connection, the request and its content.
 
 extension ExchangeDriver: ConnectionWaiter {
-    /// The most times that a request goes inward. DESIGN: at most 5 attempts an exchange.
+    /// The most times that a request goes inward.
     static let mostAttempts = 5
 
     func callUpstream() {
@@ -89,7 +89,9 @@ extension ExchangeDriver: ConnectionWaiter {
                 GatewayError(.gateway, .schemeUnsupported, "https origins are not supported yet; use CONNECT, or http"))
         }
         return .success(
-            exchange.request.withHost(asReceived: false) { transport.passing.endpoint($0, port: port, deniesPrivate: rules.deniesPrivate) })
+            exchange.request.withHost(asReceived: false) {
+                transport.passing.endpoint($0, port: port, deniesPrivate: rules.deniesPrivate)
+            })
     }
 
     // MARK: The connection

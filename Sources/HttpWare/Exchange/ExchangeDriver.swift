@@ -142,6 +142,7 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.isForward = server.settings.isForward
         exchange.trustedProxies = server.trustedProxies
         exchange.peer = peer
+        exchange.isBoundToLoopback = server.isBoundToLoopback
         exchange.local = server.bindAddress ?? local()
         self.sink = sink
         phase = .awaitingRequest

@@ -10,6 +10,8 @@ public final class LoopServer: ExchangeSource {
     public let trustedProxies: [IPNetwork]
     /// Where the listener is bound, unless that is a wildcard address.
     let bindAddress: SocketAddress?
+    /// Only this host reaches the listener.
+    let isBoundToLoopback: Bool
     /// Chooses plans; swapped whole on reload.
     public var router: any ExchangeRouter
     public private(set) var isDraining = false
@@ -29,6 +31,7 @@ public final class LoopServer: ExchangeSource {
         router: any ExchangeRouter
     ) {
         self.name = name
+        isBoundToLoopback = bindAddress?.isLoopback ?? false
         self.transport = transport
         connector = transport
         self.settings = settings

@@ -118,3 +118,16 @@ extension FieldName {
     public static let xForwardedProto = FieldName(.xForwardedProto)
     public static let xRequestId = FieldName(.xRequestId)
 }
+
+extension FieldName {
+    /// Whether the field frames a message or concerns one connection only, and so is the gateway's own affair: no
+    /// configuration sets or removes it. RFC 9110 §7.6.1, RFC 9112 §6.
+    public var isGatewayOwned: Bool {
+        switch known {
+        case .contentLength, .transferEncoding, .connection, .upgrade, .te, .trailer, .keepAlive, .proxyConnection,
+            .http2Settings:
+            true
+        default: false
+        }
+    }
+}

@@ -7,7 +7,7 @@ public struct GatewayError: Error, Equatable, Sendable {
     public enum Fault: Sendable, CaseIterable {
         // The client's request.
         case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
-        case transferCodingUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute, tooManyForwards
+        case transferCodingUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
         case connectionLimitReached, schemeUnsupported, loopDetected
@@ -54,7 +54,7 @@ extension GatewayError {
         case .methodNotAllowed: .methodNotAllowed
         case .requestDenied, .destinationProhibited: .forbidden
         case .noRoute: .notFound
-        case .tooManyForwards, .loopDetected: .loopDetected
+        case .loopDetected: .loopDetected
         case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .schemeUnsupported,
             .responseIncomplete, .responseMalformed, .responseHeadTooLarge, .responseContentTooLarge, .upgradeFailed:
             .badGateway
@@ -69,7 +69,7 @@ extension GatewayError {
     public var proxyStatusName: String {
         switch fault {
         case .requestMalformed, .requestTargetTooLong, .requestHeadTooLarge, .requestTimeout, .versionUnsupported,
-            .transferCodingUnsupported, .contentTooLarge, .methodNotAllowed, .clientLeft, .tooManyForwards:
+            .transferCodingUnsupported, .contentTooLarge, .methodNotAllowed, .clientLeft:
             "http_request_error"
         case .requestDenied: "http_request_denied"
         case .noRoute: "destination_not_found"

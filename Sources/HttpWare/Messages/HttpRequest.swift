@@ -4,6 +4,8 @@
 public struct HttpRequest: Sendable {
     /// What the client asks to be done.
     public var method: HttpMethod
+    /// The method as it stood in the request line, whatever a ware made of it.
+    public internal(set) var receivedMethod: HttpMethod
     /// The version that the request was received with.
     public internal(set) var version: HttpVersion = .http11
     /// The header section, without fields for one hop.
@@ -30,6 +32,7 @@ public struct HttpRequest: Sendable {
         throws(GatewayError)
     {
         self.method = method
+        receivedMethod = method
         self.fields = fields
         self.content = content
         let text = Array(target.utf8)
@@ -41,11 +44,15 @@ public struct HttpRequest: Sendable {
     }
 
     /// An empty request, to be decoded into.
-    init() { method = .get }
+    init() {
+        method = .get
+        receivedMethod = .get
+    }
 
     /// Empties the request and keeps its memory.
     mutating func reset() {
         method = .get
+        receivedMethod = .get
         version = .http11
         fields.reset()
         content = .none

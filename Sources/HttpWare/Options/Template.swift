@@ -1,6 +1,6 @@
 /// Text with placeholders, parsed when the configuration is loaded: `{request.path}?v={request.header.X-Version}`.
 ///
-/// `{{` is a literal `{`; a `}` outside a placeholder stands for itself. The placeholders are a closed list (CONFIG.md §2).
+/// `{{` is a literal `{`; a `}` outside a placeholder stands for itself. The placeholders are a closed list.
 public struct Template: Sendable, Hashable {
     /// A piece of a template.
     public enum Segment: Sendable, Hashable {

@@ -11,9 +11,9 @@ public final class Endpoint: Sendable {
     /// How many connections may be there; per endpoint and loop.
     public struct PoolLimits: Hashable, Sendable {
         /// Connections that wait for work.
-        public var maxIdle = 64
+        public var maxIdle = 128
         /// All connections; `nil` is no limit.
-        public var maxPerEndpoint: Int?
+        public var maxPerEndpoint: Int? = 1024
         /// How long a connection may wait for work.
         public var idleTimeout: Duration = .seconds(60)
 

@@ -7,7 +7,8 @@ protocol UpstreamStream: AnyObject {
     var isBlocked: Bool { get }
     /// Sends a request's head; its content follows unless it has none. Timeouts are nanoseconds.
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler, responseTimeout: Int64,
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64,
         idleTimeout: Int64)
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer)

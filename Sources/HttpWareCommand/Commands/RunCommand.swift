@@ -48,10 +48,7 @@ enum GatewayRun {
                 Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
             }
         }
-        do { try gateway.run() } catch {
-            Terminal.error("\(error)")
-            throw ExitCode(3)
-        }
+        gateway.run()
     }
 
     private static func tryLine(_ mode: ListenerDefinition.Mode, _ address: String) -> String {

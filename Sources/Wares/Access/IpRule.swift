@@ -29,6 +29,11 @@ public struct IpRule: Middleware {
     }
 }
 
+extension IpRule: AccessGuard {
+    /// With an `allow` that does not let in the whole of IPv4 or IPv6; `deny` alone lets in everyone else.
+    public var admitsOnlyKnown: Bool { allow.map { !$0.contains { $0.prefixLength == 0 } } ?? false }
+}
+
 extension IpRule: ConfigurableWare {
     public static let name: WareName = "ipRule"
     public static let about = WareAbout("Lets clients in by address.", source: "Traefik ipAllowList")

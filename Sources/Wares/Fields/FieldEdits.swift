@@ -99,12 +99,8 @@ public struct FieldEdits: Sendable {
 
     // MARK: Reading
 
-    private static let framing: Set<FieldName> = [
-        .contentLength, .transferEncoding, .connection, .upgrade, .te, .keepAlive, "Proxy-Connection", "HTTP2-Settings",
-    ]
-
     /// Whether the field frames the message or concerns one connection only, and so is the gateway's own affair.
-    static func isFraming(_ name: FieldName) -> Bool { framing.contains(name) }
+    static func isFraming(_ name: FieldName) -> Bool { name.isGatewayOwned }
 
     /// Reads the five verbs. `setHost` is given what `set` has for `Host`, where that may be set at all.
     init(options: inout OptionsReader, setHost: ((Template, inout OptionsReader) -> Void)? = nil) {

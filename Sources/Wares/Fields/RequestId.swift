@@ -30,7 +30,7 @@ public struct RequestId: Middleware, Postware {
     public init() {}
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
-        if trustInbound ?? exchange.local?.isLoopback ?? false, let id = receivedId(request) {
+        if trustInbound ?? exchange.isBoundToLoopback, let id = receivedId(request) {
             exchange.id = id
             return .pass
         }

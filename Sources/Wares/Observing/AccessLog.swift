@@ -9,7 +9,7 @@ public import HttpWare
 /// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
 /// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`,
 /// `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete) and `fields`. `combined` is Apache's and
-/// nginx's format. `template` is the text of that option with placeholders: those of CONFIG.md §2 and `{time}`, `{target}`,
+/// nginx's format. `template` is the text of that option with placeholders: those of the configuration and `{time}`, `{target}`,
 /// `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
 ///
 /// | option     | type                               | default          | allowed |
@@ -100,7 +100,7 @@ public struct AccessLog: Postware, ExchangeObserver {
             line.byte(0x22)
         }
         line.raw(",\"method\":")
-        line.json(request.method.name)
+        line.json(request.receivedMethod.name)
         line.raw(",\"target\":")
         request.withReceivedTarget { line.json($0) }
         request.fields.withReceivedValue(of: .host) { host in
@@ -161,7 +161,7 @@ public struct AccessLog: Postware, ExchangeObserver {
         line.raw(" - - [")
         time.writeCombined(exchange.wallNow, to: &line)
         line.raw("] \"")
-        line.plain(request.method.name)
+        line.plain(request.receivedMethod.name)
         line.byte(0x20)
         request.withReceivedTarget { line.plain($0) }
         line.byte(0x20)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HttpWare
 
-/// RFC 3986 §6.2.2, and what DESIGN says of paths.
+/// RFC 3986 §6.2.2, and what the gateway makes of paths.
 @Suite struct NormalPathTests {
     private func normalise(_ path: String) -> (outcome: NormalPath.Outcome, path: String) {
         var output = Array("before".utf8)

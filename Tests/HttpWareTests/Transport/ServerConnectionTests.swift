@@ -74,7 +74,8 @@ import Testing
 
     @Test func `a connection whose head went out before the drain closes behind its response`() async throws {
         let origin = try ScriptedOrigin([
-            .expectHead(startingWith: "GET"), .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"), .pause, .send("cd"),
+            .expectHead(startingWith: "GET"), .send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"), .pause,
+            .send("cd"),
         ])
         let stage = try SocketStage(.of([]), port: origin.port)
         let client = try stage.connect()

@@ -52,4 +52,11 @@ import Wares
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(IpRule.self, options) }
     }
+
+    @Test func `only an allow that leaves somebody out guards a proxy that the network reaches`() throws {
+        let network = { (text: String) in IPNetwork(text) }
+        #expect(IpRule(allow: [network("10.0.0.0/8")].compactMap(\.self)).admitsOnlyKnown)
+        #expect(!IpRule(deny: [network("192.0.2.1/32")].compactMap(\.self)).admitsOnlyKnown)
+        #expect(!IpRule(allow: [network("0.0.0.0/0")].compactMap(\.self)).admitsOnlyKnown)
+    }
 }

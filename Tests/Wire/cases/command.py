@@ -1,4 +1,4 @@
-"""The command: exit codes, errors that say where, draining (CONFIG.md §5)."""
+"""The command: exit codes, errors that say where, draining."""
 
 from __future__ import annotations
 

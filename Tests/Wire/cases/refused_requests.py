@@ -251,7 +251,7 @@ passed_or_refused("RFC 3986 §2: octets over 0x7F in the target are refused, or 
 passed_or_refused("RFC 3986 §2.1: a broken percent-encoding is refused, or stays as it is", head(start=b"GET /%zz HTTP/1.1"), 400,
                   check_request=lambda request: expect_same("target", request.target, "/%zz"))
 
-# --- Paths that two readers could resolve in different ways (CONFIG.md §2)
+# --- Paths that two readers could resolve in different ways
 
 for label, target in [("NUL", b"/a%00b"), ("above the root", b"/../a"), ("above the root, later", b"/a/../../b"),
                       ("hidden dots", b"/a/%2e%2e/b"), ("hidden dots in upper case", b"/a/%2E%2E/b"), ("half-hidden dots", b"/a/.%2e/b"),
