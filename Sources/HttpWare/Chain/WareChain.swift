@@ -103,10 +103,14 @@ public final class WareChain: Sendable {
         hasResponseHalves = requestSteps.contains { $0.responseHalf != nil }
         observers =
             before.compactMap { entry in
-                (entry.ware as? any ExchangeObserver).map { Observer(ware: $0, condition: entry.condition, isPostware: false) }
+                (entry.ware as? any ExchangeObserver).map {
+                    Observer(ware: $0, condition: entry.condition, isPostware: false)
+                }
             }
             + after.compactMap { entry in
-                (entry.ware as? any ExchangeObserver).map { Observer(ware: $0, condition: entry.condition, isPostware: true) }
+                (entry.ware as? any ExchangeObserver).map {
+                    Observer(ware: $0, condition: entry.condition, isPostware: true)
+                }
             }
         observesWares = (before + after).contains { $0.ware is any WareObserver }
     }

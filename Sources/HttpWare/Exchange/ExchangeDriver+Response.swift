@@ -319,7 +319,11 @@ extension ExchangeDriver: ResponseHandler {
         var extent = response.content.extent
         responseLengthLeft = nil
         if case .length(let length) = extent, !exchange.responseFilters.isEmpty {
-            if exchange.responseFilters.allSatisfy(\.keepsLength) { responseLengthLeft = length } else { extent = .unknown }
+            if exchange.responseFilters.allSatisfy(\.keepsLength) {
+                responseLengthLeft = length
+            } else {
+                extent = .unknown
+            }
         }
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }

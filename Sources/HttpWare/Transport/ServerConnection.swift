@@ -143,7 +143,8 @@ final class ServerConnection: SocketConnection, ResponseSink {
 
     /// Waits for a request so long.
     private func awaitRequest() {
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ (isBlocked ? idleNanoseconds : drainNanoseconds ?? idleNanoseconds))
+        timer.set(
+            dueNanoseconds: loop.now.nanoseconds &+ (isBlocked ? idleNanoseconds : drainNanoseconds ?? idleNanoseconds))
     }
 
     // MARK: Reading

@@ -7,7 +7,8 @@ protocol UpstreamStream: AnyObject {
     var isBlocked: Bool { get }
     /// Sends a request's head; its content follows unless it has none. Timeouts are nanoseconds.
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler, responseTimeout: Int64,
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64,
         idleTimeout: Int64)
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer)
@@ -32,5 +33,6 @@ protocol UpstreamStream: AnyObject {
 /// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.
 protocol UpstreamConnector: AnyObject {
     /// Finds a stream to the endpoint: tells the waiter at once, or later, unless the ticket answered is given up.
-    func connect(to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter) -> ConnectionTicket?
+    func connect(to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter)
+        -> ConnectionTicket?
 }

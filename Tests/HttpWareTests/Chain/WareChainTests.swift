@@ -10,7 +10,9 @@ import Testing
         ChainEntry(OnBoth.noting(label, in: notes), label: label, order: order)
     }
 
-    @Test func `wares run by their order, and those of one order as they were written, both halves together`() async throws {
+    @Test func `wares run by their order, and those of one order as they were written, both halves together`()
+        async throws
+    {
         let chain = try WareChain(
             middlewares: [
                 entry("late", .late), entry("a"), entry("first", .first), entry("b"), entry("last", .last),

@@ -62,7 +62,8 @@ import Testing
         }
     }
 
-    @Test func `content waits while a response ware waits, though earlier output has gone out meanwhile`() async throws {
+    @Test func `content waits while a response ware waits, though earlier output has gone out meanwhile`() async throws
+    {
         let wait = OnResponse { _, _ in
             .wait { _, exchange in
                 try await exchange.sleep(for: .seconds(1))

@@ -36,8 +36,12 @@ import Testing
     }
 
     @Test(arguments: [HttpContent.Extent.length(5), .unknown])
-    func `content over the limit of a ware that needs it whole is refused with 413`(extent: HttpContent.Extent) async throws {
-        let stage = try DriverStage([OnBoth.noting("outer", in: notes), wantsWhole(4), OnBoth.noting("inner", in: notes)])
+    func `content over the limit of a ware that needs it whole is refused with 413`(extent: HttpContent.Extent)
+        async throws
+    {
+        let stage = try DriverStage([
+            OnBoth.noting("outer", in: notes), wantsWhole(4), OnBoth.noting("inner", in: notes),
+        ])
         await stage.begin(.post, extent: extent)
         if extent == .unknown { await stage.upload("abcde") }
         await stage.step { stage in
@@ -243,7 +247,8 @@ import Testing
 
     @Test(arguments: [HttpContent.Extent.length(5), .unknown])
     func `a response over the limit of a ware that needs it whole is a 502`(extent: HttpContent.Extent) async throws {
-        let stage = try DriverStage([], after: [OnResponse.noting("p", in: notes), OnResponse(.whole(upTo: 4)) { _, _ in .pass }])
+        let stage = try DriverStage(
+            [], after: [OnResponse.noting("p", in: notes), OnResponse(.whole(upTo: 4)) { _, _ in .pass }])
         await stage.begin()
         await stage.step { stage in
             stage.stream.respond(extent: extent)
@@ -268,7 +273,9 @@ import Testing
     }
 
     @Test func `a response filter makes a length into chunks, unless it keeps the length`() async throws {
-        func download(_ filter: @escaping @Sendable () -> any ContentFilter) async throws -> (String, HttpContent.Extent?) {
+        func download(_ filter: @escaping @Sendable () -> any ContentFilter) async throws -> (
+            String, HttpContent.Extent?
+        ) {
             let stage = try DriverStage(
                 [],
                 after: [

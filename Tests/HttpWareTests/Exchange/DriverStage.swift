@@ -15,7 +15,8 @@ final class DriverStage: @unchecked Sendable {
     /// Where the driver finds its streams.
     let origin = ScriptedConnector()
 
-    init(_ chain: WareChain, endpoints: Int = 1, timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts()) throws {
+    init(_ chain: WareChain, endpoints: Int = 1, timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts()) throws
+    {
         loop = try EventLoop.start(name: "stage", clock: clock)
         let transport = LoopTransport(loop: loop, resolver: nil)
         let service = UpstreamService(
@@ -54,7 +55,9 @@ final class DriverStage: @unchecked Sendable {
     }
 
     /// A new client sends a head, and if `extent` is none, with it all of its request.
-    func begin(_ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false)
+    func begin(
+        _ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false
+    )
         async
     {
         await step { stage in
@@ -146,7 +149,8 @@ final class ScriptedStream: UpstreamStream {
     var text: String { String(decoding: content, as: UTF8.self) }
 
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler, responseTimeout: Int64,
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64,
         idleTimeout: Int64
     ) {
         self.request = request

@@ -47,7 +47,8 @@ import Testing
 
     @Test func `a client that leaves ends the exchange, and neither half nor postware runs`() async throws {
         let stage = try DriverStage(
-            [Observing(notes: notes), onEnd(), OnBoth.noting("a", in: notes)], after: [OnResponse.noting("p", in: notes)])
+            [Observing(notes: notes), onEnd(), OnBoth.noting("a", in: notes)],
+            after: [OnResponse.noting("p", in: notes)])
         await stage.begin(path: "/x")
         await stage.step { stage in
             stage.driver.clientLeft()
@@ -88,7 +89,9 @@ import Testing
         #expect(await stage.step { $0.origin.streams.map { $0.request?.path } } == ["/second"])
     }
 
-    @Test func `a connection that was asked for behind one that failed at once is given up with the client`() async throws {
+    @Test func `a connection that was asked for behind one that failed at once is given up with the client`()
+        async throws
+    {
         let stage = try DriverStage(.of([]), endpoints: 2)
         await stage.step { stage in
             stage.origin.failures = [GatewayError(.upstream, .connectionRefused, "refused", mayRetry: true)]

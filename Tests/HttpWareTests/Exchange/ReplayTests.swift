@@ -147,7 +147,9 @@ import Testing
     }
 
     @Test func `an inner ware that took the content whole does not make up for a copy that was dropped`() async throws {
-        let stage = try DriverStage([OnBoth.replaying(.unauthorized, upTo: 4), OnRequest(.whole(upTo: 64)) { _, _ in .pass }])
+        let stage = try DriverStage([
+            OnBoth.replaying(.unauthorized, upTo: 4), OnRequest(.whole(upTo: 64)) { _, _ in .pass },
+        ])
         await stage.begin(.post, extent: .length(6))
         await stage.upload("abcdef", isLast: true)
         await stage.step { stage in
@@ -157,7 +159,9 @@ import Testing
     }
 
     @Test func `content that was taken whole before the ware is sent again`() async throws {
-        let stage = try DriverStage([OnRequest(.whole(upTo: 64)) { _, _ in .pass }, OnBoth.replaying(.unauthorized, upTo: 4)])
+        let stage = try DriverStage([
+            OnRequest(.whole(upTo: 64)) { _, _ in .pass }, OnBoth.replaying(.unauthorized, upTo: 4),
+        ])
         await stage.begin(.post, extent: .unknown)
         await stage.upload("abcdef", isLast: true)
         await stage.step { $0.stream.respond(.unauthorized) }
@@ -214,7 +218,9 @@ import Testing
         timeouts.total = .seconds(3)
         let stage = try DriverStage(
             WareChain.of([
-                OnBoth(mayReplay: true, back: { response, _ in response.status.code >= 500 ? .replay(after: .zero) : .pass })
+                OnBoth(
+                    mayReplay: true,
+                    back: { response, _ in response.status.code >= 500 ? .replay(after: .zero) : .pass })
             ]), timeouts: timeouts)
         await stage.begin()
         await stage.advance(by: .seconds(3))

@@ -27,7 +27,9 @@ struct OnRequest: Middleware {
         self.decide = decide
     }
 
-    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict { try decide(&request, exchange) }
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        try decide(&request, exchange)
+    }
 }
 
 /// A postware made of a closure.
@@ -45,7 +47,9 @@ struct OnResponse: Postware {
         self.decide = decide
     }
 
-    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer { try decide(&response, exchange) }
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        try decide(&response, exchange)
+    }
 }
 
 /// A two-sided ware made of two closures.
@@ -68,7 +72,9 @@ struct OnBoth: Middleware, Postware {
         self.onResponse = onResponse
     }
 
-    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict { try onRequest(&request, exchange) }
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        try onRequest(&request, exchange)
+    }
     func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         try onResponse(&response, exchange)
     }
@@ -86,9 +92,11 @@ struct OnBoth: Middleware, Postware {
 
     /// Asks for a replay of each response with that status, after a delay.
     static func replaying(_ status: HttpStatus, upTo kept: Int = 1 << 20, after delay: Duration = .zero) -> OnBoth {
-        OnBoth(.kept(upTo: kept), mayReplay: true, back: { response, _ in
-            response.status == status ? .replay(after: delay) : .pass
-        })
+        OnBoth(
+            .kept(upTo: kept), mayReplay: true,
+            back: { response, _ in
+                response.status == status ? .replay(after: delay) : .pass
+            })
     }
 }
 

@@ -29,7 +29,9 @@ import Testing
     }
 
     @Test func `an aborting ware does not see its own response, those outside it do, in reverse`() async throws {
-        let abort = OnBoth { _, _ in .abort(with: HttpResponse(.conflict)) } back: { [notes] _, _ in
+        let abort = OnBoth { _, _ in
+            .abort(with: HttpResponse(.conflict))
+        } back: { [notes] _, _ in
             notes.add("its own")
             return .pass
         }
@@ -100,7 +102,9 @@ import Testing
     }
 
     @Test func `a ware that throws fails closed, with 500, its name and its outer halves`() async throws {
-        let broken = OnBoth { _, _ in throw Trouble() } back: { [notes] _, _ in
+        let broken = OnBoth { _, _ in
+            throw Trouble()
+        } back: { [notes] _, _ in
             notes.add("its own")
             return .pass
         }
@@ -117,7 +121,9 @@ import Testing
     }
 
     @Test func `a ware that fails open lets the request go on, and its half does not run`() async throws {
-        let broken = OnBoth(failsOpen: true) { _, _ in throw Trouble() } back: { [notes] _, _ in
+        let broken = OnBoth(failsOpen: true) { _, _ in
+            throw Trouble()
+        } back: { [notes] _, _ in
             notes.add("its own")
             return .pass
         }

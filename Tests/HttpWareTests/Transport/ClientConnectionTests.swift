@@ -18,7 +18,9 @@ import Testing
         "HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\n\r\nwho?",
         "HTTP/1.1 401 Unauthorized\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwho?\r\n0\r\n\r\n",
     ])
-    func `a discarded response that is short is read to its end, and its connection used again`(refusal: String) async throws {
+    func `a discarded response that is short is read to its end, and its connection used again`(refusal: String)
+        async throws
+    {
         for piece in [Int.max, 1] {
             let origin = try ScriptedOrigin([
                 .expectHead(startingWith: "GET"), .send(Array(refusal.utf8), piece: piece),

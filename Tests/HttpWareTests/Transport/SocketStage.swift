@@ -132,7 +132,8 @@ final class RawClient: Sendable {
         var buffer = [UInt8](repeating: 0, count: 65536)
         while all.count < wanted, left > 0 {
             let result = buffer.withUnsafeMutableBytes {
-                Socket.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<min(65536, wanted - all.count)]))
+                Socket.read(
+                    descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<min(65536, wanted - all.count)]))
             }
             switch result {
             case .bytes(let count):
