@@ -65,7 +65,8 @@ let package = Package(
             name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"], swiftSettings: settings + dataPath),
+            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"],
+            swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
@@ -79,9 +80,15 @@ let package = Package(
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
+            name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
+        .testTarget(
             name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
             name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "HttpGatewayTests",
+            dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
     ] + fuzzTargets,
     swiftLanguageModes: [.v6]

@@ -4,8 +4,8 @@
 ///
 /// With TIMES each is done so many times and not measured: for profilers.
 ///
-/// What they measure is internal to the module `HttpWare`, so that it can be inlined there. `HTTPWARE_BENCH` builds that
-/// module testable, which moved no figure by more than the noise; a build for users is not testable, and has no benchmarks.
+/// What they measure is internal to the module `HttpWare`, so that it can be inlined there; `HTTPWARE_BENCH` builds that
+/// module testable. A build for users is not testable and has no benchmarks; how much faster it may be is not measured.
 @main enum Bench {
     static func main() {
         let filter = CommandLine.arguments.dropFirst().first ?? ""

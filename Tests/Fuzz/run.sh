@@ -27,9 +27,9 @@ for name in "$@"; do
     "$binaries/Fuzz$name" -max_total_time="$seconds" -max_len=700 -timeout=5 -dict=Tests/Fuzz/http.dict \
         -artifact_prefix="$work/" -print_final_stats=1 "$work/found" "$corpus" 2>"$work/log" ||
         { tail -40 "$work/log"; exit 1; }
-    # What covers as much with the fewest bytes is kept.
+    # The fewest files that cover as much are kept.
     rm -f "$work"/merged/*
-    "$binaries/Fuzz$name" -merge=1 -use_counters=0 -max_len=700 "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
+    "$binaries/Fuzz$name" -set_cover_merge=1 -use_counters=0 -max_len=700 "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
     rm -f "$corpus"/*
     cp "$work"/merged/* "$corpus"/
     echo "$name: $(grep -o 'stat::number_of_executed_units:.*' "$work/log" | tail -1), corpus $(ls "$corpus" | wc -l) files"

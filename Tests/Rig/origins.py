@@ -12,12 +12,22 @@ Script = Callable[["OriginConnection"], None]
 
 
 class OriginConnection(Wire):
-    """A connection from the program under test. `index` counts the connections of a case from 0."""
+    """A connection from the program under test."""
 
-    def __init__(self, sock: socket.socket, origin: Origin, index: int):
+    def __init__(self, sock: socket.socket, origin: Origin):
         super().__init__(sock, timeout=15.0)
-        self.origin, self.index = origin, index
+        self.origin, self.place = origin, -1
         self.requests: list[Message] = []
+
+    @property
+    def index(self) -> int:
+        """Counts the connections of a case from 0, as their scripts ask: one that the program made in store, and does not
+        use, has none."""
+        with self.origin.lock:
+            if self.place < 0:
+                self.place = self.origin.places
+                self.origin.places += 1
+        return self.place
 
     def serve(self) -> Message:
         """Reads a whole request and keeps it; raises WireClosed when none comes or it is cut off."""
@@ -43,15 +53,15 @@ class Origin:
         self.requests: list[Message] = []  # whole ones, in order of arrival
         self.cut_off: list[Message] = []
         self.faults: list[str] = []
+        self.places = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def begin(self, script: Script) -> None:
         """From here on the script serves; connections that an earlier one served are ended."""
-        if self.connections:
-            self.end()
+        self.end()  # one that comes between is closed, not left to the script before
         with self.lock:
             self.script, self.connections, self.threads = script, [], []
-            self.requests, self.cut_off, self.faults = [], [], []
+            self.requests, self.cut_off, self.faults, self.places = [], [], [], 0
 
     def end(self) -> None:
         """Ends all connections and waits until the other side has closed them too, so that none outlives its case."""
@@ -68,6 +78,12 @@ class Origin:
     def close(self) -> None:
         self.listener.close()
 
+    @property
+    def used(self) -> list[OriginConnection]:
+        """The connections on which something came."""
+        with self.lock:
+            return [connection for connection in self.connections if connection.received]
+
     def received(self) -> bytes:
         with self.lock:
             return b"".join(bytes(connection.received) for connection in self.connections)
@@ -82,7 +98,7 @@ class Origin:
                 if self.script is None:
                     sock.close()
                     continue
-                connection = OriginConnection(sock, self, len(self.connections))
+                connection = OriginConnection(sock, self)
                 thread = threading.Thread(target=self._run, args=(self.script, connection), daemon=True)
                 self.connections.append(connection)
                 self.threads.append(thread)

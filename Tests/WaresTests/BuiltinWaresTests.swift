@@ -18,7 +18,9 @@ import Wares
             _ = ware.init(options: &reader)
             #expect(reader.finish().isEmpty)
             #expect(!reader.described.isEmpty, "\(ware.name)")
-            for option in reader.described { #expect(!option.doc.isEmpty || option.key.contains("."), "\(ware.name).\(option.key)") }
+            for option in reader.described {
+                #expect(!option.doc.isEmpty || option.key.contains("."), "\(ware.name).\(option.key)")
+            }
         }
     }
 

@@ -28,11 +28,10 @@ listeners:
     mode: forward
     forward: {{ connectPorts: [443, {main}, {second}, {closed}, {full}], denyPrivate: false }}
   guarded: {{ bind: "127.0.0.1:{guarded}", mode: forward }}
-  guardedPorts: {{ bind: "127.0.0.1:{guardedPorts}", mode: forward, forward: {{ connectPorts: [{main}] }} }}
+  guardedPorts: {{ bind: "127.0.0.1:{guardedPorts}", mode: forward, forward: {{ connectPorts: [{main}, {second}] }} }}
 services:
-  origin:
-    baseUrl: "http://127.0.0.1:{main}"
-    timeouts: {{ connect: 1s, response: 1s, idle: 1s }}
+  origin: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 5s, response: 10s, idle: 10s }} }}
+  hasty: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
   patient:
     baseUrl: "http://127.0.0.1:{main}"
     timeouts: {{ connect: 1s, response: 20s, idle: 20s }}
@@ -62,6 +61,7 @@ routes:
   - {{ name: mock, match: {{ path: "/mock" }}, chain: mock }}
   - {{ name: barred, match: {{ path: "/barred/**" }}, service: origin, chain: barred }}
   - {{ name: limited, match: {{ path: "/limited/**" }}, service: origin, chain: limited }}
+  - {{ name: hasty, match: {{ path: "/hasty/**" }}, service: hasty }}
   - {{ name: patient, match: {{ path: "/patient/**" }}, service: patient }}
   - {{ name: total, match: {{ path: "/total/**" }}, service: total }}
   - {{ name: dead, match: {{ path: "/dead/**" }}, service: dead }}
@@ -95,11 +95,12 @@ http {{
   uwsgi_temp_path @FOLDER@; scgi_temp_path @FOLDER@;
   upstream origin {{ server 127.0.0.1:{main}; keepalive 16; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_request_buffering off; proxy_buffering off;
-  proxy_connect_timeout 1s; proxy_read_timeout 1s; keepalive_timeout 5s; client_header_timeout 5s;
+  proxy_connect_timeout 5s; proxy_read_timeout 10s; keepalive_timeout 5s; client_header_timeout 5s;
   large_client_header_buffers 4 16k; underscores_in_headers on; ignore_invalid_headers off; merge_slashes off;
   server {{
     listen 127.0.0.1:{web} backlog=128;
     location / {{ proxy_pass http://origin; }}
+    location /hasty/ {{ proxy_pass http://origin; proxy_read_timeout 1s; }}
     location = /mock {{ return 200 "mocked"; }}
     location /dead/ {{ proxy_pass http://127.0.0.1:{closed}; }}
     location /full/ {{ proxy_pass http://127.0.0.1:{full}; proxy_connect_timeout 500ms; }}

@@ -115,8 +115,8 @@ struct ChunkedDecoder {
             return true
         }
         let kept = trailerBytes.count
-        // One more than the limit: the scanner says what that means.
-        let end = position &+ min(input.byteCount &- position, max(0, limits.head &- kept &+ 1))
+        // Up to the limit: the scanner refuses a section that is not whole by then.
+        let end = position &+ min(input.byteCount &- position, max(0, limits.head &- kept))
         input.extracting(position..<end).withUnsafeBytes { trailerBytes.append(contentsOf: $0) }
         let section = trailerBytes
         do {

@@ -174,7 +174,7 @@ extension HeadEncoder {
         write(byte: 0x20)
         request.target.bytes.withUnsafeBytes { bytes in
             guard let all = bytes.baseAddress else { return }
-            write(options.basePath)
+            if request.hasPath { write(options.basePath) }
             let path = request.target.upstreamPath
             write(all + Int(path.start), Int(path.count))
             if request.target.hasQuery {

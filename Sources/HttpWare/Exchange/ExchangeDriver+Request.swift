@@ -18,6 +18,7 @@ extension ExchangeDriver: RequestHandler {
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
+        if !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
         exchange.route = plan.route
         exchange.service = plan.service?.name
         setDeadline()

@@ -314,6 +314,7 @@ extension ExchangeDriver: ResponseHandler {
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
         if let bytes = response.content.bytes {
+            discardUpstream()
             return deliverWhole(bytes, sink)
         }
         var extent = response.content.extent
@@ -364,7 +365,6 @@ extension ExchangeDriver: ResponseHandler {
                 bytes = response.content.bytes ?? []
             }
         }
-        discardUpstream()
         let extent = HttpContent.Extent.length(bytes.count)
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }

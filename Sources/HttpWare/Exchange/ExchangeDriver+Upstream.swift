@@ -55,11 +55,15 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         self.endpoint = endpoint
         let timeout = exchange.timeouts.connect ?? service.connectTimeout
-        // A connection that waited may be as dead as the one before it: a second try takes a new one.
-        let isNew = hasRetried || exchange.request.method == .connect
-        let ticket = server.connector.connect(to: endpoint, forTunnel: isNew, timeout: timeout, waiter: self)
+        let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
         // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
         if let ticket, phase == .connecting { self.ticket = ticket }
+    }
+
+    private var connectionNeed: ConnectionNeed {
+        // A connection that waited may be as dead as the one before it: a second try takes a new one.
+        if hasRetried || exchange.request.method == .connect { return .new }
+        return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
     }
 
     private func choose(_ service: UpstreamService) -> Result<Endpoint, GatewayError> {
@@ -70,24 +74,22 @@ extension ExchangeDriver: ConnectionWaiter {
             if endpointsTried == 0 { firstEndpoint = service.nextEndpoint() }
             return .success(service.endpoints[(firstEndpoint + endpointsTried) % service.endpoints.count])
         }
-        guard let host = exchange.request.host else {
+        guard exchange.request.target.host.count > 0 else {
             return .failure(GatewayError.malformed("the request names no host"))
         }
         let rules = server.forward
-        if exchange.request.method == .connect {
-            let port = exchange.request.port ?? 443
+        let isConnect = exchange.request.method == .connect
+        let port = exchange.request.port ?? (isConnect ? 443 : 80)
+        if isConnect {
             guard rules.connectPorts.contains(port) else {
                 return .failure(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
             }
-            return .success(Endpoint(host: host, port: port, deniesPrivate: rules.deniesPrivate, isPassing: true))
-        }
-        guard !exchange.request.target.isSecure else {
+        } else if exchange.request.target.isSecure {
             return .failure(
                 GatewayError(.gateway, .schemeUnsupported, "https origins are not supported yet; use CONNECT, or http"))
         }
         return .success(
-            Endpoint(host: host, port: exchange.request.port ?? 80, deniesPrivate: rules.deniesPrivate, isPassing: true)
-        )
+            exchange.request.withHost(asReceived: false) { transport.passing.endpoint($0, port: port, deniesPrivate: rules.deniesPrivate) })
     }
 
     // MARK: The connection
@@ -170,8 +172,8 @@ extension ExchangeDriver: ConnectionWaiter {
     /// What the `Host` field says; `nil` leaves the request's own.
     private func hostField(_ endpoint: Endpoint, _ service: UpstreamService) -> String? {
         if exchange.request.isAuthorityChanged { return nil }
-        let policy = service.isPassthrough ? UpstreamService.HostPolicy.preserve : service.host
-        switch policy {
+        if service.isPassthrough { return endpoint.authority }  // RFC 9112 §3.2.2: that of the target
+        switch service.host {
         case .upstream: return endpoint.authority
         case .value(let value): return value
         case .preserve:

@@ -16,7 +16,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// Where the loop reads the time.
     public let clock: any LoopClock
 
-    /// For reading from a descriptor: 64 KiB, shared by all connections of the loop, valid until the present callback returns.
+    /// For reading from a descriptor: 256 KiB, shared by all connections of the loop, valid until the present callback returns.
     public let readBuffer: UnsafeMutableRawBufferPointer
 
     /// For putting together what is written: 64 KiB, shared by all connections of the loop, valid until the present callback returns.
@@ -54,6 +54,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     static let workPerTurn = 1024
 
     private static let bufferSize = 65536
+    /// Measured against 64 KiB with large bodies: 0.8 of the CPU per MiB down, 0.7 up, for fewer calls and wake-ups.
+    private static let readSize = 256 * 1024
     private static let sigpipeIgnored: Void = csystem_ignore_sigpipe()
 
     /// Makes a loop that does not run yet. From the first one on, SIGPIPE is ignored in the whole process.
@@ -73,7 +75,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         self.base = base
         wakeDescriptor = descriptor
         isSystemClock = clock is SystemLoopClock
-        readBuffer = .allocate(byteCount: EventLoop.bufferSize, alignment: 64)
+        readBuffer = .allocate(byteCount: EventLoop.readSize, alignment: 64)
         writeBuffer = .allocate(byteCount: EventLoop.bufferSize, alignment: 64)
         let own = Unmanaged.passUnretained(self).toOpaque()
         wakeEvent = event_new(base, descriptor, Int16(EV_READ | EV_PERSIST), loopWoken, own)

@@ -130,6 +130,12 @@ public enum Socket {
         }
     }
 
+    /// Whether the connection stands and the peer has sent nothing that was not read: one system call.
+    public static func isQuiet(_ descriptor: Int32) -> Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+    }
+
     /// Writes as much as there is room for.
     public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
         while true {

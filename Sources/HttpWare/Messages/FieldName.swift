@@ -5,6 +5,8 @@ public struct FieldName: Sendable {
     let known: KnownField
     /// For a name that is not known: the bit of `HttpFields.others` that lines of this name set. Else 0.
     let otherBit: UInt64
+    /// The last byte in lower case: names that are alike mostly differ there.
+    let last: UInt8
 
     /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
@@ -13,13 +15,15 @@ public struct FieldName: Sendable {
         }
         self.text = text
         known = KnownField.identify(text)
-        otherBit = known == .other ? FieldName.otherBit(count: text.utf8.count, last: text.utf8.last ?? 0) : 0
+        last = ByteClass.lower(text.utf8.last ?? 0)
+        otherBit = known == .other ? FieldName.otherBit(count: text.utf8.count, last: last) : 0
     }
 
     private init(_ known: KnownField) {
         text = known.name
         self.known = known
         otherBit = 0
+        last = ByteClass.lower(known.name.utf8.last ?? 0)
     }
 
     /// The bit for a name of so many bytes that ends in this one, in whatever case.

@@ -3,6 +3,10 @@ public enum HttpDate {
     /// IMF-fixdate, 29 bytes: `Sun, 06 Nov 1994 08:49:37 GMT`. Years are clamped to 0 … 9999.
     public static func text(_ time: WallTime) -> String { String(decoding: bytes(time), as: UTF8.self) }
 
+    private static let months = [
+        " Jan ", " Feb ", " Mar ", " Apr ", " May ", " Jun ", " Jul ", " Aug ", " Sep ", " Oct ", " Nov ", " Dec ",
+    ]
+
     static func bytes(_ time: WallTime) -> [UInt8] {
         let seconds = min(max(time.seconds, -62_167_219_200), 253_402_300_799)
         let days = seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400
@@ -12,10 +16,7 @@ public enum HttpDate {
         text.reserveCapacity(29)
         text += Array(["Thu, ", "Fri, ", "Sat, ", "Sun, ", "Mon, ", "Tue, ", "Wed, "][Int((days % 7 + 7) % 7)].utf8)
         add(day, 2, &text)
-        text += Array(
-            [" Jan ", " Feb ", " Mar ", " Apr ", " May ", " Jun ", " Jul ", " Aug ", " Sep ", " Oct ", " Nov ", " Dec "][
-                month - 1
-            ].utf8)
+        text += Array(months[month - 1].utf8)
         add(year, 4, &text)
         text.append(0x20)
         add(inDay / 3600, 2, &text)

@@ -127,18 +127,22 @@ public struct HttpFields: Sendable {
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
-                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount), known: line.name.known,
+                valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
+                known: line.name.known,
                 flags: Line.exact), others: line.name.otherBit)
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
-        for name in block.names where present & name.known.bit != 0 { remove(name) }
+        if present & block.present & ~KnownField.other.bit | others & block.others != 0 {
+            for name in block.names { remove(name) }
+        }
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: block.wire)
         present |= block.present
         others |= block.others
-        for var line in block.lines {
+        for index in block.lines.indices {
+            var line = block.lines[index]
             line.start &+= start
             line.valueStart &+= start
             lines.append(line)
@@ -250,7 +254,7 @@ public struct HttpFields: Sendable {
     private func isNamed(_ line: Line, _ name: FieldName) -> Bool {
         line.known == name.known
             && (name.known != .other
-                || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name.text))
+                || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name))
     }
 
     func firstIndex(of name: FieldName) -> Int? { index(of: name, from: 0) }
@@ -271,9 +275,10 @@ public struct HttpFields: Sendable {
         return nil
     }
 
-    private func isSame(_ range: Range<Int>, _ name: String) -> Bool {
+    private func isSame(_ range: Range<Int>, _ name: FieldName) -> Bool {
+        guard ByteClass.lower(bytes[range.upperBound &- 1]) == name.last else { return false }
         var index = range.lowerBound
-        for byte in name.utf8 {
+        for byte in name.text.utf8 {
             guard ByteClass.lower(bytes[index]) == ByteClass.lower(byte) else { return false }
             index &+= 1
         }
@@ -289,7 +294,9 @@ public struct HttpFields: Sendable {
             for line in lines where line.known == known && !line.isRemoved {
                 var index = line.value.lowerBound
                 while index + count <= line.value.upperBound {
-                    if all[index] == text.utf8Start[0], (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] }) {
+                    if all[index] == text.utf8Start[0],
+                        (1..<count).allSatisfy({ all[index + $0] == text.utf8Start[$0] })
+                    {
                         found += 1
                         index += count
                     } else {

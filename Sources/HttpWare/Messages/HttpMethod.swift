@@ -1,28 +1,62 @@
 /// A request method: one of the registered ones, or any other token. RFC 9110 §9.
 ///
 /// Unknown methods are forwarded as they are. Methods are case-sensitive.
-public struct HttpMethod: Hashable, Sendable {
-    /// The method as it stands in the request line: a token, such as `GET`.
-    public let name: String
+public struct HttpMethod: Sendable {
+    /// Which of the known methods it is: compared on the data path in place of text. 0 for others.
+    private let code: UInt8
+    /// The name of one that is not known.
+    private let other: OtherName?
+
+    private final class OtherName: Sendable {
+        let text: String
+        init(_ text: String) { self.text = text }
+    }
+
+    private static let names = ["", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
 
     /// Makes a method from its name; `nil` when the name is no token (RFC 9110 §5.6.2).
     public init?(_ name: String) {
         guard !name.isEmpty, name.utf8.allSatisfy({ ByteClass.isToken($0) }) else { return nil }
-        self.name = name
+        self.init(verified: name)
     }
 
     /// A name that is known to be a token.
-    init(verified name: String) { self.name = name }
+    init(verified name: String) {
+        let known = HttpMethod.names.firstIndex(of: name) ?? 0
+        code = UInt8(known)
+        other = known == 0 ? OtherName(name) : nil
+    }
 
-    public static let get = HttpMethod(verified: "GET")
-    public static let head = HttpMethod(verified: "HEAD")
-    public static let post = HttpMethod(verified: "POST")
-    public static let put = HttpMethod(verified: "PUT")
-    public static let delete = HttpMethod(verified: "DELETE")
-    public static let connect = HttpMethod(verified: "CONNECT")
-    public static let options = HttpMethod(verified: "OPTIONS")
-    public static let trace = HttpMethod(verified: "TRACE")
-    public static let patch = HttpMethod(verified: "PATCH")
+    private init(code: UInt8) {
+        self.code = code
+        other = nil
+    }
+
+    /// The method as it stands in the request line: a token, such as `GET`.
+    public var name: String {
+        switch code {
+        case 1: "GET"
+        case 2: "HEAD"
+        case 3: "POST"
+        case 4: "PUT"
+        case 5: "DELETE"
+        case 6: "CONNECT"
+        case 7: "OPTIONS"
+        case 8: "TRACE"
+        case 9: "PATCH"
+        default: other?.text ?? ""
+        }
+    }
+
+    public static var get: HttpMethod { HttpMethod(code: 1) }
+    public static var head: HttpMethod { HttpMethod(code: 2) }
+    public static var post: HttpMethod { HttpMethod(code: 3) }
+    public static var put: HttpMethod { HttpMethod(code: 4) }
+    public static var delete: HttpMethod { HttpMethod(code: 5) }
+    public static var connect: HttpMethod { HttpMethod(code: 6) }
+    public static var options: HttpMethod { HttpMethod(code: 7) }
+    public static var trace: HttpMethod { HttpMethod(code: 8) }
+    public static var patch: HttpMethod { HttpMethod(code: 9) }
 
     /// Whether the method asks for no change of state: GET, HEAD, OPTIONS, TRACE. RFC 9110 §9.2.1.
     public var isSafe: Bool { self == .get || self == .head || self == .options || self == .trace }
@@ -30,6 +64,15 @@ public struct HttpMethod: Hashable, Sendable {
     /// Whether sending the request twice has the effect of sending it once: the safe ones, PUT and DELETE.
     /// RFC 9110 §9.2.2.
     public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
+}
+
+extension HttpMethod: Hashable {
+    @inline(__always)
+    public static func == (left: HttpMethod, right: HttpMethod) -> Bool {
+        left.code == right.code && (left.code != 0 || left.other?.text == right.other?.text)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension HttpMethod: CustomStringConvertible {

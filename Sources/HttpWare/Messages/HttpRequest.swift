@@ -88,7 +88,7 @@ public struct HttpRequest: Sendable {
     }
 
     /// Whether the target is that of CONNECT (authority) or of `OPTIONS *`: neither has a path that could be changed.
-    public var hasPath: Bool { target.form == .origin || target.form == .absolute }
+    public var hasPath: Bool { target.path.count > 0 && target.bytes[Int(target.path.start)] == 0x2f }
 
     /// The path and query as they go upstream.
     public var upstreamTarget: String {

@@ -42,9 +42,16 @@ final class ConnectionPool {
         idleNanoseconds = endpoint.key.limits.idleTimeout.nanoseconds
     }
 
-    /// A connection that waits for work, if there is one.
+    /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
-    func takeIdle() -> ClientConnection? { idle.popLast() }
+    func takeIdle(surely isSure: Bool) -> ClientConnection? {
+        guard isSure else { return idle.popLast() }
+        while let connection = idle.popLast() {
+            if Socket.isQuiet(connection.socket.descriptor) { return connection }
+            connection.close()
+        }
+        return nil
+    }
 
     /// Makes a connection, or waits for a place. Answers through the ticket's waiter, unless it is given up.
     func make(for ticket: ConnectionTicket, timeout: Duration) {

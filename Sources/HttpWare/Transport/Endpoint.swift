@@ -21,6 +21,8 @@ public final class Endpoint: Sendable {
     }
 
     let key: Key
+    /// The host as it was given, in bytes.
+    let written: [UInt8]
     /// `host:port` as it goes into the `Host` field: without the scheme's usual port. RFC 9110 §7.2.
     public let authority: String
     /// `host:port` for logs.
@@ -40,6 +42,7 @@ public final class Endpoint: Sendable {
         deniesPrivate: Bool = false,
         isPassing: Bool = false
     ) {
+        written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         key = Key(host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
@@ -53,6 +56,7 @@ public final class Endpoint: Sendable {
 
     /// An endpoint on a Unix socket.
     public init(unixPath path: String, weight: Int = 1, limits: PoolLimits = PoolLimits()) {
+        written = []
         key = Key(host: "unix:" + path, port: 0, deniesPrivate: false, limits: limits)
         authority = "localhost"
         name = "unix:" + path
@@ -60,5 +64,26 @@ public final class Endpoint: Sendable {
         address = .unix(path: path)
         self.weight = max(1, weight)
         isPassing = false
+    }
+}
+
+/// The endpoints of a forward proxy's clients: one object for the many requests to one origin, found without making text.
+struct PassingEndpoints {
+    private var slots: [Endpoint?] = Array(repeating: nil, count: 64)
+
+    /// The endpoint of a host, in lower case, and a port.
+    mutating func endpoint(_ host: UnsafeRawBufferPointer, port: UInt16, deniesPrivate: Bool) -> Endpoint {
+        var hash = UInt32(port)
+        for byte in host { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+        let slot = Int(hash & 63)
+        if let found = slots[slot], found.key.port == port, found.key.deniesPrivate == deniesPrivate,
+            found.written.elementsEqual(host)
+        {
+            return found
+        }
+        let made = Endpoint(
+            host: String(decoding: host, as: UTF8.self), port: port, deniesPrivate: deniesPrivate, isPassing: true)
+        slots[slot] = made
+        return made
     }
 }

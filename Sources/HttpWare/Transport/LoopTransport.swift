@@ -6,6 +6,8 @@ public final class LoopTransport: UpstreamConnector {
     let resolver: Resolver?
     /// The pools of endpoints, by their key.
     var pools: [Endpoint.Key: ConnectionPool] = [:]
+    /// The endpoints that clients of a forward proxy asked for lately.
+    var passing = PassingEndpoints()
     /// The pool asked for last: most requests ask for the same again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
@@ -46,15 +48,16 @@ public final class LoopTransport: UpstreamConnector {
     }
 
     func connect(
-        to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter
+        to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if !forTunnel, let connection = pool.takeIdle() {
+        if need != .new, let connection = pool.takeIdle(surely: need == .sure) {
             waiter.connectionReady(connection, nil)
             return nil
         }
         let ticket = ConnectionTicket(waiter)
-        pool.make(for: ticket, timeout: timeout)
+        // Asked for anew: one whose last connection was found dead just now is forgotten.
+        self.pool(for: endpoint).make(for: ticket, timeout: timeout)
         return ticket.waiter == nil ? nil : ticket
     }
 

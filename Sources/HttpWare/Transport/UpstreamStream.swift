@@ -30,9 +30,20 @@ protocol UpstreamStream: AnyObject {
     func discard()
 }
 
+/// What a connection is wanted for.
+enum ConnectionNeed: Sendable {
+    /// A request that may be sent again: a connection that turns out to be closed costs only time.
+    case usual
+    /// A request that must not be sent twice: a connection that waited is looked at before.
+    case sure
+    /// A tunnel, or a second try: a connection made for it.
+    case new
+}
+
 /// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.
 protocol UpstreamConnector: AnyObject {
     /// Finds a stream to the endpoint: tells the waiter at once, or later, unless the ticket answered is given up.
-    func connect(to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter)
-        -> ConnectionTicket?
+    func connect(
+        to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
+    ) -> ConnectionTicket?
 }

@@ -19,7 +19,9 @@ extension HttpRequest {
     }
 
     /// A POST request for a test; see `make`.
-    public static func post(_ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none) -> HttpRequest {
+    public static func post(_ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
+        -> HttpRequest
+    {
         make(.post, target, fields: fields, content: content)
     }
 }

@@ -176,7 +176,8 @@ public final class TestExchange: Sendable {
         }
 
         private func finish(_ result: Result<HttpResponse, GatewayError>) {
-            let waiting = self.result.withLock { state -> CheckedContinuation<Result<HttpResponse, GatewayError>, Never>? in
+            let waiting = self.result.withLock {
+                state -> CheckedContinuation<Result<HttpResponse, GatewayError>, Never>? in
                 switch state {
                 case .open:
                     state = .done(result)

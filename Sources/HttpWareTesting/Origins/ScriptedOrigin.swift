@@ -118,7 +118,8 @@ public final class ScriptedOrigin: Sendable {
         }
         let done = state.withLock { $0.stepsDone }
         stop()
-        throw Failure(description: "step \(done + 1) of \(steps.count) was not reached: \(steps[min(done, steps.count - 1)])")
+        throw Failure(
+            description: "step \(done + 1) of \(steps.count) was not reached: \(steps[min(done, steps.count - 1)])")
     }
 
     /// Gives the script up.
@@ -215,7 +216,9 @@ public final class ScriptedOrigin: Sendable {
             }
             origin.state.withLock { $0.heads.append(head) }
             let received = head.split(separator: "\r\n").map { $0.lowercased() }
-            guard head.hasPrefix(start) else { throw Failure(description: "expected \(start), got \(show(Array(head.utf8)))") }
+            guard head.hasPrefix(start) else {
+                throw Failure(description: "expected \(start), got \(show(Array(head.utf8)))")
+            }
             for line in lines where !received.contains(line.lowercased()) {
                 throw Failure(description: "no line \(line) in \(show(Array(head.utf8)))")
             }
@@ -280,13 +283,17 @@ public final class ScriptedOrigin: Sendable {
             let start = SystemLoopClock().now()
             while SystemLoopClock().now() - start < .seconds(10) {
                 if isDone() { return }
-                if origin.state.withLock({ $0.isStopping }) { throw Failure(description: "the script was given up while it waited for \(wanted)") }
+                if origin.state.withLock({ $0.isStopping }) {
+                    throw Failure(description: "the script was given up while it waited for \(wanted)")
+                }
                 usleep(1000)
             }
             let got = input.isEmpty ? "nothing" : show(input)
             throw Failure(description: "expected \(wanted), got \(got) in ten seconds")
         }
 
-        private func show(_ bytes: [UInt8]) -> String { String(decoding: bytes.prefix(500), as: UTF8.self).debugDescription }
+        private func show(_ bytes: [UInt8]) -> String {
+            String(decoding: bytes.prefix(500), as: UTF8.self).debugDescription
+        }
     }
 }

@@ -24,6 +24,9 @@ public struct FieldEdits: Sendable {
     var madeSet: [(name: FieldName, value: Template)] = []
     var setIfAbsent: [Value] = []
     var append: [Value] = []
+    private var hasBefore = false
+    private var hasSet = false
+    private var hasAfter = false
 
     /// Edits with fixed values, for chains that are made in code. Fields that frame the message are a mistake of the code
     /// and trap.
@@ -38,6 +41,7 @@ public struct FieldEdits: Sendable {
         self.rename = rename
         let names = remove + rename.flatMap { [$0.from, $0.to] }
         precondition(!names.contains(where: FieldEdits.isFraming), "a field that frames the message")
+        seal()
     }
 
     private static func lines(_ fields: HttpFields) -> [FieldLine] {
@@ -54,15 +58,24 @@ public struct FieldEdits: Sendable {
     /// Edits the fields of a message. Throws when a placeholder brings a byte that no field value may hold.
     @inline(__always)
     func apply(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {
-        for (from, to) in rename { message.fields.rename(from, to: to) }
-        for name in remove { message.fields.remove(name) }
-        if !set.isEmpty { message.fields.set(set) }
-        if hasMore { try applyMore(to: &message, in: exchange) }
+        if hasBefore { applyBefore(to: &message) }
+        if hasSet { message.fields.set(set) }
+        if hasAfter { try applyAfter(to: &message, in: exchange) }
     }
 
-    private var hasMore: Bool { !madeSet.isEmpty || !setIfAbsent.isEmpty || !append.isEmpty }
+    private func applyBefore(to message: inout some EditedMessage) {
+        for (from, to) in rename { message.fields.rename(from, to: to) }
+        for name in remove { message.fields.remove(name) }
+    }
 
-    private func applyMore(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {
+    /// Notes which verbs there are, so that no message pays for the others.
+    private mutating func seal() {
+        hasBefore = !rename.isEmpty || !remove.isEmpty
+        hasSet = !set.isEmpty
+        hasAfter = !madeSet.isEmpty || !setIfAbsent.isEmpty || !append.isEmpty
+    }
+
+    private func applyAfter(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {
         for (name, value) in madeSet {
             let text = message.text(value, in: exchange)
             try message.fields.set(name, to: text)
@@ -126,12 +139,14 @@ public struct FieldEdits: Sendable {
         }
         self.remove = remove
         self.rename = rename.map { ($0.key, $0.value) }
+        seal()
     }
 
     /// Only `set`, of fields that were read as another option.
     init(options: inout OptionsReader, setting map: OptionMap<FieldName, Template>, at key: String) {
         check(map.map(\.key), key, allowsHost: false, &options)
         prepare(map, key, &options)
+        seal()
     }
 
     /// Takes what is to be set: fixed lines as one block, the others as they are.
@@ -150,7 +165,7 @@ public struct FieldEdits: Sendable {
     }
 
     /// Whether there is nothing to do.
-    var isEmpty: Bool { rename.isEmpty && remove.isEmpty && set.isEmpty && !hasMore }
+    var isEmpty: Bool { !hasBefore && !hasSet && !hasAfter }
 
     private func check(_ names: [FieldName], _ verb: String, allowsHost: Bool, _ options: inout OptionsReader) {
         var seen: Set<FieldName> = []

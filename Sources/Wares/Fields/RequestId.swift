@@ -78,7 +78,8 @@ extension RequestId: ConfigurableWare {
         self.init()
         options.read("header", into: &header, doc: "the field that carries it")
         options.read("generator", into: &generator, doc: "how a new one is made")
-        options.read("trustInbound", into: &trustInbound, doc: "keeps one that the client sent; by default on loopback only")
+        options.read(
+            "trustInbound", into: &trustInbound, doc: "keeps one that the client sent; by default on loopback only")
         options.read("echo", into: &echo, doc: "sends it back to the client too")
         if FieldEdits.isFraming(header) || header == .host {
             options.fail(at: "header", "\(header) has a meaning of its own; write a name such as X-Request-Id")

@@ -48,7 +48,8 @@ public struct ErrorPage: Postware {
     /// The fields that describe the content that goes. RFC 9110 §8, §14; RFC 9530.
     private static let representation: [FieldName] = [
         .contentType, .contentEncoding, .contentLength, .contentRange, .contentLocation, .contentDisposition, .etag,
-        .lastModified, .acceptRanges, .trailer, "Content-Language", "Content-MD5", "Content-Digest", "Repr-Digest", "Digest",
+        .lastModified, .acceptRanges, .trailer, "Content-Language", "Content-MD5", "Content-Digest", "Repr-Digest",
+        "Digest",
     ]
 
     private func addVary(_ fields: inout HttpFields) {
@@ -130,7 +131,9 @@ public struct ErrorPage: Postware {
         /// That of the most specific range that matches.
         static func quality(of type: String, in ranges: [MediaRange]) -> Double {
             let family = type.prefix { $0 != "/" } + "/*"
-            let match = ranges.first { $0.type == type } ?? ranges.first { $0.type == family } ?? ranges.first { $0.type == "*/*" }
+            let match =
+                ranges.first { $0.type == type } ?? ranges.first { $0.type == family }
+                ?? ranges.first { $0.type == "*/*" }
             return match?.quality ?? 0
         }
     }

@@ -33,7 +33,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
         guard serverTiming else { return .pass }
         let total = exchange.now.nanoseconds - exchange.record.started
         var metrics = TimeLog.phases(exchange.record, until: 0).map { "\($0.name);dur=\(TimeLog.text($0.time))" }
-        for step in exchange.record.wares {
+        for step in exchange.record.wares where step.decision != .skipped {
             metrics.append("\(TimeLog.token(step.label));dur=\(TimeLog.text(step.duration))")
         }
         metrics.append("total;dur=\(TimeLog.text(total))")
@@ -69,7 +69,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
         if let slow { parts[0] += ", more than \(slow.optionText)" }
         parts[0] += " (status \(exchange.loggedStatus), \(exchange.responder.name))"
         parts += phases(exchange.record, until: exchange.record.ended).map { "\($0.name) \(text($0.time))" }
-        parts += exchange.record.wares.map {
+        parts += exchange.record.wares.filter { $0.decision != .skipped }.map {
             "\($0.isResponse ? "← " : "")\($0.label.quotedUnlessToken) \(text($0.duration))"
         }
         return parts.joined(separator: ", ")
@@ -99,7 +99,8 @@ extension TimeLog: ConfigurableWare {
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
+        options.read(
+            "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
         options.read("serverTiming", into: &serverTiming, doc: "tells the client, in Server-Timing")
     }
 }

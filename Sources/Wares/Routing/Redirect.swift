@@ -40,7 +40,8 @@ public struct Redirect: Middleware {
             return .abort(with: .problem(.badRequest, "there is no URI to redirect this request to"))
         }
         if keepQuery, let query = request.query { location = Redirect.add(query, to: location) }
-        guard location.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }), let line = try? FieldLine(.location, location) else {
+        guard location.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }), let line = try? FieldLine(.location, location)
+        else {
             return .abort(with: .problem(.badRequest, "a placeholder of redirect brings what no URI may hold"))
         }
         var response = HttpResponse(status)

@@ -93,6 +93,16 @@ import Testing
         #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: decoder.trailers) }) == "0\r\nX: y\r\n\r\n")
     }
 
+    @Test func `a trailer section is bounded as a head is`() {
+        let section = "X: yyyy\r\n\r\n"
+        for (head, isRead) in [(0, false), (1, false), (10, false), (11, true), (12, true), (Int.max, true)] {
+            var limits = HeadLimits()
+            limits.head = head
+            let outcome = Feeding.chunks(Wire("0\r\n" + section + "GET"), limits: limits)
+            #expect(outcome == (isRead ? .end([], trailers: "X: yyyy", rest: 3) : .refused(.trailers)), "\(head)")
+        }
+    }
+
     @Test func `the end is said again when asked again`() throws {
         var decoder = ChunkedDecoder(limits: HeadLimits())
         let bytes = Array("0\r\n\r\nGET".utf8)

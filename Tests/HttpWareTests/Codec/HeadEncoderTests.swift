@@ -109,6 +109,21 @@ import Testing
         #expect(text(try HttpRequest(.get, "/")) == "GET / HTTP/1.1\r\nHost: \r\n\r\n")
     }
 
+    @Test(arguments: ["*", "http://a"])
+    func `OPTIONS for a whole server has no path, whatever the service's base path is`(target: String) throws {
+        // RFC 9112 §3.2.4.
+        let request = try HttpRequest(.options, target)
+        #expect(!request.hasPath)
+        #expect(text(request, .init(host: "h", basePath: "/base")) == "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n")
+    }
+
+    @Test func `the service's base path stands before the path`() throws {
+        let request = try HttpRequest(.get, "/a?b")
+        #expect(request.hasPath)
+        #expect(text(request, .init(host: "h", basePath: "/base")) == "GET /base/a?b HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try !HttpRequest(.connect, "a:1").hasPath)
+    }
+
     @Test func `defaults are added where they are absent, and never for framing`() throws {
         let defaults = [
             try FieldLine("x-a", "default"), try FieldLine("X-B", "default"), try FieldLine("Content-Length", "9"),

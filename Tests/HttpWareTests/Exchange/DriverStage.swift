@@ -238,7 +238,7 @@ final class ScriptedConnector: UpstreamConnector {
     private var tickets: [(ConnectionTicket, Endpoint)] = []
 
     func connect(
-        to endpoint: Endpoint, forTunnel: Bool, timeout: Duration, waiter: any ConnectionWaiter
+        to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         if !failures.isEmpty {
             waiter.connectionFailed(failures.removeFirst())

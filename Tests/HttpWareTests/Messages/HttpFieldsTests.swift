@@ -64,6 +64,38 @@ import Testing
         #expect(fields.received.isEmpty)
     }
 
+    @Test func `a line gets another name in place of those that had it`() {
+        var fields = received("X-A: 1\r\nX-B: 2\r\nx-a: 3\r\nCookie: c\r\n")
+        fields.rename("X-A", to: "x-b")
+        fields.rename("Cookie", to: "X-Cookie")
+        fields.rename("X-None", to: "X-Cookie")
+        fields.rename("X-Cookie", to: "x-cookie")
+        #expect(lines(fields) == ["Host: a", "x-b: 1", "x-b: 3", "X-Cookie: c"])
+        #expect(lines(fields.received) == ["Host: a", "X-A: 1", "X-B: 2", "x-a: 3", "Cookie: c"])
+    }
+
+    @Test func `a block of lines replaces all lines of its names`() throws {
+        let block = FieldBlock([try FieldLine("X-A", "new"), try FieldLine(.accept, "x"), try FieldLine("x-a", "more")])
+        var fields = received("X-A: 1\r\nAccept: a\r\nX-B: 2\r\nx-a: 3\r\n")
+        fields.set(block)
+        fields.set(FieldBlock([]))
+        #expect(lines(fields) == ["Host: a", "X-B: 2", "X-A: new", "Accept: x", "x-a: more"])
+        #expect(fields["x-a"] == "new, more" && fields[.accept] == "x")
+        #expect(
+            Feeding.text(Feeding.encode { $0.write(fields, skipping: 0) }).hasSuffix(
+                "X-A: new\r\nAccept: x\r\nx-a: more\r\n"))
+    }
+
+    @Test func `a received value is given as bytes, whatever was changed since`() {
+        var fields = received("X-A: 1\r\nx-a: 2\r\nConnection: X-Hop\r\nX-Hop: z\r\n")
+        fields.remove("X-A")
+        var seen: [String] = []
+        for name in ["x-A", "X-Hop", "X-None", "Cookie"] as [FieldName] {
+            fields.withReceivedValue(of: name) { seen.append(String(decoding: $0, as: UTF8.self)) }
+        }
+        #expect(seen == ["1"])
+    }
+
     @Test func `emptied fields are empty`() {
         var fields = received("X: y\r\n")
         fields.reset()

@@ -46,7 +46,9 @@ import Wares
         #expect(try await status(["deny": ["192.0.2.1"]], peer: "unix:/x") == 403)
     }
 
-    @Test(arguments: [[:], ["allow": ["10.0.0.1/8"]], ["allow": ["host"]], ["deny": ["::1"], "status": 302]] as [ConfigNode])
+    @Test(
+        arguments: [[:], ["allow": ["10.0.0.1/8"]], ["allow": ["host"]], ["deny": ["::1"], "status": 302]]
+            as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(IpRule.self, options) }
     }

@@ -6,7 +6,8 @@ import Wares
 
 @Suite struct ForwardedTests {
     private func sent(
-        _ style: String, _ fields: HttpFields = HttpFields(), trusted: String? = nil, peer: String = "203.0.113.7:50000",
+        _ style: String, _ fields: HttpFields = HttpFields(), trusted: String? = nil,
+        peer: String = "203.0.113.7:50000",
         target: String = "/"
     ) async throws -> HttpFields {
         var setting = TestExchange.Setting()

@@ -142,12 +142,13 @@ import Wares
         }
     }
 
-    @Test(arguments: [
-        ["set": ["X A": "1"]], ["set": ["X-A": "a\nb"]], ["set": ["X-A": " a"]], ["set": ["X-A": "{nope}"]],
-        ["set": ["X-A": "{client.ip"]], ["remove": ["Host"]], ["append": ["Host": "a"]], ["rename": ["Host": "X"]],
-        ["set": ["Host": "a b"]], ["set": ["X-A": "1", "x-a": "2"]], ["sett": ["X-A": "1"]], [:],
-        ["set": ["X-A": "{client.ip}\r\nX: y"]],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            ["set": ["X A": "1"]], ["set": ["X-A": "a\nb"]], ["set": ["X-A": " a"]], ["set": ["X-A": "{nope}"]],
+            ["set": ["X-A": "{client.ip"]], ["remove": ["Host"]], ["append": ["Host": "a"]], ["rename": ["Host": "X"]],
+            ["set": ["Host": "a b"]], ["set": ["X-A": "1", "x-a": "2"]], ["sett": ["X-A": "1"]], [:],
+            ["set": ["X-A": "{client.ip}\r\nX: y"]],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(RequestHeaders.self, options) }
     }

@@ -17,7 +17,8 @@ import Wares
         #expect(!isUnasked)
     }
 
-    @Test func `a request without it is refused with 400 and problem details that name it - RFC 9457 §3`() async throws {
+    @Test func `a request without it is refused with 400 and problem details that name it - RFC 9457 §3`() async throws
+    {
         let (response, isUnasked) = try await answer(["headers": ["X-A", "X-B", "Accept"]], ["Accept": "*/*"])
         #expect(response.status == .badRequest)
         #expect(response.fields[.contentType] == "application/problem+json")
@@ -47,9 +48,10 @@ import Wares
         #expect(response.status == .badRequest)
     }
 
-    @Test(arguments: [
-        [:], ["headers": []], ["headers": ["X A"]], ["headers": ["X-A": "("]], ["headers": ["X-A"], "status": 200],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            [:], ["headers": []], ["headers": ["X A"]], ["headers": ["X-A": "("]], ["headers": ["X-A"], "status": 200],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(RequiredHeaders.self, options) }
     }

@@ -5,7 +5,8 @@ import Wares
 @testable import HttpWare
 
 @Suite struct BodyLimitTests {
-    @Test func `content over the limit is refused with 413 and nothing goes upstream - RFC 9110 §15.5.14`() async throws {
+    @Test func `content over the limit is refused with 413 and nothing goes upstream - RFC 9110 §15.5.14`() async throws
+    {
         let exchange = try TestExchange(BodyLimit.self, options: ["max": "1KiB"])
         let response = try await exchange.send(.post("/", content: .bytes(count: 1025)))
         #expect(response.status == .contentTooLarge)

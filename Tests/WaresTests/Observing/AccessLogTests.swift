@@ -34,11 +34,14 @@ import Testing
 
     @Test func `a line tells of the exchange, as one JSON object`() async throws {
         let exchange = try exchange()
-        exchange.upstream.respond(with: HttpResponse(.created, content: .text("hello")), after: .microseconds(1_234_567))
+        exchange.upstream.respond(
+            with: HttpResponse(.created, content: .text("hello")), after: .microseconds(1_234_567))
         let pending = await exchange.start(
             .post("/a?b=1", fields: ["User-Agent": "curl/8", "Referer": "http://x/"], content: .text("abc")))
         for _ in 0..<300 where exchange.outcomes.isEmpty {
-            if exchange.upstream.requests.isEmpty { try await Task.sleep(for: .milliseconds(5)) } else {
+            if exchange.upstream.requests.isEmpty {
+                try await Task.sleep(for: .milliseconds(5))
+            } else {
                 await exchange.advance(by: .microseconds(1_234_567))
                 break
             }
@@ -178,12 +181,14 @@ import Testing
         #expect(try objects().map { $0["target"] as? String } == ["/missing"])
     }
 
-    @Test(arguments: [
-        ["format": "xml"], ["format": "template"], ["template": "{status}"],
-        ["format": "template", "template": "{statuss}"], ["format": "template", "template": "{status"],
-        ["format": "combined", "fields": ["Accept"]], ["output": "file:/nonexistent/x.log"], ["output": "file:/tmp"],
-        ["output": "disk"], ["sample": "2"], ["always": ["never"]], ["redact": ["a b"]],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            ["format": "xml"], ["format": "template"], ["template": "{status}"],
+            ["format": "template", "template": "{statuss}"], ["format": "template", "template": "{status"],
+            ["format": "combined", "fields": ["Accept"]], ["output": "file:/nonexistent/x.log"],
+            ["output": "file:/tmp"],
+            ["output": "disk"], ["sample": "2"], ["always": ["never"]], ["redact": ["a b"]],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(AccessLog.self, options) }
     }

@@ -21,7 +21,8 @@ import Wares
         ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
         ("application/json", "application/problem+json"), ("text/plain", "text/plain; charset=utf-8"),
         ("text/*;q=0.5, text/html;q=0", "text/plain; charset=utf-8"),
-        ("application/json;q=0.1, text/html;q=0.2", "text/html; charset=utf-8"), ("image/png", "application/problem+json"),
+        ("application/json;q=0.1, text/html;q=0.2", "text/html; charset=utf-8"),
+        ("image/png", "application/problem+json"),
         ("text/html;q=nonsense", "application/problem+json"), ("TEXT/HTML ; Q=1", "text/html; charset=utf-8"),
     ])
     func `the page is what the client accepts best - RFC 9110 §12.5.1`(accept: String?, type: String) async throws {
@@ -47,7 +48,8 @@ import Wares
                 .unauthorized,
                 fields: [
                     "WWW-Authenticate": "Basic", "Set-Cookie": "a=b", "ETag": "\"1\"", "Content-Encoding": "gzip",
-                    "Last-Modified": "x", "Content-Language": "de", "Cache-Control": "no-store", "Accept-Ranges": "bytes",
+                    "Last-Modified": "x", "Content-Language": "de", "Cache-Control": "no-store",
+                    "Accept-Ranges": "bytes",
                 ], content: .text("zzz")))
         #expect(response.status == .unauthorized)
         #expect(response.content.text == "gone")
@@ -94,10 +96,11 @@ import Wares
         #expect(response.fields.contains(.proxyStatus))
     }
 
-    @Test(arguments: [
-        ["statuses": []], ["body": "a", "file": "/etc/hostname"], ["file": "/nonexistent"], ["format": "xml"],
-        ["statuses": ["6xx"]],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            ["statuses": []], ["body": "a", "file": "/etc/hostname"], ["file": "/nonexistent"], ["format": "xml"],
+            ["statuses": ["6xx"]],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(ErrorPage.self, options) }
     }

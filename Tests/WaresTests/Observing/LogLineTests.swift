@@ -25,7 +25,8 @@ import Testing
                 var bytes = Array("abcdefghijklmnopqrst".utf8)
                 bytes[place] = byte
                 let text = json(bytes)
-                let read = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? String
+                let read =
+                    try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? String
                 #expect(read == String(decoding: bytes, as: UTF8.self))
                 #expect(text.utf8.allSatisfy { 0x20...0x7e ~= $0 })
             }
@@ -40,9 +41,11 @@ import Testing
         #expect(json(Array(text.utf8)) == expected)
     }
 
-    @Test(arguments: [
-        [0xff], [0xc0, 0xaf], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0x80], [0xe0, 0x80, 0x80],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0xff], [0xc0, 0xaf], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0x80],
+            [0xe0, 0x80, 0x80],
+        ] as [[UInt8]])
     func `bytes that are no UTF-8 become U+FFFD`(bytes: [UInt8]) throws {
         let text = json(Array("a".utf8) + bytes + Array("z".utf8))
         let read = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? String
@@ -60,12 +63,17 @@ import Testing
         #expect(json([UInt8](repeating: 0x61, count: 100_000)).utf8.count == 100_002)
     }
 
-    @Test(arguments: [(0, "0"), (9, "9"), (10, "10"), (1_234_567_890, "1234567890"), (-5, "0"), (Int.max, "9223372036854775807")])
+    @Test(arguments: [
+        (0, "0"), (9, "9"), (10, "10"), (1_234_567_890, "1234567890"), (-5, "0"), (Int.max, "9223372036854775807"),
+    ])
     func `numbers are in decimal digits`(number: Int, expected: String) {
         #expect(written { $0.number(number) } == expected)
     }
 
-    @Test(arguments: [(0, "0.000"), (999, "0.000"), (1000, "0.001"), (1_234_567, "1.234"), (61_000_000_000, "61000.000"), (-1, "0.000")])
+    @Test(arguments: [
+        (0, "0.000"), (999, "0.000"), (1000, "0.001"), (1_234_567, "1.234"), (61_000_000_000, "61000.000"),
+        (-1, "0.000"),
+    ])
     func `durations are milliseconds with microseconds`(nanoseconds: Int64, expected: String) {
         #expect(written { $0.milliseconds(nanoseconds: nanoseconds) } == expected)
     }
@@ -76,11 +84,12 @@ import Testing
         #expect(written { $0.address(address) } == text)
     }
 
-    @Test(arguments: [
-        (1_767_225_600, 0, "2026-01-01T00:00:00.000Z", "01/Jan/2026:00:00:00 +0000"),
-        (1_709_210_096, 987_654_321, "2024-02-29T12:34:56.987Z", "29/Feb/2024:12:34:56 +0000"),
-        (-1, 999_000_000, "1969-12-31T23:59:59.999Z", "31/Dec/1969:23:59:59 +0000"),
-    ] as [(Int64, Int32, String, String)])
+    @Test(
+        arguments: [
+            (1_767_225_600, 0, "2026-01-01T00:00:00.000Z", "01/Jan/2026:00:00:00 +0000"),
+            (1_709_210_096, 987_654_321, "2024-02-29T12:34:56.987Z", "29/Feb/2024:12:34:56 +0000"),
+            (-1, 999_000_000, "1969-12-31T23:59:59.999Z", "31/Dec/1969:23:59:59 +0000"),
+        ] as [(Int64, Int32, String, String)])
     func `times are RFC 3339 with milliseconds, or as the combined format has them`(
         seconds: Int64, nanoseconds: Int32, json: String, combined: String
     ) {

@@ -47,8 +47,22 @@ import Testing
     }
 
     @Test func `serverTiming tells the client of each ware and the total - W3C Server-Timing §2`() async throws {
-        let response = try await run(Lines(from: .error), slow: .seconds(1), takes: .milliseconds(20), serverTiming: true)
+        let response = try await run(
+            Lines(from: .error), slow: .seconds(1), takes: .milliseconds(20), serverTiming: true)
         #expect(response.fields["Server-Timing"] == "Mock;dur=20.000, total;dur=20.000")
+    }
+
+    @Test func `a ware that was skipped is not told of`() async throws {
+        let lines = Lines(from: .debug)
+        var options = ConditionOptions()
+        options.request.methods = [.post]
+        let exchange = try TestExchange(
+            chain: WareChain(
+                middlewares: [ChainEntry(Mock(.init()), condition: Condition(options))],
+                postwares: [ChainEntry(TimeLog(slow: .seconds(1), serverTiming: true, log: lines.log))]))
+        let response = try await exchange.send(.get("/"))
+        #expect(response.fields["Server-Timing"]?.contains("Mock") == false)
+        #expect(lines.all.withLock { $0.first }?.text.contains("Mock") == false)
     }
 
     @Test func `without it the client is told nothing`() async throws {

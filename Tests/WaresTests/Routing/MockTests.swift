@@ -8,7 +8,8 @@ import Wares
 @Suite struct MockTests {
     @Test func `a mock answers by itself`() async throws {
         let exchange = try TestExchange(
-            Mock.self, options: ["status": 418, "headers": ["X-A": "1", "X-Path": "{request.path}"], "body": "tea {x}\n"])
+            Mock.self,
+            options: ["status": 418, "headers": ["X-A": "1", "X-Path": "{request.path}"], "body": "tea {x}\n"])
         let response = try await exchange.send(.get("/p"))
         #expect(response.status.code == 418)
         #expect(response.content.text == "tea {x}\n")
@@ -75,11 +76,13 @@ import Wares
         #expect(codes == [503, 429, 200, 200, 200])
     }
 
-    @Test(arguments: [
-        ["status": 101], ["status": 600], ["body": "a", "json": ["a": 1]], ["file": "/nonexistent/x"],
-        ["status": 204, "body": "a"], ["delay": "2"], ["sequence": []], ["status": 200, "sequence": [["status": 200]]],
-        ["headers": ["Content-Length": "3"]], ["sequence": [["statuss": 200]]],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            ["status": 101], ["status": 600], ["body": "a", "json": ["a": 1]], ["file": "/nonexistent/x"],
+            ["status": 204, "body": "a"], ["delay": "2"], ["sequence": []],
+            ["status": 200, "sequence": [["status": 200]]],
+            ["headers": ["Content-Length": "3"]], ["sequence": [["statuss": 200]]],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Mock.self, options) }
     }

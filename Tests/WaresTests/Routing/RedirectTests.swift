@@ -25,7 +25,8 @@ import Wares
     }
 
     @Test(arguments: [
-        ("/new", "/old?a=1", "/new?a=1"), ("/new?x=1", "/old?a=1", "/new?x=1&a=1"), ("/new#top", "/old?a=1", "/new?a=1#top"),
+        ("/new", "/old?a=1", "/new?a=1"), ("/new?x=1", "/old?a=1", "/new?x=1&a=1"),
+        ("/new#top", "/old?a=1", "/new?a=1#top"),
         ("/new{request.path}", "/old", "/new/old"), ("http://h.example", "/old?a", "http://h.example?a"),
         ("https://{request.host}/x", "/old", "https://example.test/x"),
     ])
@@ -78,12 +79,14 @@ import Wares
         #expect(try await location(["to": "/{path.x}"], "/", captures: [("x", value)]) == nil)
     }
 
-    @Test(arguments: [
-        [:], ["to": "www.example.com"], ["to": "{request.query.u}"], ["to": "https://{request.query.h}/"],
-        ["to": "https://a.example{request.query.x}"], ["to": "https://{path.tenant}.example.com/"],
-        ["to": "https:///x"], ["to": "javascript:alert(1)"], ["to": "/", "status": 200], ["to": "/", "status": 304],
-        ["scheme": "ftp"],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            [:], ["to": "www.example.com"], ["to": "{request.query.u}"], ["to": "https://{request.query.h}/"],
+            ["to": "https://a.example{request.query.x}"], ["to": "https://{path.tenant}.example.com/"],
+            ["to": "https:///x"], ["to": "javascript:alert(1)"], ["to": "/", "status": 200],
+            ["to": "/", "status": 304],
+            ["scheme": "ftp"],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Redirect.self, options) }
     }

@@ -63,7 +63,9 @@ import Wares
         ("/?d%65bug=1&a=%20b", "/?a=%20b&source=gateway"), ("/?source=client&x", "/?x&source=gateway"),
         ("/?page", "/?p&source=gateway"),
     ])
-    func `query parameters are renamed, removed and set, by decoded names`(target: String, expected: String) async throws {
+    func `query parameters are renamed, removed and set, by decoded names`(target: String, expected: String)
+        async throws
+    {
         let options: ConfigNode = [
             "query": ["rename": ["page": "p"], "remove": ["debug"], "set": ["source": "gateway"]]
         ]
@@ -81,7 +83,8 @@ import Wares
     }
 
     @Test(arguments: ["a&admin=1", "a#b", "a b", "a\r\nb"])
-    func `a placeholder that would add a parameter or break the target refuses the request`(value: String) async throws {
+    func `a placeholder that would add a parameter or break the target refuses the request`(value: String) async throws
+    {
         var setting = TestExchange.Setting()
         setting.captures = [("id", value)]
         let exchange = try TestExchange(
@@ -121,12 +124,13 @@ import Wares
         #expect(request.query == nil)
     }
 
-    @Test(arguments: [
-        [:], ["path": ["strip": "api"]], ["path": ["strip": "/a/../b"]], ["path": ["strip": "/"]],
-        ["path": ["add": "/a?b"]], ["path": ["regex": "a"]], ["path": ["to": "/a"]],
-        ["path": ["regex": "(", "to": "/a"]], ["path": ["regex": "a", "to": "/a?b=1"]], ["host": "a b"],
-        ["method": "get"], ["method": "CONNECT"], ["method": "HEAD"], ["query": ["sett": ["a": "b"]]],
-    ] as [ConfigNode])
+    @Test(
+        arguments: [
+            [:], ["path": ["strip": "api"]], ["path": ["strip": "/a/../b"]], ["path": ["strip": "/"]],
+            ["path": ["add": "/a?b"]], ["path": ["regex": "a"]], ["path": ["to": "/a"]],
+            ["path": ["regex": "(", "to": "/a"]], ["path": ["regex": "a", "to": "/a?b=1"]], ["host": "a b"],
+            ["method": "get"], ["method": "CONNECT"], ["method": "HEAD"], ["query": ["sett": ["a": "b"]]],
+        ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Rewrite.self, options) }
     }

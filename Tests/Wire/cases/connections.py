@@ -19,7 +19,7 @@ def _(t: Trial) -> None:
         client.send(head(start=b"GET /%d HTTP/1.1" % index))
         expect_same("body", client.read_response().body, b"ok")
     expect_same("targets", [request.target for request in t.main.requests], [f"/{index}" for index in range(50)])
-    expect_same("connections upstream", len(t.main.connections), 1)
+    expect_same("connections upstream", len(t.main.used), 1)
 
 
 @case("RFC 9112 §9.3: Connection: close closes after the response")
@@ -183,7 +183,7 @@ def _(t: Trial) -> None:
     client.send(head(start=b"GET /patient/ HTTP/1.1"))
     check(eventually(lambda: t.main.requests), "nothing arrived")
     client.reset()
-    check(eventually(lambda: t.main.connections[0].at_end, 3), "the connection upstream stays open after the client left")
+    check(eventually(lambda: t.main.used[0].at_end, 3), "the connection upstream stays open after the client left")
 
 
 # --- HTTP/1.0 clients: RFC 9112 §9.3, C.2.2
@@ -404,7 +404,7 @@ def _(t: Trial) -> None:
     expect_same("Content-Length", response.get("Content-Length"), "12345")
     client.send(head())
     expect_same("body", client.read_response().body, b"ok")
-    expect_same("connections", len(t.main.connections), 1)
+    expect_same("connections", len(t.main.used), 1)
 
 
 @case("RFC 9112 §6.3: HEAD with Transfer-Encoding: chunked has no content")

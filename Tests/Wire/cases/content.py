@@ -258,7 +258,7 @@ def _(t: Trial) -> None:
     for _ in range(2):
         client.send(head())
         expect_same("body", client.read_response().body, b"ok")
-    expect_same("connections", len(t.main.connections), 2)
+    expect_same("connections", len(t.main.used), 2)
 
 
 @case("RFC 9112 §9.3: an HTTP/1.0 origin with keep-alive")
@@ -269,7 +269,7 @@ def _(t: Trial) -> None:
         client.send(head())
         response = client.read_response()
         expect_same("body", response.body, b"ok")
-    check(1 <= len(t.main.connections) <= 3)
+    check(1 <= len(t.main.used) <= 3)
 
 
 @case("RFC 9112 §7.1: chunked response with sizes in many forms", nginx=None)
@@ -291,7 +291,7 @@ def _(t: Trial) -> None:
     for _ in range(3):
         client.send(head())
         expect_same("body", client.read_response().body, b"hello")
-    expect_same("connections", len(t.main.connections), 1)
+    expect_same("connections", len(t.main.used), 1)
 
 
 for label, raw in [("fixed length", b"Content-Length: 100\r\n\r\nonly this"), ("chunked in a chunk", b"Transfer-Encoding: chunked\r\n\r\n64\r\nonly this"),
@@ -401,7 +401,7 @@ def _(t: Trial) -> None:
     other = t.client()
     other.send(head(start=b"GET /other HTTP/1.1"))
     expect_same("body", other.read_response().body, b"ok")
-    check(b"/other" not in bytes(t.main.connections[0].received), "a request went into the content of another")
+    check(b"/other" not in bytes(t.main.used[0].received), "a request went into the content of another")
 
 
 @case("RFC 9112 §9.5: an early final response while the upload goes on to its end", nginx=OTHER)

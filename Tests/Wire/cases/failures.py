@@ -54,7 +54,7 @@ def silence(c: OriginConnection) -> None:
 fault("RFC 9209 §2.3.7: connection refused is 502", b"POST /dead/ HTTP/1.1", 502, ("connection_refused",))
 fault("RFC 9209 §2.3.10: connect timeout is 504", b"POST /full/ HTTP/1.1", 504, ("connection_timeout",))
 fault("RFC 9209 §2.3.1: a name that does not resolve is 502", b"POST /nameless/ HTTP/1.1", 502, ("dns_error", "dns_timeout"), within=10)
-fault("RFC 9209 §2.3: response timeout is 504", b"POST / HTTP/1.1", 504, ("http_response_timeout", "connection_read_timeout"), serve_then(silence))
+fault("RFC 9209 §2.3: response timeout is 504", b"POST /hasty/ HTTP/1.1", 504, ("http_response_timeout", "connection_read_timeout"), serve_then(silence))
 fault("RFC 9209 §2.3: closed before the response is 502", b"POST / HTTP/1.1", 502, ("connection_terminated", "http_response_incomplete"), serve_then())
 fault("RFC 9209 §2.3: reset before the response is 502", b"POST / HTTP/1.1", 502, ("connection_terminated", "http_response_incomplete"), serve_then(OriginConnection.reset))
 fault("RFC 9209 §2.3: closed in mid-head is 502", b"POST / HTTP/1.1", 502, ("http_response_incomplete", "connection_terminated"),
@@ -78,7 +78,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), c.fill()))
     client = t.client()
-    client.send(head())
+    client.send(head(start=b"GET /hasty/ HTTP/1.1"))
     response = client.read_response()
     check(not response.whole and response.body == b"abc", response)
 
@@ -86,14 +86,14 @@ def _(t: Trial) -> None:
 @case("content that keeps coming outlives the idle timeout")
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n"), [(time.sleep(0.3), c.send(b"x")) for _ in range(8)], c.fill()))
-    response = t.ask(head())
+    response = t.ask(head(start=b"GET /hasty/ HTTP/1.1"))
     check(response.whole, response)
 
 
 @case("a slow upload outlives the response timeout: it counts from the end of the request", nginx=None)
 def _(t: Trial) -> None:
     client = t.client()
-    client.send(post(b"Content-Length: 8", content=b""))
+    client.send(head(b"Content-Length: 8", start=b"POST /hasty/ HTTP/1.1"))
     for _ in range(8):
         time.sleep(0.2)
         client.send(b"x")
@@ -203,7 +203,7 @@ def _(t: Trial) -> None:
     client = t.client()
     client.send(head())
     expect_status(client.read_response(), 200)
-    check(eventually(lambda: t.main.connections[0].at_end), "the end of the idle connection is not noticed")
+    check(eventually(lambda: t.main.used[0].at_end), "the end of the idle connection is not noticed")
     client.send(post(b"Content-Length: 5"))
     expect_status(client.read_response(), 200)
     expect_same("deliveries", len(t.main.requests), 2)
@@ -255,7 +255,7 @@ def _(t: Trial) -> None:
     client.read_until(b"\r\n\r\n")
     client.read_exactly(50)
     client.close()
-    check(eventually(lambda: t.main.connections[0].at_end), "the connection stays open")
+    check(eventually(lambda: t.main.used[0].at_end), "the connection stays open")
     expect_same("body", t.ask(head(start=b"GET /patient/ HTTP/1.1")).body, b"ok")
 
 

@@ -145,7 +145,7 @@ def _(t: Trial) -> None:
         response = client.read_response()
         expect_status(response, 200)
         check("close" not in response.options(), "the origin's close went downstream:", response)
-    expect_same("connections", len(t.main.connections), 3)
+    expect_same("connections", len(t.main.used), 3)
 
 
 @case("RFC 6265 §3: Set-Cookie lines stay apart and in order")

@@ -106,7 +106,7 @@ def _(t: Trial) -> None:
     check(time.monotonic() - began < 4)
     if client.received:
         expect_status(client.read_response(), 408, 400, 504)
-    check(eventually(lambda: t.main.connections[0].at_end), "stays open upstream")
+    check(eventually(lambda: t.main.used[0].at_end), "stays open upstream")
     check(not t.main.requests)
 
 

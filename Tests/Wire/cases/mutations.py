@@ -6,7 +6,6 @@ The reader of the scripted origin is strict: a fault there is a request that som
 from __future__ import annotations
 
 import random
-import re
 
 from Rig.origins import OriginConnection
 from suite import Failure, Trial, case, check
@@ -111,8 +110,6 @@ for seed in range(8):
             for position, response in enumerate(responses):
                 if "close" in response.options():
                     check(position == len(responses) - 1, f"seed {seed}.{index}: it went on after Connection: close, after {raw!r}")
-            if re.search(rb"\r\n\r\n", raw) and b"inner" not in raw:
-                check(not any("inner" in request.target for request in arrived))
 
     @case(f"RFC 9112 §11.1: {COUNT} responses with small faults, each before a good request: it gets its own response [seed {seed}]", nginx=NGINX)
     def _(t: Trial, seed: int = seed) -> None:
@@ -122,11 +119,11 @@ for seed in range(8):
         def script(c: OriginConnection) -> None:
             while True:
                 request = c.serve()
-                if request.target.startswith("/canary"):
+                if request.target.startswith("/hasty/canary"):
                     c.send(b"HTTP/1.1 200 OK\r\nX-Target: %s\r\nContent-Length: 2\r\n\r\nok" % request.target.encode())
                     continue
                 c.send(raw[0])
-                if generator.random() < 0.7:
+                if generator.random() < 0.9:
                     c.end_sending()
                     c.read_rest()
                     return
@@ -137,7 +134,7 @@ for seed in range(8):
             raw[0] = mutated(generator, generator.choice(RESPONSES))
             client = t.client(timeout=8)
             method = generator.choice((b"GET", b"POST", b"HEAD"))
-            client.send(head(b"Content-Length: 0", start=method + b" /faulty HTTP/1.1"))
+            client.send(head(b"Content-Length: 0", start=method + b" /hasty/faulty HTTP/1.1"))
             try:
                 first = client.read_response(method.decode())
             except Malformed as malformed:
@@ -145,12 +142,12 @@ for seed in range(8):
             except WireClosed:
                 first = None
             if first is not None and first.whole and first.framing != "close" and "close" not in first.options() and first.status != 101:
-                client.send(head(start=b"GET /canary-%d HTTP/1.1" % index))
+                client.send(head(start=b"GET /hasty/canary-%d HTTP/1.1" % index))
                 try:
                     second = client.read_response()
                 except (Malformed, WireClosed) as problem:
                     raise Failure(f"seed {seed}.{index}: {problem} for the next request, after {raw[0]!r} and {first!r}")
-                check(second.get("X-Target") == f"/canary-{index}", f"seed {seed}.{index}: {second!r} after {raw[0]!r}")
+                check(second.get("X-Target") == f"/hasty/canary-{index}", f"seed {seed}.{index}: {second!r} after {raw[0]!r}")
             client.close()
             t.clients.remove(client)
             check(not t.main.faults, f"seed {seed}.{index}: {t.main.faults} after {raw[0]!r}")

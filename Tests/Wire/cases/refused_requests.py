@@ -177,7 +177,7 @@ def bad_chunks(name: str, content: bytes, *statuses: int, nginx: str | None = No
             expect_status(response, *(statuses or (400,)))
             expect_closed(client, response)
             check(not t.main.requests, "a whole request reached the origin:", t.main.requests)
-            check(eventually(lambda: all(connection.at_end for connection in t.main.connections if connection.received)),
+            check(eventually(lambda: all(connection.at_end for connection in t.main.used)),
                   "the connection with the broken request stays open upstream")
 
 

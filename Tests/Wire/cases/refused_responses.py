@@ -47,7 +47,7 @@ def bad_gateway(name: str, response: bytes, *statuses: int, close: bool = False,
             expect_same("requests at the origin", len(t.main.requests), 1)
             client.send(head())
             expect_same("the next response", client.read_response().body, b"ok")
-            expect_same("connections upstream", len(t.main.connections), 2)
+            expect_same("connections upstream", len(t.main.used), 2)
 
 
 def lines(*fields: bytes, status: bytes = b"HTTP/1.1 200 OK", content: bytes = b"ok") -> bytes:
@@ -148,7 +148,7 @@ for label, chunks in [("signed size", b"+2\r\nok\r\n0\r\n\r\n"), ("size with 0x"
             client.send(head())
             response = client.read_response()
             check(response.status == 502 or not response.whole, "shown as complete:", response)
-            check(eventually(lambda: t.main.connections[0].at_end), "the connection upstream stays open")
+            check(eventually(lambda: t.main.used[0].at_end), "the connection upstream stays open")
 
 
 # --- Bytes after the end of a response
@@ -228,7 +228,7 @@ def _(t: Trial) -> None:
     client = t.client()
     client.send(head())
     expect_same("body", client.read_response().body, b"ok")
-    check(eventually(lambda: t.main.connections[0].at_end), "the connection stays in the pool")
+    check(eventually(lambda: t.main.used[0].at_end), "the connection stays in the pool")
     client.send(head())
     expect_same("body", client.read_response().body, b"ok")
 
@@ -273,7 +273,7 @@ def _(t: Trial) -> None:
 
     t.origin(script)
     client = t.client(timeout=6)
-    client.send(head())  # its response timeout is one second; an interim response is no final one
+    client.send(head(start=b"GET /hasty/ HTTP/1.1"))  # its response timeout is one second; an interim response is no final one
     expect_status(client.read_response(), 502, 504)
 
 
@@ -288,7 +288,7 @@ def _(t: Trial) -> None:
 
     t.origin(script)
     client = t.client(timeout=6)
-    client.send(head())
+    client.send(head(start=b"GET /hasty/ HTTP/1.1"))
     expect_status(client.read_response(), 502, 504)
 
 

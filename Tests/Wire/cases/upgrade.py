@@ -152,7 +152,7 @@ def _(t: Trial) -> None:
     client.send(head(*WEBSOCKET, start=b"GET /patient/ HTTP/1.1"))
     expect_status(client.read_response(), 101)
     client.close()
-    check(eventually(lambda: t.main.connections[0].at_end), "stays open upstream")
+    check(eventually(lambda: t.main.used[0].at_end), "stays open upstream")
 
 
 @case("RFC 9110 §7.8: half-close passes through the tunnel, the other direction goes on", nginx=OTHER_ROLE)

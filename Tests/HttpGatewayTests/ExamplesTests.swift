@@ -1,0 +1,72 @@
+import Foundation
+import GatewayConfig
+import HttpWare
+import Testing
+import Wares
+
+/// What the repository shows to people is what the program takes.
+@Suite struct ExamplesTests {
+    @Test(arguments: Repository.configurations)
+    func `an example under conf is read without errors or warnings`(path: String) throws {
+        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+            .read(path: Repository.root.appendingPathComponent(path).path)
+        #expect(result.errors.map(\.description).isEmpty)
+        #expect(result.configuration != nil)
+    }
+
+    @Test(arguments: Repository.wareNames)
+    func `each built-in ware has an example that names it`(name: String) throws {
+        let text = try Repository.text("conf/wares/\(name).yaml")
+        #expect(text.contains("- \(name):") || text.contains("- \(name)\n") || text.contains("{ \(name):"))
+    }
+
+    @Test(arguments: ["Configuration.md", "Wares.md", "WritingAWare.md"])
+    func `a whole configuration in an article is read without errors or warnings`(article: String) throws {
+        for block in CodeBlock.all("yaml", in: try Repository.article(article)) where block.text.hasPrefix("version:") {
+            #expect(mistakes(in: block.text).isEmpty, "\(article), \(block)")
+        }
+    }
+
+    @Test func `each chain in the article about wares is read without errors or warnings`() throws {
+        let chains = CodeBlock.all("yaml", in: try Repository.article("Wares.md")).filter {
+            $0.text.hasPrefix("middlewares:") || $0.text.hasPrefix("postwares:")
+        }
+        #expect(chains.count >= Repository.wareNames.count)
+        for chain in chains { #expect(mistakes(in: configuration(around: chain.text)).isEmpty, "\(chain)") }
+    }
+
+    @Test(arguments: Repository.wareNames)
+    func `the article about wares names every option and shows an example`(name: String) throws {
+        let ware = try #require(BuiltinWares.all.first { $0.name.text == name })
+        let sections = try Repository.article("Wares.md").components(separatedBy: "\n## ")
+        let section = try #require(sections.first { $0.hasPrefix("`\(name)`\n") }, "no section")
+        var options = OptionsReader.describing()
+        _ = ware.init(options: &options)
+        for option in options.described where option.type != "options" && !option.key.contains("[]") {
+            #expect(section.contains("| `\(option.key)` |"), "\(option.key)")
+        }
+        #expect(CodeBlock.all("yaml", in: section).contains { $0.text.contains("- \(name)") })
+    }
+
+    // MARK: Reading
+
+    private func mistakes(in text: String, wares: [any ConfigurableWare.Type] = BuiltinWares.all) -> [String] {
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        let result = ConfigurationReader(wares: wares + [MethodRule.self], environment: [:], files: files)
+            .read(path: "article")
+        return result.errors.map(\.description)
+    }
+
+    private func configuration(around chain: String) -> String {
+        let indented = chain.split(separator: "\n").map { "    \($0)\n" }.joined()
+        return """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services: { api: { baseUrl: "http://127.0.0.1:3000" } }
+            routes: [{ service: api, chain: example }]
+            chains:
+              example:
+            \(indented)
+            """
+    }
+}

@@ -1,0 +1,136 @@
+// The wares of the article WritingAWare.md. `WritingAWareTests` checks that the article shows this code and no other.
+
+public import HttpWare
+import Synchronization
+
+/// Lets requests of some methods pass, and refuses others with 405 (Method Not Allowed, RFC 9110 §15.5.6).
+///
+/// | option  | type            | default  | allowed     |
+/// |---------|-----------------|----------|-------------|
+/// | `allow` | list of methods | required | one or more |
+public struct MethodRule: Middleware {
+    public var allow: [HttpMethod]
+
+    public init(allow: [HttpMethod]) { self.allow = allow }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        if allow.contains(request.method) { return .pass }
+        var refusal = HttpResponse.problem(.methodNotAllowed, "this method is not allowed here")
+        try refusal.fields.set(.allow, to: allow.map(\.name).joined(separator: ", "))
+        return .abort(with: refusal)
+    }
+}
+
+extension MethodRule: ConfigurableWare {
+    public static let name: WareName = "methodRule"
+    public static let about = WareAbout("Lets requests of some methods pass.", source: "RFC 9110 §15.5.6")
+
+    public init(options: inout OptionsReader) {
+        self.init(allow: [])
+        options.read("allow", into: &allow, doc: "the methods that pass")
+        options.require("allow")
+        if options.isGiven("allow"), options.isEmpty("allow") {
+            options.fail(at: "allow", "names no method; write such as [GET, HEAD]")
+        }
+    }
+}
+
+/// Says of every response without `Cache-Control` that it must not be stored.
+struct NoStore: Postware {
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        if !response.fields.contains(.cacheControl) { try response.fields.set(.cacheControl, to: "no-store") }
+        return .pass
+    }
+}
+
+/// Tells the client how many milliseconds lie between this ware's request half and its response half.
+struct Elapsed: Middleware, Postware {
+    private enum Began: ExchangeKey { typealias Value = LoopInstant }
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        exchange[Began.self] = exchange.now
+        return .pass
+    }
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        guard let began = exchange[Began.self] else { return .pass }
+        let milliseconds = (exchange.now.nanoseconds - began.nanoseconds) / 1_000_000
+        try response.fields.set("X-Elapsed", to: "\(milliseconds)")
+        return .pass
+    }
+}
+
+/// Makes every request whose client sends no `Authorization` wait.
+struct Patience: Middleware {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if request.fields.contains(.authorization) { return .pass }
+        return .wait { request, exchange in
+            try await exchange.sleep(for: .seconds(1))
+            return .pass
+        }
+    }
+}
+
+/// The same for every request: simpler to write, but each pays for a task.
+struct Queue: AsyncMiddleware {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) async throws -> Verdict {
+        try await exchange.sleep(for: .seconds(1))
+        return .pass
+    }
+}
+
+/// Replaces the digits in the content of responses.
+struct NoDigits: Postware {
+    var contentNeed: ContentNeed { .stream }
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        if !response.content.isEmpty { exchange.filterResponseContent(with: Filter()) }
+        return .pass
+    }
+
+    private final class Filter: ContentFilter {
+        var keepsLength: Bool { true }
+
+        func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+            for byte in input { output.append((0x30...0x39).contains(byte) ? 0x23 : byte) }
+        }
+    }
+}
+
+/// Refuses a request whose content does not begin with `{`.
+struct OnlyObjects: Middleware {
+    var contentNeed: ContentNeed { .whole(upTo: 64 * 1024) }
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        guard let first = request.content.bytes?.first, first != UInt8(ascii: "{") else { return .pass }
+        return .abort(with: .problem(.unprocessableContent, "the content is not an object"))
+    }
+}
+
+/// Sends a request once more when the origin server says that it is busy.
+struct SecondTry: Middleware, Postware {
+    var mayReplay: Bool { true }
+    var contentNeed: ContentNeed { .kept(upTo: 64 * 1024) }
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        guard response.status == .serviceUnavailable, exchange.request.method.isIdempotent,
+            exchange.record.replays == 0
+        else { return .pass }
+        return .replay(after: .milliseconds(200))
+    }
+}
+
+/// Counts the bytes that were sent to clients.
+final class SentBytes: Postware, ExchangeObserver {
+    private let total = Mutex(0)
+    var failsOpen: Bool { true }
+    var order: WareOrder { .last }
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
+
+    func ended(_ exchange: Exchange) { total.withLock { $0 += exchange.record.responseBytes } }
+
+    var count: Int { total.withLock { $0 } }
+}
