@@ -15,7 +15,6 @@ extension ExchangeDriver: ResponseHandler {
 
     func responseStarted(_ arrived: inout HttpResponse) {
         swap(&response, &arrived)
-        hasUpstreamContent = !response.content.isEmpty
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
         startResponse(from: chain.middlewares.count - 1)
@@ -318,8 +317,6 @@ extension ExchangeDriver: ResponseHandler {
             discardUpstream()
             return deliverWhole(bytes, sink)
         }
-        // A ware emptied it: what the origin server still sends is not wanted.
-        if response.content.isEmpty, hasUpstreamContent { discardUpstream() }
         var extent = response.content.extent
         responseLengthLeft = nil
         if case .length(let length) = extent, !exchange.responseFilters.isEmpty {
@@ -368,7 +365,6 @@ extension ExchangeDriver: ResponseHandler {
                 bytes = response.content.bytes ?? []
             }
         }
-        discardUpstream()
         let extent = HttpContent.Extent.length(bytes.count)
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }

@@ -93,8 +93,6 @@ final class ExchangeDriver: LoopTimerHandler {
     var halfIndex = -1
     var postIndex = 0
     var hasUpstreamEnded = false
-    /// The origin server's response has content, whatever a ware made of it.
-    var hasUpstreamContent = false
     var responseTrailers: HttpFields?
     var collected: [UInt8] = []
     /// What is left of a length that filters said they keep; `nil` where nothing is promised.
@@ -160,7 +158,6 @@ final class ExchangeDriver: LoopTimerHandler {
         isForwarding = false
         isReplayTimed = false
         hasUpstreamEnded = false
-        hasUpstreamContent = false
         responseTrailers = nil
         clientEndedTunnel = false
         upstreamEndedTunnel = false

@@ -56,7 +56,8 @@ public final class LoopTransport: UpstreamConnector {
             return nil
         }
         let ticket = ConnectionTicket(waiter)
-        pool.make(for: ticket, timeout: timeout)
+        // Asked for anew: one whose last connection was found dead just now is forgotten.
+        self.pool(for: endpoint).make(for: ticket, timeout: timeout)
         return ticket.waiter == nil ? nil : ticket
     }
 

@@ -71,6 +71,27 @@ import Testing
         try await origin.verify()
     }
 
+    @Test func `a request that must not go twice takes a new connection when the old one is dead`() async throws {
+        let origin = try ScriptedOrigin([
+            .expectHead(startingWith: "GET /1"), .send(ok), .close,
+            .accept, .expectHead(startingWith: "POST /2"), .send(ok),
+            .expectHead(startingWith: "GET /3"), .send(ok),
+        ])
+        let stage = try stage([], origin)
+        #expect(await stage.send(.get("/1")) == 200)
+        // The end of the connection is there, but the loop has not seen it.
+        let status = await stage.send(.post("/2")) { stage in
+            guard let pool = stage.server.transport.pools.values.first,
+                let connection = pool.takeIdle(surely: false)
+            else { return }
+            while Socket.isQuiet(connection.socket.descriptor) {}
+            pool.giveBack(connection)
+        }
+        #expect(status == 200)
+        #expect(await stage.send(.get("/3")) == 200)
+        try await origin.verify()
+    }
+
     @Test func `an exchange that is over leaves no connection counted`() async throws {
         let origin = try ScriptedOrigin([
             .expectHead(startingWith: "GET"), .send("HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\n\r\n"), .close,

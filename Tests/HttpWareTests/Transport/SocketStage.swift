@@ -56,6 +56,19 @@ final class SocketStage: @unchecked Sendable {
         await loop.submit { body(self) }
     }
 
+    /// Sends a request without a connection downstream, after something else in the same turn of the loop; answers the
+    /// status, 0 for none.
+    func send(_ request: HttpRequest, after first: @escaping @Sendable (SocketStage) -> Void = { _ in }) async -> Int {
+        await withCheckedContinuation { continuation in
+            loop.execute {
+                first(self)
+                LocalCaller(self.server, peer: nil).send(request) { result in
+                    continuation.resume(returning: (try? result.get())?.status.code ?? 0)
+                }
+            }
+        }
+    }
+
     func connect() throws -> RawClient { try RawClient(port: port) }
 
     /// Sends bytes on a connection of its own and reads until it is closed.
