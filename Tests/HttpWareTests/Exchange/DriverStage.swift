@@ -33,7 +33,21 @@ final class DriverStage: @unchecked Sendable {
         try self.init(.of(middlewares, postwares))
     }
 
-    deinit { loop.stop() }
+    deinit {
+        // A server keeps drivers that hold it, until it closes.
+        let ended = Ended(server: server, driver: driver)
+        loop.execute {
+            ended.driver.clientLeft()
+            ended.server.closeAll()
+        }
+        loop.stop()
+    }
+
+    private struct Ended: @unchecked Sendable {
+        // Unchecked: carried to the loop, which alone touches them.
+        let server: LoopServer
+        let driver: ExchangeDriver
+    }
 
     /// Does something on the loop, and what it gives rise to.
     @discardableResult

@@ -1,4 +1,3 @@
-import Glibc
 import HttpWareTesting
 import Synchronization
 import Testing
@@ -29,10 +28,7 @@ import Testing
         var handledUnread = -1
         while handledUnread != handled.load(ordering: .relaxed) {
             handledUnread = handled.load(ordering: .relaxed)
-            #expect(await client.read(atLeast: 1, patience: 0).isEmpty)
-            for _ in 0..<200 { await stage.step { _ in } }
-            var none = pollfd()
-            _ = poll(&none, 0, 100)
+            try await Task.sleep(for: .milliseconds(100))
         }
         #expect(handledUnread < most / 2)
         // All of them are answered once the client reads.
