@@ -171,7 +171,11 @@ import Testing
                     name: "a", transport: LoopTransport(loop: loop, resolver: nil),
                     router: Undecided(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
                 LocalCaller(server, peer: nil).send(
-                    .get("/"), completion: { continuation.resume(returning: (try? $0.get())?.status.code) })
+                    .get("/"),
+                    completion: { result in
+                        continuation.resume(returning: (try? result.get())?.status.code)
+                        loop.later { server.closeAll() }
+                    })
             }
         }
         #expect(status == 500)

@@ -144,6 +144,7 @@ import Testing
                     .get("/"), observe: { failure = $0.failure?.fault },
                     completion: { result in
                         continuation.resume(returning: ((try? result.get())?.status.code, failure))
+                        loop.later { server.closeAll() }
                     })
             }
         }

@@ -46,6 +46,7 @@ final class SocketStage: @unchecked Sendable {
         loop.execute {
             acceptor.value.close()
             server.value.closeAll()
+            server.value.transport.closeIdle()
         }
         loop.stop()
     }
