@@ -31,15 +31,14 @@ import Testing
             .joined(separator: "\n")
     }
 
-    private static let declaration =
-        /(?m)^(?:(?:public|final|fileprivate|private|@\w+|indirect)\s+)*(?:struct|class|enum|protocol|typealias)\s+([A-Z]\w*)/
-
     @Test func `a room uses only what stands in itself and in the rooms to its left`() throws {
         let files = try RoomsTests.files()
+        let declaration =
+            /(?m)^(?:(?:public|final|fileprivate|private|@\w+|indirect)\s+)*(?:struct|class|enum|protocol|typealias)\s+([A-Z]\w*)/
         var homes: [String: Int] = [:]
         for (place, room) in RoomsTests.rooms.enumerated() {
             for file in files where file.room == room {
-                for match in file.code.matches(of: RoomsTests.declaration) { homes[String(match.1)] = place }
+                for match in file.code.matches(of: declaration) { homes[String(match.1)] = place }
             }
         }
         #expect(homes.count > 100)
