@@ -7,7 +7,7 @@ BINARY := .build/release/httpware
 # A crash under test must end the test: Swift's backtracer can hang for ever.
 export SWIFT_BACKTRACE = enable=no
 # Where swiftly and the archive from swift.org put the toolchain, when PATH does not name it.
-export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/opt/swift/usr/bin:/usr/local/swift/usr/bin
+export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/usr/local/swift/usr/bin
 
 .PHONY: run test bench format lint setup build wire clients load
 
@@ -21,7 +21,7 @@ test: setup
 
 # The micro benchmarks, then a short comparison on the loopback with the peers that are installed.
 bench: setup
-	swift run -c release httpware-bench
+	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench
 	$(MAKE) --no-print-directory build
 	python3 Tests/Bench/run.py --binary $(BINARY)
 
