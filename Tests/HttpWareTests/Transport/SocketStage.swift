@@ -107,7 +107,7 @@ private final class TestAcceptor: SocketEventHandler {
     func close() { socket.close() }
 }
 
-/// A client's socket. Every wait ends after ten seconds at the latest.
+/// A client's socket. Every wait ends after a minute at the latest.
 final class RawClient: Sendable {
     let descriptor: Int32
 
@@ -120,7 +120,7 @@ final class RawClient: Sendable {
 
     deinit { close(descriptor) }
 
-    func send(_ text: String) async { _ = await send(Array(text.utf8), patience: 10_000) }
+    func send(_ text: String) async { _ = await send(Array(text.utf8), patience: 60_000) }
 
     /// How many bytes were taken before the other end stopped taking them for so many milliseconds.
     func send(_ bytes: [UInt8], patience: Int) async -> Int {
@@ -140,7 +140,7 @@ final class RawClient: Sendable {
     }
 
     /// Reads that much, or less when the connection ends or nothing comes for so many milliseconds.
-    func read(atLeast wanted: Int, patience: Int = 10_000) async -> [UInt8] {
+    func read(atLeast wanted: Int, patience: Int = 60_000) async -> [UInt8] {
         var all: [UInt8] = []
         var left = patience
         var buffer = [UInt8](repeating: 0, count: 65536)
@@ -172,7 +172,7 @@ final class RawClient: Sendable {
         return all
     }
 
-    func readToEnd(patience: Int = 10_000) async -> [UInt8] { await read(atLeast: .max, patience: patience) }
+    func readToEnd(patience: Int = 60_000) async -> [UInt8] { await read(atLeast: .max, patience: patience) }
 
     /// Whether the other end closes, or resets, before anything else comes.
     func isClosed(within milliseconds: Int) async -> Bool {
