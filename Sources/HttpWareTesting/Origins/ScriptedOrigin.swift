@@ -14,8 +14,8 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Anything else than the script expects, and a step that was not reached, fails the test. Each step has a minute. One
-/// that is made without `run` ends with `verify` or `stop`.
+/// Anything else than the script expects, and a step that was not reached, fails the test. Each step has a minute, for a
+/// machine may be busy with other tests. One that is made without `run` ends with `verify` or `stop`.
 public final class ScriptedOrigin: Sendable {
     /// One line of a script.
     public enum Step: Sendable {
