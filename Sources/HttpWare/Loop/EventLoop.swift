@@ -54,7 +54,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     static let workPerTurn = 1024
 
     private static let bufferSize = 65536
-    /// Measured against 64 KiB with large bodies: 0.8 of the CPU per MiB down, 0.7 up, for fewer calls and wake-ups.
+    /// Fewer calls and wake-ups with large bodies than 64 KiB. CPU per MiB as a ratio to nginx in the same run, three rounds
+    /// each: down 1.73 with 64 KiB, 1.54 with 256; up 1.22 and 0.76. The rounds spread by up to 37 %.
     private static let readSize = 256 * 1024
     private static let sigpipeIgnored: Void = csystem_ignore_sigpipe()
 
