@@ -104,7 +104,9 @@ public struct ConfigurationDifference: Sendable {
                     taker.map { "its socket goes to \($0.name)" }
                         ?? "its socket closes, and its connections finish what they do"
                 case .changed where giver?.name != name:
-                    "\(giver.map { "takes over the socket of \($0.name)" } ?? "opens another socket"), and the connections of the former finish what they do"
+                    (giver.map { "takes over the socket of \($0.name)" } ?? "opens another socket")
+                        + (taker.map { ", its former one goes to \($0.name)" }
+                            ?? ", its former one closes, and the connections there finish what they do")
                 case .changed where former?.mode != now?.mode:
                     "its socket stays, and its connections finish what they do"
                 case .changed, .moved: "its socket and its connections stay"
