@@ -55,10 +55,12 @@ let package = Package(
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+        .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         .target(name: "CSystem"),
 
         .target(
-            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "CSystem"],
+            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(

@@ -1,0 +1,10 @@
+#include <features.h>
+#include <sys/types.h>
+#include <sys/select.h>
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>

@@ -1,0 +1,108 @@
+#include "copenssl.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/ocsp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <string.h>
+#include <time.h>
+
+void copenssl_prepare(SSL_CTX *context) {
+    SSL_CTX_set_mode(
+        context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    SSL_CTX_set_read_ahead(context, 1);
+}
+
+void copenssl_prepare_server(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_dh_auto(context, 1);
+}
+
+void copenssl_prepare_client(SSL_CTX *context) {
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+}
+
+int copenssl_set_least_version(SSL_CTX *context, int minor) {
+    return (int)SSL_CTX_set_min_proto_version(context, minor >= 3 ? TLS1_3_VERSION : TLS1_2_VERSION);
+}
+
+int copenssl_set_groups(SSL_CTX *context, const char *groups) { return (int)SSL_CTX_set1_groups_list(context, groups); }
+
+int copenssl_add_chain(SSL_CTX *context, X509 *certificate) {
+    return (int)SSL_CTX_add1_chain_cert(context, certificate);
+}
+
+void copenssl_set_name_callback(SSL_CTX *context, int (*body)(SSL *, int *, void *), void *argument) {
+    SSL_CTX_set_tlsext_servername_callback(context, body);
+    SSL_CTX_set_tlsext_servername_arg(context, argument);
+}
+
+void copenssl_set_staple_callback(SSL_CTX *context, int (*body)(SSL *, void *), void *argument) {
+    SSL_CTX_set_tlsext_status_cb(context, body);
+    SSL_CTX_set_tlsext_status_arg(context, argument);
+}
+
+void copenssl_staple(SSL *session, const uint8_t *bytes, long count) {
+    unsigned char *copy = OPENSSL_memdup(bytes, (size_t)count);
+    if (copy != NULL) SSL_set_tlsext_status_ocsp_resp(session, copy, count);  // given back with the session
+}
+
+int copenssl_set_host_name(SSL *session, const char *name) { return (int)SSL_set_tlsext_host_name(session, name); }
+
+static int64_t end_of(const OCSP_BASICRESP *basic) {
+    int64_t end = INT64_MAX;
+    for (int index = 0; index < OCSP_resp_count((OCSP_BASICRESP *)basic); index++) {
+        ASN1_GENERALIZEDTIME *next = NULL;
+        struct tm parts;
+        OCSP_SINGLERESP *single = OCSP_resp_get0((OCSP_BASICRESP *)basic, index);
+        if (single == NULL) continue;
+        OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
+        if (next == NULL || ASN1_TIME_to_tm(next, &parts) != 1) continue;
+        int64_t seconds = (int64_t)timegm(&parts);
+        if (seconds < end) end = seconds;
+    }
+    return end;
+}
+
+int64_t copenssl_staple_end(const uint8_t *bytes, long count) {
+    int64_t end = -1;
+    OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &bytes, count);
+    if (response != NULL && OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL) {
+        OCSP_BASICRESP *basic = OCSP_response_get1_basic(response);
+        if (basic != NULL) end = end_of(basic);
+        OCSP_BASICRESP_free(basic);
+    }
+    OCSP_RESPONSE_free(response);
+    ERR_clear_error();
+    return end;
+}
+
+void copenssl_each_name(const X509 *certificate, int (*body)(void *, const char *, const uint8_t *, long), void *argument) {
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    for (int index = 0; index < sk_GENERAL_NAME_num(names); index++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
+        const ASN1_STRING *text = NULL;
+        const char *type = "";
+        switch (name->type) {
+        case GEN_DNS: type = "DNS"; text = name->d.dNSName; break;
+        case GEN_IPADD: type = "IP"; text = name->d.iPAddress; break;
+        case GEN_URI: type = "URI"; text = name->d.uniformResourceIdentifier; break;
+        case GEN_EMAIL: type = "email"; text = name->d.rfc822Name; break;
+        default: continue;
+        }
+        if (!body(argument, type, ASN1_STRING_get0_data(text), ASN1_STRING_length(text))) break;
+    }
+    GENERAL_NAMES_free(names);
+    ERR_clear_error();
+}
+
+int copenssl_reason(unsigned long error, int *is_ssl) {
+    *is_ssl = ERR_GET_LIB(error) == ERR_LIB_SSL;
+    return ERR_GET_REASON(error);
+}
+
+void copenssl_free(void *memory) { OPENSSL_free(memory); }
