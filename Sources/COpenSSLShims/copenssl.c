@@ -1,8 +1,10 @@
 #include "copenssl.h"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ocsp.h>
+#include <openssl/params.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <string.h>
@@ -53,6 +55,15 @@ void copenssl_staple(SSL *session, const uint8_t *bytes, long count) {
 
 int copenssl_set_host_name(SSL *session, const char *name) { return (int)SSL_set_tlsext_host_name(session, name); }
 
+int copenssl_set_ticket_mac(EVP_MAC_CTX *mac, const uint8_t *key, size_t count) {
+    OSSL_PARAM settings[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "sha256", 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_MAC_CTX_set_params(mac, settings);
+}
+
 static int64_t end_of(const OCSP_BASICRESP *basic) {
     int64_t end = INT64_MAX;
     for (int index = 0; index < OCSP_resp_count((OCSP_BASICRESP *)basic); index++) {
@@ -100,9 +111,18 @@ void copenssl_each_name(const X509 *certificate, int (*body)(void *, const char 
     ERR_clear_error();
 }
 
+void copenssl_subject(const X509 *certificate, void (*body)(void *, const uint8_t *, long), void *argument) {
+    BIO *memory = BIO_new(BIO_s_mem());
+    if (memory == NULL) return;
+    char *text = NULL;
+    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
+    long count = BIO_get_mem_data(memory, &text);
+    if (text != NULL) body(argument, (const uint8_t *)text, count);
+    BIO_free(memory);
+    ERR_clear_error();
+}
+
 int copenssl_reason(unsigned long error, int *is_ssl) {
     *is_ssl = ERR_GET_LIB(error) == ERR_LIB_SSL;
     return ERR_GET_REASON(error);
 }
-
-void copenssl_free(void *memory) { OPENSSL_free(memory); }

@@ -11,7 +11,7 @@
 struct ssl_st;
 struct ssl_ctx_st;
 struct x509_st;
-struct evp_pkey_st;
+struct evp_mac_ctx_st;
 
 /// Settings that both sides share: memory that idle connections give back, partial writes, no compression, no renegotiation,
 /// no version before 1.2.
@@ -46,6 +46,9 @@ void copenssl_staple(struct ssl_st *session, const uint8_t *bytes, long count);
 /// Sets the name that a client asks for (SNI). Answers 1 on success.
 int copenssl_set_host_name(struct ssl_st *session, const char *name);
 
+/// Authenticates tickets with HMAC-SHA-256 and this key. Answers 1 on success.
+int copenssl_set_ticket_mac(struct evp_mac_ctx_st *mac, const uint8_t *key, size_t count);
+
 /// Whether the bytes are a successful OCSP response: until when it holds, in seconds since 1970; INT64_MAX when it does not
 /// say, -1 for anything else.
 int64_t copenssl_staple_end(const uint8_t *bytes, long count);
@@ -55,10 +58,11 @@ int64_t copenssl_staple_end(const uint8_t *bytes, long count);
 void copenssl_each_name(
     const struct x509_st *certificate, int (*body)(void *, const char *, const uint8_t *, long), void *argument);
 
-/// The library's own error number behind the one that was queued, and 1 in *isSsl when libssl queued it.
-int copenssl_reason(unsigned long error, int *is_ssl);
+/// Calls the body with the subject of a certificate, as RFC 2253 writes it: printable ASCII.
+void copenssl_subject(
+    const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
 
-/// Gives back what the library allocated.
-void copenssl_free(void *memory);
+/// The library's own error number behind the one that was queued, and 1 in *is_ssl when libssl queued it.
+int copenssl_reason(unsigned long error, int *is_ssl);
 
 #endif

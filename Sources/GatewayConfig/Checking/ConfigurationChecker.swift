@@ -4,31 +4,37 @@ import HttpWare
 struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
+    private let source: ConfigurationFiles
+    private var namedFiles: [String] = []
 
     private static let nouns = ["listeners", "services", "chains", "routes", "log"]
     private static let notYet = ["credentials", "stores", "admin"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
-    /// The files that options of wares name.
-    var files: [String] { builder.files }
+    /// The files that options name.
+    var files: [String] { builder.files + namedFiles }
 
     /// Wares of the former configuration that would be built the same are kept.
-    init(registry: WareRegistry, keeping former: GatewayConfiguration? = nil) {
+    init(
+        registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system
+    ) {
+        source = files
         builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
     }
 
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
+        let source = self.source
         var listeners = named("listeners", entries).compactMap { entry in
-            read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0) }
+            read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }
         }
         let services = named("services", entries).compactMap { entry -> ServiceDefinition? in
             if entry.key == ServiceDefinition.passthroughName {
                 diagnostics.error(at: entry.location, "services.passthrough", "is built in; choose another name")
                 return nil
             }
-            return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0) }
+            return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
         var chains = ChainTable(written)
@@ -111,6 +117,7 @@ struct ConfigurationChecker {
         var options = OptionsReader(entry.value, keyPath: "\(noun).\(entry.key)")
         let value = body(&options)
         diagnostics.append(options.finish())
+        namedFiles += options.files.map(\.path)
         return value
     }
 

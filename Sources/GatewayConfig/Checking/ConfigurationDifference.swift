@@ -68,10 +68,20 @@ public struct ConfigurationDifference: Sendable {
                 let bare: Set<[String]> = noun == "admin" ? [["token"]] : []
                 compare(noun, before.single(noun), after.single(noun), secrets: bare)
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
-            default: compareNamed(noun, before.named(noun), after.named(noun))
+            default:
+                compareNamed(noun, before.named(noun), after.named(noun))
+                if noun == "services" {
+                    compareFiles(
+                        noun, old.services.map { ($0.name, $0.files, $0.location) },
+                        new.services.map { ($0.name, $0.files, $0.location) }, "its files changed; its connections end")
+                }
             }
         }
         keepServices(before.named("services"), after.named("services"))
+        for (service, former) in ConfigurationDifference.pairs(old.services, new.services)
+        where service.files != former.files {
+            keptServices.remove(service.name)
+        }
         lose(old, new)
     }
 
@@ -112,6 +122,30 @@ public struct ConfigurationDifference: Sendable {
                 case .changed, .moved: "its socket and its connections stay"
                 }
         }
+        compareFiles(
+            "listeners", old.listeners.map { ($0.name, $0.files, $0.location) },
+            new.listeners.map { ($0.name, $0.files, $0.location) },
+            "its files changed; its socket and its connections stay")
+    }
+
+    private typealias Named = (name: String, files: [FileOfOptions], location: SourceLocation)
+
+    /// Finds those that say the same as before, of files that do not.
+    private mutating func compareFiles(_ noun: String, _ old: [Named], _ new: [Named], _ effect: String) {
+        for now in new {
+            guard let former = old.first(where: { $0.name == now.name }), former.files != now.files else { continue }
+            let what = "\(noun).\(now.name)"
+            if changes.contains(where: { $0.what == what }) { continue }
+            var change = Change(what: what, kind: .changed, location: now.location, keys: [])
+            change.effect = effect
+            changes.append(change)
+        }
+    }
+
+    private static func pairs(
+        _ old: [ServiceDefinition], _ new: [ServiceDefinition]
+    ) -> [(ServiceDefinition, ServiceDefinition)] {
+        new.compactMap { now in old.first { $0.name == now.name }.map { (now, $0) } }
     }
 
     private mutating func compare(

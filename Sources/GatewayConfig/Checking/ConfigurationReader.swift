@@ -44,7 +44,7 @@ public struct ConfigurationReader: Sendable {
             return Result(
                 configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths, patterns: tree.patterns)
         }
-        var checker = ConfigurationChecker(registry: WareRegistry(wares), keeping: former)
+        var checker = ConfigurationChecker(registry: WareRegistry(wares), keeping: former, files: files)
         let configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
         var diagnostics = tree.diagnostics
         // What could not be interpolated is one mistake, not two.

@@ -4,8 +4,10 @@ public import HttpWare
 public struct EndpointDefinition: Sendable, Hashable {
     /// A name in lower case, an IPv4 address, or an IPv6 address in brackets.
     public let host: String
-    /// The TCP port; 80 where the URL has none.
+    /// The TCP port; 80, or 443 of `https`, where the URL has none.
     public let port: UInt16
+    /// Spoken to over TLS: `https`.
+    public let isSecure: Bool
     /// What goes before the path of every request: empty, or `/api` without a slash at its end.
     public let basePath: String
     /// Its share of the requests, beside those of the other endpoints.
@@ -13,33 +15,33 @@ public struct EndpointDefinition: Sendable, Hashable {
     /// Where its URL is written.
     public var location: SourceLocation
 
-    /// `host:port`, without the port where it is 80: what goes into `Host`.
-    public var authority: String { port == 80 ? host : "\(host):\(port)" }
+    /// `host:port`, without the port where it is the scheme's usual one: what goes into `Host`.
+    public var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
     init(_ url: OriginUrl, at location: SourceLocation) {
         host = url.authority.host
-        port = url.authority.port ?? 80
+        port = url.authority.port ?? (url.isSecure ? 443 : 80)
+        isSecure = url.isSecure
         basePath = url.path
         self.location = location
     }
 }
 
-/// `http://host:port/path`, as `baseUrl` and `url` have it.
+/// `http://host:port/path`, or `https://…`, as `baseUrl` and `url` have it.
 struct OriginUrl: OptionValue {
     let optionText: String
     let authority: Authority
     let path: String
+    let isSecure: Bool
 
     static let optionType = "URL of an origin server"
 
     init(optionText: String) throws(OptionMistake) {
-        let hint = "write one such as http://127.0.0.1:3000 or http://example.com"
+        let hint = "write one such as http://127.0.0.1:3000 or https://example.com"
         let lower = optionText.lowercased()
-        if lower.hasPrefix("https://") {
-            throw OptionMistake("write http://", problem: "https is not supported yet")
-        }
-        guard lower.hasPrefix("http://") else { throw OptionMistake(hint) }
-        let rest = optionText.dropFirst("http://".count)
+        isSecure = lower.hasPrefix("https://")
+        guard isSecure || lower.hasPrefix("http://") else { throw OptionMistake(hint) }
+        let rest = optionText.dropFirst(isSecure ? "https://".count : "http://".count)
         if rest.contains("?") || rest.contains("#") || rest.contains("@") {
             throw OptionMistake("it has no query, fragment or user name")
         }

@@ -40,6 +40,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var connectPorts: [Int] = [443]
     /// Addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
     public internal(set) var denyPrivate = true
+    /// How it speaks TLS; `nil` without.
+    public internal(set) var tls: ListenerTls?
     /// Whose forwarding fields are believed.
     public internal(set) var trustedProxies: [IPNetwork] = []
     /// What a client may ask of it.
@@ -49,11 +51,13 @@ public struct ListenerDefinition: Sendable {
     /// The routes that serve this listener, in file order; the first that matches wins.
     public internal(set) var routes: [ResolvedRoute] = []
 
+    /// The files that it names, as they were when it was read.
+    private(set) var files: [FileOfOptions] = []
     var chainName: Located<String>?
     var bindLocation: SourceLocation
 
     /// A name's entry under `listeners`.
-    init(name: String, options: inout OptionsReader) {
+    init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.name = name
         location = options.location
         bindLocation = options.location(of: "bind")
@@ -72,7 +76,10 @@ public struct ListenerDefinition: Sendable {
             options.fail(at: "forward", "means nothing on a reverse listener; write mode: forward, or leave it out")
         }
         options.read("limits") { limits.read(&$0) }
-        options.refuse("tls", "intercept", "proxyProtocol")
+        let isSecure = options.isGiven("tls")
+        options.read("tls") { tls = ListenerTls(options: &$0, isGiven: isSecure, files: files) }
+        options.refuse("intercept", "proxyProtocol")
+        self.files = options.files
     }
 }
 

@@ -56,6 +56,11 @@ public struct ServiceDefinition: Sendable {
     /// Added to a request that has no such field.
     public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
 
+    /// How it speaks TLS; there if any endpoint is `https`.
+    public internal(set) var tls: ServiceTls?
+
+    /// The files that it names, as they were when it was read.
+    private(set) var files: [FileOfOptions] = []
     var chainName: Located<String>?
 
     /// The origin is the one that the client asked for.
@@ -71,7 +76,7 @@ public struct ServiceDefinition: Sendable {
     }
 
     /// A name's entry under `services`.
-    init(name: String, options: inout OptionsReader) {
+    init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.name = name
         location = options.location
         readEndpoints(&options)
@@ -96,7 +101,11 @@ public struct ServiceDefinition: Sendable {
             options.fail(at: "headers", "\(entry.key) is the gateway's own; it cannot be a default")
         }
         options.read("chain", into: &chainName)
-        options.refuse("protocol", "tls", "healthCheck", "ejection", "slowStart", "hashKey")
+        let isGiven = options.isGiven("tls")
+        let isSecure = endpoints.contains(where: \.isSecure)
+        options.read("tls") { tls = ServiceTls(options: &$0, isGiven: isGiven, isSecure: isSecure, files: files) }
+        options.refuse("protocol", "healthCheck", "ejection", "slowStart", "hashKey")
+        self.files = options.files
     }
 
     private mutating func readEndpoints(_ options: inout OptionsReader) {

@@ -213,7 +213,8 @@ public final class Gateway: @unchecked Sendable {
         sockets.markTaken()
         running = next
         let addresses = bound.bound.map {
-            GatewayStatus.Address(name: $0.listener.name, mode: $0.listener.mode, address: $0.address)
+            GatewayStatus.Address(
+                name: $0.listener.name, mode: $0.listener.mode, isSecure: $0.listener.tls != nil, address: $0.address)
         }
         status.change { $0.addresses = addresses }
     }

@@ -10,6 +10,8 @@ public final class GatewayStatus: Sendable {
         public let name: String
         /// Whether it is a gateway or a proxy.
         public let mode: ListenerDefinition.Mode
+        /// Whether it speaks TLS.
+        public let isSecure: Bool
         /// Its address; the port is the one that was given for port 0.
         public let address: SocketAddress
     }

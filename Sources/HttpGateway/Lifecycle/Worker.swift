@@ -98,6 +98,9 @@ final class Worker: @unchecked Sendable {
                 log.write(failure.fault == .noRoute ? .debug : .error, "\(exchange.listener): \(failure.reason)")
             }
         }
+        server.onHandshakeFailure = { [log, name = definition.name] peer, fault in
+            log.write(.debug, "\(name): the TLS handshake with \(peer.map { "\($0)" } ?? "a client"): \(fault)")
+        }
         return server
     }
 
@@ -143,6 +146,8 @@ extension ServerSettings {
         idleTimeout = listener.limits.idleTimeout
         bodyMinRate = listener.limits.bodyMinRate.map { max(1, $0.count / $0.period.seconds) }
         isForward = listener.mode == .forward
+        tls = listener.tls?.context
+        if let tls = listener.tls { handshakeTimeout = tls.handshakeTimeout }
     }
 }
 

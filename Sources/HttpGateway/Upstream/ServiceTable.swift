@@ -41,8 +41,13 @@ struct ServiceTable: Sendable {
             }
         return UpstreamService(
             name: definition.name,
-            endpoints: definition.endpoints.map {
-                Endpoint(host: $0.host, port: $0.port, basePath: $0.basePath, weight: $0.weight, limits: limits)
+            endpoints: definition.endpoints.map { endpoint in
+                // One with https and without TLS had an error, and does not come here: never in clear text.
+                precondition(!endpoint.isSecure || definition.tls != nil)
+                return Endpoint(
+                    host: endpoint.host, port: endpoint.port, basePath: endpoint.basePath, weight: endpoint.weight,
+                    limits: limits, tls: endpoint.isSecure ? definition.tls?.context : nil,
+                    serverName: definition.tls?.serverName)
             },
             host: host, timeouts: timeouts,
             // The reader checked the values; one that it let through and that is none is left out here.

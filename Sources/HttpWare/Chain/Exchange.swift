@@ -12,6 +12,8 @@ public final class Exchange {
     public internal(set) var isForward = false
     /// Whether the client's connection is encrypted.
     public internal(set) var isSecure = false
+    /// Who the client is by its certificate, where the listener asks for one.
+    public internal(set) var clientIdentity: TlsClientIdentity?
     /// The other end of the connection.
     public internal(set) var peer: SocketAddress?
     /// Whether the listener is bound to a loopback address or a Unix socket: only this host reaches it.

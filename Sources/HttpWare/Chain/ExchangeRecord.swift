@@ -10,6 +10,8 @@ public struct ExchangeRecord: Sendable {
     public internal(set) var resolveStarted: Int64 = 0
     public internal(set) var connectStarted: Int64 = 0
     public internal(set) var connected: Int64 = 0
+    /// The TLS handshake was done.
+    public internal(set) var secured: Int64 = 0
     public internal(set) var requestSent: Int64 = 0
     public internal(set) var firstByte: Int64 = 0
     public internal(set) var ended: Int64 = 0

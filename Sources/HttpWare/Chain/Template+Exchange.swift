@@ -28,7 +28,9 @@ extension Placeholder {
         case .path(let name): exchange.captures.first { $0.name == name }?.value ?? ""
         case .clientIp: exchange.client?.description ?? ""
         case .peerIp: exchange.peer?.address?.description ?? ""
-        case .jwt, .tlsSubject, .tlsSan: ""
+        case .tlsSubject: exchange.clientIdentity?.subject ?? ""
+        case .tlsSan: exchange.clientIdentity?.alternativeNames ?? ""
+        case .jwt: ""
         case .exchangeId: exchange.id
         }
     }

@@ -6,6 +6,7 @@ extension ExchangeDriver: RequestHandler {
     func requestStarted() {
         exchange.record.started = loop.now.nanoseconds
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
+        if exchange.isSecure, exchange.request.target.form != .absolute { exchange.request.target.isSecure = true }
         if let error = formError() {
             plan = server.router.listenerPlan
             return failWithoutChain(error)

@@ -79,18 +79,18 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let rules = server.forward
         let isConnect = exchange.request.method == .connect
-        let port = exchange.request.port ?? (isConnect ? 443 : 80)
+        let isSecure = !isConnect && exchange.request.target.isSecure
+        let port = exchange.request.port ?? (isConnect || isSecure ? 443 : 80)
         if isConnect {
             guard rules.connectPorts.contains(port) else {
                 return .failure(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
             }
-        } else if exchange.request.target.isSecure {
-            return .failure(
-                GatewayError(.gateway, .schemeUnsupported, "https origins are not supported yet; use CONNECT, or http"))
         }
+        let tls = isSecure ? TlsContext.systemClient : nil
+        if isSecure, tls == nil { return .failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")) }
         return .success(
             exchange.request.withHost(asReceived: false) {
-                transport.passing.endpoint($0, port: port, deniesPrivate: rules.deniesPrivate)
+                transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
             })
     }
 
@@ -103,6 +103,7 @@ extension ExchangeDriver: ConnectionWaiter {
             exchange.record.resolveStarted = times.resolveStarted
             exchange.record.connectStarted = times.connectStarted
             exchange.record.connected = times.connected
+            exchange.record.secured = times.secured
         }
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused

@@ -135,7 +135,10 @@ final class ExchangeDriver: LoopTimerHandler {
     var chain: WareChain { plan.chain }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
-    func prepare(sink: any ResponseSink, peer: SocketAddress?, local: @autoclosure () -> SocketAddress?) {
+    func prepare(
+        sink: any ResponseSink, peer: SocketAddress?, local: @autoclosure () -> SocketAddress?, isSecure: Bool = false,
+        clientIdentity: TlsClientIdentity? = nil
+    ) {
         if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(loop: loop) }
         exchange.reset()
         exchange.request.reset()
@@ -143,6 +146,8 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.isForward = server.settings.isForward
         exchange.trustedProxies = server.trustedProxies
         exchange.peer = peer
+        exchange.isSecure = isSecure
+        exchange.clientIdentity = clientIdentity
         exchange.isBoundToLoopback = server.isBoundToLoopback
         exchange.local = server.bindAddress ?? local()
         self.sink = sink

@@ -22,9 +22,15 @@ public final class LoopServer: ExchangeSource {
     /// Called when the last connection has gone.
     public var onEmpty: (() -> Void)?
 
+    /// Called with each TLS handshake that failed: who the client was, and why.
+    public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
+
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var handshakes: [ObjectIdentifier: TlsHandshake] = [:]
     private var spare: [ExchangeDriver] = []
     private var isStopped = false
+    /// Set when the listener drains: how long a connection may wait for a request.
+    private var drainNanoseconds: Int64 = 0
     private static let mostSpare = 256
 
     public init(
@@ -47,8 +53,8 @@ public final class LoopServer: ExchangeSource {
         self.router = router
     }
 
-    /// How many connections there are.
-    public var connectionCount: Int { connections.count }
+    /// How many connections there are, with those that make their TLS handshake.
+    public var connectionCount: Int { connections.count + handshakes.count }
 
     /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
     /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
@@ -68,27 +74,43 @@ public final class LoopServer: ExchangeSource {
 
     /// Takes over a connection that was accepted.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
-        let connection = ServerConnection(transport: transport, descriptor: descriptor, peer: peer, source: self)
+        let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
+        guard let tls = settings.tls else { return begin(socket, nil, peer) }
+        guard let session = TlsSession(server: tls, descriptor: descriptor) else { return socket.close() }
+        let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: peer, owner: self)
+        handshakes[ObjectIdentifier(handshake)] = handshake
+        handshake.start(
+            dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds)
+    }
+
+    /// Serves a connection.
+    private func begin(_ socket: SocketEvents, _ tls: TlsSession?, _ peer: SocketAddress?) {
+        let connection = ServerConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self)
         connections[ObjectIdentifier(connection)] = connection
+        if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
 
     /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
     public func drain(idleFor idle: Duration = .milliseconds(500)) {
         isDraining = true
-        for connection in connections.values { connection.drain(idleFor: idle.nanoseconds) }
-        if connections.isEmpty { onEmpty?() }
+        drainNanoseconds = idle.nanoseconds
+        for connection in connections.values { connection.drain(idleFor: drainNanoseconds) }
+        tellIfEmpty()
     }
 
     /// Closes everything now.
     public func closeAll() {
         isStopped = true
         for connection in connections.values { connection.failed(0) }
+        for handshake in handshakes.values { handshake.close() }
         spare = []
     }
 
     func makeHandler(for connection: ServerConnection) -> any RequestHandler {
         let driver = spare.popLast() ?? ExchangeDriver(server: self)
-        driver.prepare(sink: connection, peer: connection.peer, local: connection.local)
+        driver.prepare(
+            sink: connection, peer: connection.peer, local: connection.local, isSecure: connection.tls != nil,
+            clientIdentity: connection.clientIdentity)
         return driver
     }
 
@@ -99,6 +121,24 @@ public final class LoopServer: ExchangeSource {
 
     func closed(_ connection: ServerConnection) {
         connections[ObjectIdentifier(connection)] = nil
-        if connections.isEmpty, isDraining { onEmpty?() }
+        tellIfEmpty()
+    }
+
+    private func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty { onEmpty?() } }
+}
+
+extension LoopServer: TlsHandshakeOwner {
+    func handshakeDone(_ handshake: TlsHandshake) {
+        handshakes[ObjectIdentifier(handshake)] = nil
+        switch handshake.session.applicationProtocol {
+        case .http11, nil: begin(handshake.socket, handshake.session, handshake.peer)
+        }
+    }
+
+    func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) { onHandshakeFailure?(handshake.peer, fault) }
+
+    func handshakeClosed(_ handshake: TlsHandshake) {
+        handshakes[ObjectIdentifier(handshake)] = nil
+        tellIfEmpty()
     }
 }

@@ -10,7 +10,7 @@ public struct GatewayError: Error, Equatable, Sendable {
         case transferCodingUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
-        case connectionLimitReached, schemeUnsupported, loopDetected
+        case connectionLimitReached, tlsProtocolError, tlsCertificateError, tlsAlertReceived, loopDetected
         // Its response.
         case connectionTerminated, responseTimeout, responseIncomplete, responseMalformed, responseHeadTooLarge
         case responseContentTooLarge, upgradeFailed
@@ -55,8 +55,9 @@ extension GatewayError {
         case .requestDenied, .destinationProhibited: .forbidden
         case .noRoute: .notFound
         case .loopDetected: .loopDetected
-        case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .schemeUnsupported,
-            .responseIncomplete, .responseMalformed, .responseHeadTooLarge, .responseContentTooLarge, .upgradeFailed:
+        case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .tlsProtocolError,
+            .tlsCertificateError, .tlsAlertReceived, .responseIncomplete, .responseMalformed, .responseHeadTooLarge,
+            .responseContentTooLarge, .upgradeFailed:
             .badGateway
         case .connectionLimitReached, .holdTimeout: .serviceUnavailable
         case .dnsTimeout, .connectionTimeout, .responseTimeout: .gatewayTimeout
@@ -80,7 +81,9 @@ extension GatewayError {
         case .connectionRefused: "connection_refused"
         case .connectionTimeout: "connection_timeout"
         case .connectionLimitReached: "connection_limit_reached"
-        case .schemeUnsupported: "proxy_configuration_error"
+        case .tlsProtocolError: "tls_protocol_error"
+        case .tlsCertificateError: "tls_certificate_error"
+        case .tlsAlertReceived: "tls_alert_received"
         case .loopDetected: "proxy_loop_detected"
         case .connectionTerminated: "connection_terminated"
         case .responseTimeout: "http_response_timeout"

@@ -135,6 +135,9 @@ public struct OptionsReader: Sendable {
         diagnostics.error(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
     }
 
+    /// Whether there was a mistake so far.
+    public var hasErrors: Bool { diagnostics.hasErrors }
+
     /// Records something doubtful.
     public mutating func warn(at key: String? = nil, _ message: String) {
         guard !isDescribing else { return }

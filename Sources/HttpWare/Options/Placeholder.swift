@@ -28,7 +28,7 @@ public enum Placeholder: Sendable, Hashable {
     /// Reads what stands between the braces.
     init(name: String) throws(OptionMistake) {
         // Said by name, until there is something to take them from.
-        if name.hasPrefix("jwt.") || name.hasPrefix("tls.") {
+        if name.hasPrefix("jwt.") {
             throw OptionMistake("leave it out", problem: "\(name.quotedForErrors) is not supported yet")
         }
         if let plain = Self.plain.first(where: { $0.name == name }) {

@@ -68,10 +68,11 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// The most interim responses before a final one.
     static let mostInterim = 100
 
-    init(pool: ConnectionPool, descriptor: Int32) {
+    init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
         self.pool = pool
-        super.init(transport: pool.transport, descriptor: descriptor)
+        super.init(transport: pool.transport, socket: socket, tls: tls)
         if !socket.enableReading() { loop.later { self.close() } }
+        if let tls, tls.hasPending { readOn() }
     }
 
     var endpoint: Endpoint { pool.endpoint }
@@ -163,7 +164,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         guard isPaused, !isClosed else { return }
         isPaused = false
         progressed()
-        socket.enableReading()
+        startReading()
         guard !carry.isEmpty, !isProcessing else { return }
         transport.inEvent { receivedMore(nil) }
     }
@@ -335,7 +336,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
             phase = .idle
             if isPaused {
                 isPaused = false
-                socket.enableReading()
+                startReading()
             }
             pool.giveBack(self)
         } else {
@@ -354,7 +355,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     override func receivedEnd() {
         switch phase {
         case .idle, .ended: close()
-        case .untilClose where carry.isEmpty: ended(nil, hasMore: true)
+        case .untilClose where carry.isEmpty && !isTruncated: ended(nil, hasMore: true)
         case .tunnel:
             socket.disableReading()
             isPaused = true
@@ -376,10 +377,11 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         switch phase {
         case .idle, .ended: close()
         default:
-            let text = String(cString: strerror(error)).lowercased()
+            let text = tls?.fault?.reason ?? String(cString: strerror(error)).lowercased()
+            let isAlert = tls?.fault?.kind == .alert
             fail(
                 GatewayError(
-                    .upstream, hasReceived ? .responseIncomplete : .connectionTerminated,
+                    .upstream, hasReceived ? .responseIncomplete : isAlert ? .tlsAlertReceived : .connectionTerminated,
                     "the connection broke: \(text)",
                     mayRetry: !hasReceived))
         }

@@ -49,7 +49,7 @@ final class ConnectionPool {
     func takeIdle(surely isSure: Bool) -> ClientConnection? {
         guard isSure else { return idle.popLast() }
         while let connection = idle.popLast() {
-            if Socket.isQuiet(connection.socket.descriptor) { return connection }
+            if connection.isQuiet { return connection }
             connection.close()
         }
         return nil
@@ -77,8 +77,8 @@ final class ConnectionPool {
             to: endpoint, loop: transport.loop, resolver: transport.resolver, timeout: timeout
         ) { result, times in
             switch result {
-            case .success(let descriptor):
-                let connection = ClientConnection(pool: self, descriptor: descriptor)
+            case .success(let link):
+                let connection = ClientConnection(pool: self, socket: link.socket, tls: link.tls)
                 if let waiter = ticket.waiter {
                     ticket.waiter = nil
                     waiter.connectionReady(connection, times)

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Makes one connection to an endpoint: finds its addresses, tries them one after the other, within one deadline.
+/// Makes one connection to an endpoint: finds its addresses, tries them one after the other, and makes the TLS handshake where
+/// the endpoint wants one, within one deadline.
 ///
 /// It keeps itself alive until it has answered. Used on its loop's thread only.
 final class Connector: SocketEventHandler, LoopTimerHandler {
@@ -9,15 +10,24 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         var resolveStarted: Int64 = 0
         var connectStarted: Int64 = 0
         var connected: Int64 = 0
+        /// The TLS handshake was done; 0 without one.
+        var secured: Int64 = 0
     }
 
-    typealias Completion = (Result<Int32, GatewayError>, Times) -> Void
+    /// A connection that stands.
+    struct Link {
+        let socket: SocketEvents
+        let tls: TlsSession?
+    }
+
+    typealias Completion = (Result<Link, GatewayError>, Times) -> Void
 
     private let loop: EventLoop
     private let resolver: Resolver?
     private let endpoint: Endpoint
     private var addresses: ArraySlice<SocketAddress> = []
     private var socket: SocketEvents?
+    private var handshake: TlsHandshake?
     private let timer: LoopTimer
     private var completion: Completion?
     private var lastError = GatewayError(.upstream, .destinationUnavailable, "no address to connect to", mayRetry: true)
@@ -79,7 +89,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         while let address = addresses.popFirst() {
             switch Socket.connect(to: address) {
             case .connected(let descriptor):
-                return answer(.success(descriptor))
+                return connected(SocketEvents(loop: loop, descriptor: descriptor, handler: self))
             case .inProgress(let descriptor):
                 let events = SocketEvents(loop: loop, descriptor: descriptor, handler: self)
                 socket = events
@@ -99,8 +109,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         let code = Socket.pendingError(socket.descriptor)
         self.socket = nil
         if code == 0 {
-            let descriptor = socket.detach()
-            answer(.success(descriptor))
+            socket.disableWriting()
+            connected(socket)
         } else {
             socket.close()
             lastError = Connector.error(code, endpoint)
@@ -108,23 +118,41 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         }
     }
 
+    private func connected(_ socket: SocketEvents) {
+        times.connected = loop.now.nanoseconds
+        guard let peer = endpoint.tls else { return answer(.success(Link(socket: socket, tls: nil))) }
+        guard let session = TlsSession(client: peer, descriptor: socket.descriptor) else {
+            socket.close()
+            lastError = GatewayError(
+                .upstream, .tlsProtocolError, "TLS with \(endpoint.name) cannot begin", mayRetry: true)
+            return tryNext()
+        }
+        let handshake = TlsHandshake(socket: socket, session: session, isServer: false, owner: self)
+        self.handshake = handshake
+        handshake.start(dueNanoseconds: .max)  // the connector's own deadline counts
+    }
+
     func timerFired(_ timer: LoopTimer) {
         let fault: GatewayError.Fault = times.connectStarted == 0 ? .dnsTimeout : .connectionTimeout
         let what =
-            times.connectStarted == 0 ? "finding the address of \(endpoint.name)" : "connecting to \(endpoint.name)"
+            times.connectStarted == 0
+            ? "finding the address of \(endpoint.name)"
+            : handshake == nil ? "connecting to \(endpoint.name)" : "the TLS handshake with \(endpoint.name)"
         answer(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
-    private func answer(_ result: Result<Int32, GatewayError>) {
+    private func answer(_ result: Result<Link, GatewayError>) {
         guard let completion else {
-            if case .success(let descriptor) = result { Socket.close(descriptor) }
+            if case .success(let link) = result { link.socket.close() }
             return
         }
         self.completion = nil
         timer.cancel()
         socket?.close()
         socket = nil
-        times.connected = loop.now.nanoseconds
+        let handshake = self.handshake
+        self.handshake = nil
+        handshake?.close()
         completion(result, times)
         ownReference = nil
     }
@@ -139,5 +167,31 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             return GatewayError(.upstream, .connectionLimitReached, reason, mayRetry: true)
         default: return GatewayError(.upstream, .destinationUnavailable, reason, mayRetry: true)
         }
+    }
+}
+
+extension Connector: TlsHandshakeOwner {
+    func handshakeDone(_ handshake: TlsHandshake) {
+        self.handshake = nil
+        times.secured = loop.now.nanoseconds
+        answer(.success(Link(socket: handshake.socket, tls: handshake.session)))
+    }
+
+    func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
+        let name: GatewayError.Fault =
+            switch fault.kind {
+            case .certificate: .tlsCertificateError
+            case .alert: .tlsAlertReceived
+            case .truncated, .broken: .connectionTerminated
+            case .material, .protocolError: .tlsProtocolError
+            }
+        lastError = GatewayError(
+            .upstream, name, "the TLS handshake with \(endpoint.name): \(fault.reason)", mayRetry: true)
+    }
+
+    func handshakeClosed(_ handshake: TlsHandshake) {
+        guard self.handshake === handshake else { return }
+        self.handshake = nil
+        tryNext()
     }
 }

@@ -6,6 +6,9 @@ public final class Endpoint: Sendable {
         let port: UInt16
         let deniesPrivate: Bool
         let limits: PoolLimits
+        /// The TLS that is spoken, and the name that is verified.
+        var tls: ObjectIdentifier?
+        var serverName = ""
     }
 
     /// How many connections may be there; per endpoint and loop.
@@ -33,20 +36,26 @@ public final class Endpoint: Sendable {
     public let basePath: String
     /// How often it is chosen, in proportion to the others; at least 1.
     public let weight: Int
+    /// How TLS is spoken with it; `nil` without TLS.
+    let tls: TlsPeer?
     /// Made for one request of a client's choice: its pool goes when it is empty.
     let isPassing: Bool
 
-    /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port.
+    /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port. Under TLS its
+    /// certificate has to be for the host, or for another name that is given.
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
-        deniesPrivate: Bool = false,
-        isPassing: Bool = false
+        tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false, isPassing: Bool = false
     ) {
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-        key = Key(host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits)
+        let verified = serverName ?? bare
+        self.tls = tls.map { TlsPeer($0, name: verified) }
+        key = Key(
+            host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits, tls: tls.map(ObjectIdentifier.init),
+            serverName: tls == nil ? "" : verified)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
-        authority = port == 80 ? shown : "\(shown):\(port)"
+        authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"
         self.basePath = basePath
         address = IPAddress(bare).map { .ip($0, port: port) }
@@ -57,6 +66,7 @@ public final class Endpoint: Sendable {
     /// An endpoint on a Unix socket.
     public init(unixPath path: String, weight: Int = 1, limits: PoolLimits = PoolLimits()) {
         written = []
+        tls = nil
         key = Key(host: "unix:" + path, port: 0, deniesPrivate: false, limits: limits)
         authority = "localhost"
         name = "unix:" + path
@@ -71,18 +81,21 @@ public final class Endpoint: Sendable {
 struct PassingEndpoints {
     private var slots: [Endpoint?] = Array(repeating: nil, count: 64)
 
-    /// The endpoint of a host, in lower case, and a port.
-    mutating func endpoint(_ host: UnsafeRawBufferPointer, port: UInt16, deniesPrivate: Bool) -> Endpoint {
-        var hash = UInt32(port)
+    /// The endpoint of a host, in lower case, and a port; under TLS where a context is given.
+    mutating func endpoint(
+        _ host: UnsafeRawBufferPointer, port: UInt16, tls: TlsContext?, deniesPrivate: Bool
+    ) -> Endpoint {
+        var hash = UInt32(port) &+ (tls == nil ? 0 : 1)
         for byte in host { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
         let slot = Int(hash & 63)
         if let found = slots[slot], found.key.port == port, found.key.deniesPrivate == deniesPrivate,
-            found.written.elementsEqual(host)
+            found.tls?.context === tls, found.written.elementsEqual(host)
         {
             return found
         }
         let made = Endpoint(
-            host: String(decoding: host, as: UTF8.self), port: port, deniesPrivate: deniesPrivate, isPassing: true)
+            host: String(decoding: host, as: UTF8.self), port: port, tls: tls, deniesPrivate: deniesPrivate,
+            isPassing: true)
         slots[slot] = made
         return made
     }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// What the connections of one loop share: its output, its resolver, its pools, the date. Used on the loop's thread only.
 public final class LoopTransport: UpstreamConnector {
     /// The loop.
@@ -13,6 +15,8 @@ public final class LoopTransport: UpstreamConnector {
     private var lastPool: ConnectionPool?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
+    /// Where pieces become one TLS record.
+    private var record: UnsafeMutableRawBufferPointer?
     private var dateSecond: Int64 = .min
     private var dateBytes: [UInt8] = []
 
@@ -23,12 +27,34 @@ public final class LoopTransport: UpstreamConnector {
         output = OutputBatch(loop: loop)
     }
 
+    deinit { record?.deallocate() }
+
     /// An empty pipe; `nil` when the system has none to give.
     func takePipe() -> Pipe? { sparePipes.popLast() ?? Pipe() }
 
     /// Keeps an empty pipe for the next who needs one.
     func spare(_ pipe: Pipe) {
         if pipe.count == 0, sparePipes.count < LoopTransport.mostSparePipes { sparePipes.append(pipe) }
+    }
+
+    /// As much of the pieces, from there on, as one TLS record holds. Valid until the next call.
+    func gather(
+        _ pieces: UnsafeMutableBufferPointer<iovec>, from first: Int, _ offset: Int
+    ) -> UnsafeRawBufferPointer {
+        if record == nil { record = .allocate(byteCount: TlsSession.recordSize, alignment: 64) }
+        guard let record else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        var count = 0
+        var offset = offset
+        for index in first..<pieces.count where count < record.count {
+            let taken = min(pieces[index].iov_len - offset, record.count - count)
+            if let base = pieces[index].iov_base, taken > 0 {
+                UnsafeMutableRawBufferPointer(rebasing: record[count...]).copyMemory(
+                    from: UnsafeRawBufferPointer(start: base + offset, count: taken))
+            }
+            count += taken
+            offset = 0
+        }
+        return UnsafeRawBufferPointer(rebasing: record[..<count])
     }
 
     /// The `Date` field's value for now: made anew once a second. Valid during the call.

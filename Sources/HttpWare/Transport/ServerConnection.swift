@@ -77,6 +77,10 @@ public struct ServerSettings: Sendable {
     public var bodyMinRate: Int?
     /// A forward proxy: absolute-form and CONNECT.
     public var isForward = false
+    /// How TLS is spoken; `nil` without.
+    public var tls: TlsContext?
+    /// From the connection to the end of its TLS handshake.
+    public var handshakeTimeout: Duration = .seconds(10)
 
     public init() {}
 }
@@ -98,6 +102,8 @@ final class ServerConnection: SocketConnection, ResponseSink {
 
     private let source: any ExchangeSource
     private(set) var peer: SocketAddress?
+    /// Who the client is, by its certificate.
+    let clientIdentity: TlsClientIdentity?
     private var handler: (any RequestHandler)?
     private var phase = Phase.awaitingHead
     private var responsePhase = ResponsePhase.none
@@ -128,13 +134,19 @@ final class ServerConnection: SocketConnection, ResponseSink {
     private static let lingerBytes = 1 << 20
     private static let mostDiscarded = 64 * 1024
 
-    init(transport: LoopTransport, descriptor: Int32, peer: SocketAddress?, source: any ExchangeSource) {
+    init(
+        transport: LoopTransport, socket: SocketEvents, tls: TlsSession?, peer: SocketAddress?,
+        source: any ExchangeSource
+    ) {
         self.source = source
         self.peer = peer
+        clientIdentity = tls?.clientIdentity
         idleNanoseconds = source.settings.idleTimeout.nanoseconds
-        super.init(transport: transport, descriptor: descriptor)
+        super.init(transport: transport, socket: socket, tls: tls)
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
         if !socket.enableReading() { loop.later { self.close() } }
+        // What came behind the handshake.
+        if let tls, tls.hasPending { readOn() }
     }
 
     /// Our end of the connection.
@@ -358,7 +370,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         guard isPaused, !isClosed else { return }
         isPaused = false
         progressed()
-        socket.enableReading()
+        startReading()
         if !carry.isEmpty, !isProcessing { transport.inEvent { processCarry() } }
     }
 
@@ -460,7 +472,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
             discarded = 0
             isPaused = false
             timer.set(dueNanoseconds: loop.now.nanoseconds &+ ServerConnection.lingerNanoseconds)
-            socket.enableReading()
+            startReading()
             if !carry.isEmpty, !isProcessing { processCarry() }
             return
         }
@@ -471,7 +483,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         phase = .awaitingHead
         awaitRequest()
         isPaused = false
-        socket.enableReading()
+        startReading()
         if !carry.isEmpty, !isProcessing { processCarry() }
     }
 
@@ -494,7 +506,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         endSending()
         guard !isClosed else { return }
         waitForEnd()
-        socket.enableReading()
+        startReading()
     }
 
     /// The client has so long to take the rest of the response, then to close.
@@ -583,7 +595,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         }
         if isHeldBack {
             isHeldBack = false
-            socket.enableReading()
+            startReading()
             if !carry.isEmpty, !isProcessing { processCarry() }
         }
         handler?.downstreamDrained()

@@ -8,6 +8,12 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     let transport: LoopTransport
     let socket: SocketEvents
     let timer: LoopTimer
+    /// TLS over the socket; `nil` is none.
+    let tls: TlsSession?
+    /// Under TLS: more is here than the socket tells of.
+    var hasUnread = false
+    /// Under TLS: reading goes on when the socket is writable.
+    var readWaitsForWriting = false
     /// What could not be sent yet, and how much of it was sent since.
     private var pending: [UInt8] = []
     private var pendingStart = 0
@@ -21,9 +27,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// The peer took not all that was sent.
     private(set) var hasFailedOutput = false
 
-    init(transport: LoopTransport, descriptor: Int32) {
+    init(transport: LoopTransport, socket: SocketEvents, tls: TlsSession?) {
         self.transport = transport
-        socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
+        self.socket = socket
+        self.tls = tls
         timer = LoopTimer(loop: transport.loop)
         socket.handler = self
         timer.handler = self
@@ -56,8 +63,16 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     // MARK: Events
 
+    /// Reads on; what TLS has read already does not make the socket readable.
+    @inline(__always)
+    final func startReading() {
+        socket.enableReading()
+        if hasUnread { readOn() }
+    }
+
     final func socketReadable() {
         transport.inEvent {
+            if let tls { return readSecurely(tls) }
             if let relay = relay(), pass(relay) { return }
             switch Socket.read(socket.descriptor, into: loop.readBuffer) {
             case .bytes(let count):
@@ -89,7 +104,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     /// An empty pipe whose bytes can go out at once; `nil` when others have to go before, or there is none to be had.
     private func takePipe() -> Pipe? {
-        isClosed || isBlocked || hasFailedOutput ? nil : transport.takePipe()
+        isClosed || isBlocked || hasFailedOutput || tls != nil ? nil : transport.takePipe()
     }
 
     /// Sends what is in the pipe.
@@ -119,14 +134,17 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     final func socketWritable() {
         transport.inEvent {
             guard becameWritable(), !isClosed else { return }
+            if let tls, readWaitsForWriting {
+                readWaitsForWriting = false
+                readSecurely(tls)
+                guard !isClosed else { return }
+            }
             guard isBlocked else { return socket.disableWriting() }
             if pipe != nil {
                 guard drainPipe() else { return }
                 guard !pending.isEmpty else { return sentAll() }
             }
-            let result = pending.withUnsafeBytes {
-                Socket.write(socket.descriptor, UnsafeRawBufferPointer(rebasing: $0[pendingStart...]))
-            }
+            let result = pending.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[pendingStart...])) }
             switch result {
             case .bytes(let count):
                 pendingStart += count
@@ -144,7 +162,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     private func sentAll() {
         socket.disableWriting()
         if closesWhenSent { return close() }
-        if endsWhenSent { Socket.shutdownWriting(socket.descriptor) }
+        if endsWhenSent { endOutput() }
         outputDrained()
     }
 
@@ -197,9 +215,9 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !isBlocked {
             let result =
                 pieces.count == 1
-                ? Socket.write(
-                    socket.descriptor, UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len))
-                : Socket.write(socket.descriptor, pieces: UnsafeBufferPointer(pieces))
+                ? write(UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len))
+                : tls.map { writeSecurely($0, pieces) }
+                    ?? Socket.write(socket.descriptor, pieces: UnsafeBufferPointer(pieces))
             switch result {
             case .bytes(let count): sent = count
             case .end, .wouldBlock: break
@@ -215,6 +233,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
             }
         }
         if !isBlocked && closesWhenSent { close() }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) -> Socket.Transfer {
+        guard let tls else { return Socket.write(socket.descriptor, bytes) }
+        var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+        return withUnsafeMutablePointer(to: &piece) {
+            writeSecurely(tls, UnsafeMutableBufferPointer(start: $0, count: 1))
+        }
     }
 
     private func outputFailed(_ error: Int32) {
@@ -236,7 +262,12 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         guard !isClosed else { return }
         transport.output.flush()
         guard !isClosed else { return }
-        if !isBlocked { Socket.shutdownWriting(socket.descriptor) } else { endsWhenSent = true }
+        if !isBlocked { endOutput() } else { endsWhenSent = true }
+    }
+
+    private func endOutput() {
+        tls?.shutdown()
+        Socket.shutdownWriting(socket.descriptor)
     }
 
     /// Closes when all output is sent.
@@ -254,6 +285,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         guard !isClosed else { return }
         isClosed = true
         timer.cancel()
+        if let tls, !isBlocked, !hasFailedOutput { tls.shutdown() }
         socket.close()
         pending = []
         pipe = nil

@@ -52,18 +52,21 @@ enum GatewayRun {
         let addresses = gateway.status.now.addresses
         for listener in addresses {
             let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
-            Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)")
+            let layer = listener.isSecure ? ", TLS" : ""
+            Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)\(layer)")
         }
         if hint {
             for listener in addresses {
-                Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
+                Terminal.error("try: " + tryLine(listener, "\(listener.address)"))
             }
         }
         gateway.run()
     }
 
-    private static func tryLine(_ mode: ListenerDefinition.Mode, _ address: String) -> String {
-        if address.hasPrefix("unix:") { return "curl --unix-socket \(address.dropFirst(5)) http://localhost/" }
-        return mode == .forward ? "curl -x http://\(address) http://example.com/" : "curl -i http://\(address)/"
+    private static func tryLine(_ listener: GatewayStatus.Address, _ address: String) -> String {
+        let scheme = listener.isSecure ? "https" : "http"
+        if address.hasPrefix("unix:") { return "curl --unix-socket \(address.dropFirst(5)) \(scheme)://localhost/" }
+        return listener.mode == .forward
+            ? "curl -x \(scheme)://\(address) http://example.com/" : "curl -i \(scheme)://\(address)/"
     }
 }

@@ -11,5 +11,6 @@ struct VersionCommand: ParsableCommand {
         print("libevent \(EventLoop.libraryVersion)")
         print("c-ares \(Resolver.libraryVersion)")
         print("PCRE2 \(Pattern.libraryVersion)")
+        print(TlsContext.libraryVersion)
     }
 }

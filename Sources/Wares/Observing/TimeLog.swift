@@ -56,7 +56,8 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
         }
         add("dns", record.resolveStarted, record.connectStarted)
         add("connect", record.connectStarted, record.connected)
-        add("send", record.connected, record.requestSent)
+        add("tls", record.secured > 0 ? record.connected : 0, record.secured)
+        add("send", max(record.connected, record.secured), record.requestSent)
         add("firstByte", record.requestSent, record.firstByte)
         add("content", record.firstByte, end)
         return phases

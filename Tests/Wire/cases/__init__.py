@@ -15,5 +15,6 @@ from . import (  # noqa: F401
     refused_requests,
     refused_responses,
     targets,
+    tls,
     upgrade,
 )

@@ -1,0 +1,85 @@
+public import HttpWare
+
+/// How a listener speaks TLS, checked: its certificates were read, and their keys fit.
+public struct ListenerTls: Sendable {
+    /// What becomes of clients without a certificate, where `clientCa` is given.
+    public enum ClientCertificates: String, OptionWord {
+        /// They are refused.
+        case require
+        /// They are served; one that shows a wrong certificate is not.
+        case request
+    }
+
+    /// Built from the files.
+    public let context: TlsContext
+    /// From the connection to the end of its handshake.
+    public let handshakeTimeout: Duration
+
+    /// Reads `listeners.NAME.tls`; `nil` when it is not given, or wrong.
+    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
+        var identities: [TlsIdentity] = []
+        let single = TlsFiles.readIdentity(&options, files)
+        if let single { identities.append(single) }
+        options.readEach("certificates", doc: "several certificates: the one whose name a client asks for is shown") {
+            options in
+            if let identity = TlsFiles.readIdentity(&options, files, isMember: true) { identities.append(identity) }
+        }
+        var protocols = [AlpnName(.http11)]
+        options.read("alpn", into: &protocols, doc: "what is spoken, the most wanted first")
+        let clientCa = TlsFiles.read("clientCa", &options, files, doc: "PEM: who signs clients' certificates")
+        var clientCertificates: ClientCertificates?
+        options.read("clientCert", into: &clientCertificates, doc: "whether clients need a certificate; require")
+        var least = TlsVersion.tls12
+        options.read("minVersion", into: &least, doc: "the lowest version")
+        var timeout = Duration.seconds(10)
+        options.read("handshakeTimeout", into: &timeout, in: .milliseconds(100) ... .seconds(3600))
+        guard isGiven, !options.isDescribing else { return nil }
+        if options.isGiven("certificates") || options.isGiven("cert") || !options.isGiven("key") {
+            options.requireOne(of: "cert", "certificates")
+        }
+        if options.isGiven("certificates"), options.isEmpty("certificates") {
+            options.fail(at: "certificates", "is empty; write at least one")
+        }
+        if clientCertificates != nil, !options.isGiven("clientCa") {
+            options.fail(at: "clientCert", "means nothing without clientCa")
+        }
+        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write http/1.1, or leave it out") }
+        guard !options.hasErrors else { return nil }
+        var server = TlsContext.Server(identities: identities)
+        server.protocols = protocols.map(\.name)
+        server.clientAuthorities = clientCa
+        server.requiresClientCertificate = clientCertificates != .request
+        server.leastVersion = least.version
+        do throws(TlsFault) {
+            context = try TlsContext(server: server)
+        } catch {
+            options.fail(at: clientCa == nil ? nil : "clientCa", error.reason)
+            return nil
+        }
+        handshakeTimeout = timeout
+    }
+}
+
+/// What ALPN calls a protocol.
+private struct AlpnName: OptionValue {
+    let name: ApplicationProtocol
+
+    static let optionType = "protocol"
+    var optionText: String { name.rawValue }
+
+    init(_ name: ApplicationProtocol) { self.name = name }
+
+    init(optionText: String) throws(OptionMistake) {
+        if optionText == "h2" { throw OptionMistake("write http/1.1", problem: "h2 is not supported yet") }
+        guard let name = ApplicationProtocol(rawValue: optionText) else { throw OptionMistake("write http/1.1") }
+        self.name = name
+    }
+}
+
+/// A version of TLS, as a file has it.
+private enum TlsVersion: String, OptionWord {
+    case tls12 = "1.2"
+    case tls13 = "1.3"
+
+    var version: TlsContext.Version { self == .tls12 ? .tls12 : .tls13 }
+}

@@ -1,0 +1,114 @@
+public import HttpWare
+
+/// How a service speaks TLS with its `https` endpoints, checked.
+public struct ServiceTls: Sendable {
+    /// Built from the files.
+    public let context: TlsContext
+    /// Whom the certificate has to be for, in place of the endpoint's host.
+    public let serverName: String?
+
+    /// Reads `services.NAME.tls`; `nil` when no endpoint is `https`, or something is wrong.
+    init?(options: inout OptionsReader, isGiven: Bool, isSecure: Bool, files: ConfigurationFiles) {
+        var client = TlsContext.Client()
+        client.authorities = TlsFiles.read(
+            "ca", &options, files, doc: "PEM: who signs the origin servers' certificates, in place of the system's")
+        client.identity = TlsFiles.readIdentity(&options, files)
+        var serverName: ServerName?
+        options.read("serverName", into: &serverName, doc: "whom the certificate has to be for; the endpoint's host")
+        options.read("insecureSkipVerify", into: &client.skipsVerification, doc: "believes whoever answers")
+        guard !options.isDescribing else { return nil }
+        if isGiven, !isSecure { options.fail("means nothing here: no endpoint is https") }
+        if client.skipsVerification {
+            if options.isGiven("ca") {
+                options.fail(at: "insecureSkipVerify", "cannot stand beside ca; leave one of them out")
+            }
+            options.warn(
+                at: "insecureSkipVerify",
+                "the origin servers' certificates are not verified: whoever is on the way can read and change everything"
+            )
+        }
+        guard isSecure, !options.hasErrors else { return nil }
+        self.serverName = serverName?.text
+        if !isGiven, let shared = TlsContext.systemClient {
+            context = shared
+            return
+        }
+        do throws(TlsFault) {
+            context = try TlsContext(client: client)
+        } catch {
+            options.fail(error.reason)
+            return nil
+        }
+    }
+}
+
+/// A host without a port.
+private struct ServerName: OptionValue {
+    let text: String
+
+    static let optionType = "host name"
+    var optionText: String { text }
+
+    init(optionText: String) throws(OptionMistake) {
+        guard let authority = Authority(optionText), authority.port == nil else {
+            throw OptionMistake("write a name such as example.com, or an address")
+        }
+        let host = authority.host
+        text = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    }
+}
+
+/// Files of certificates and keys that options name: relative to the file that names them.
+enum TlsFiles {
+    /// The largest file of certificates.
+    private static let limit = 1 << 20
+
+    /// The content of the file that the key names.
+    static func read(
+        _ key: String, _ options: inout OptionsReader, _ files: ConfigurationFiles, doc: String
+    ) -> TlsFile? {
+        var path: String?
+        options.read(key, into: &path, doc: doc)
+        guard let path, !options.isDescribing else { return nil }
+        let full = joined(directory(of: options.location(of: key).file), path)
+        do {
+            let bytes = try files.read(full, limit)
+            options.noteFile(full, content: bytes)
+            return TlsFile(name: full, bytes: bytes)
+        } catch {
+            options.noteFile(full, content: [])
+            options.fail(at: key, "\(full): \(error.reason)")
+            return nil
+        }
+    }
+
+    /// `cert` and `key`; of a member of a list both, and `ocsp`, whose response is stapled: read, and checked to belong together.
+    static func readIdentity(
+        _ options: inout OptionsReader, _ files: ConfigurationFiles, isMember: Bool = false
+    ) -> TlsIdentity? {
+        let chain = read("cert", &options, files, doc: "PEM: the certificate, then those between it and a root")
+        let key = read("key", &options, files, doc: "PEM: the private key, without a passphrase")
+        let staple =
+            isMember ? read("ocsp", &options, files, doc: "DER: the OCSP response that is stapled") : nil
+        if isMember {
+            options.require("cert")
+            options.require("key")
+        }
+        guard !options.isDescribing else { return nil }
+        for (given, missing) in [("cert", "key"), ("key", "cert")]
+        where !isMember && options.isGiven(given) && !options.isGiven(missing) {
+            options.fail(at: given, "needs \(missing) beside it")
+        }
+        guard let chain, let key else { return nil }
+        let identity = TlsIdentity(chain: chain, key: key, staple: staple)
+        do throws(TlsFault) {
+            if try identity.hasExpired() {
+                options.warn(at: "cert", "\(chain.name): the certificate has expired")
+            }
+            return identity
+        } catch {
+            options.fail(at: "cert", error.reason)
+            return nil
+        }
+    }
+}

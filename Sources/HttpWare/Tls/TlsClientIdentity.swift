@@ -1,0 +1,73 @@
+import COpenSSL
+import COpenSSLShims
+
+/// Who a client is, by the certificate that it showed and that was verified.
+public struct TlsClientIdentity: Sendable, Equatable {
+    /// The subject, as RFC 2253 writes it: `CN=anna,O=Example`.
+    public let subject: String
+    /// The subject alternative names with their types, comma between them: `DNS:a.test,URI:spiffe://x/y,IP:192.0.2.1`.
+    ///
+    /// Whatever could pass for another name – a comma, a blank, what is no visible ASCII – is percent-encoded.
+    public let alternativeNames: String
+
+    /// Reads a certificate.
+    init(_ certificate: OpaquePointer) {
+        var subject = ""
+        withUnsafeMutablePointer(to: &subject) { copenssl_subject(certificate, takeText, $0) }
+        self.subject = subject
+        var names: [String] = []
+        TlsClientIdentity.each(certificate) { type, bytes in
+            names.append("\(type):\(type == "IP" ? Self.address(bytes) : Self.visible(bytes))")
+        }
+        alternativeNames = names.joined(separator: ",")
+    }
+
+    private static func address(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        func number(_ range: Range<Int>) -> UInt64 { bytes[range].reduce(0) { $0 << 8 | UInt64($1) } }
+        return switch bytes.count {
+        case 4: IPAddress(ipv4: UInt32(number(0..<4))).description
+        case 16: IPAddress(ipv6: number(0..<8), number(8..<16)).description
+        default: visible(bytes)
+        }
+    }
+
+    private static func visible(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        var text = ""
+        for byte in bytes {
+            if byte > 0x20, byte < 0x7f, byte != UInt8(ascii: ","), byte != UInt8(ascii: "%") {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return text
+    }
+
+    /// Calls the body with each alternative name and its type.
+    static func each(_ certificate: OpaquePointer, _ body: (String, UnsafeBufferPointer<UInt8>) -> Void) {
+        withoutActuallyEscaping(body) { body in
+            var visitor = NameVisitor(body: body)
+            withUnsafeMutablePointer(to: &visitor) { copenssl_each_name(certificate, visitName, $0) }
+        }
+    }
+}
+
+/// What the C function hands back to Swift.
+private struct NameVisitor {
+    let body: (String, UnsafeBufferPointer<UInt8>) -> Void
+}
+
+private func visitName(
+    _ argument: UnsafeMutableRawPointer?, _ type: UnsafePointer<CChar>?, _ bytes: UnsafePointer<UInt8>?, _ count: Int
+) -> Int32 {
+    guard let argument, let type else { return 0 }
+    let visitor = argument.assumingMemoryBound(to: NameVisitor.self)
+    visitor.pointee.body(String(cString: type), UnsafeBufferPointer(start: bytes, count: bytes == nil ? 0 : count))
+    return 1
+}
+
+private func takeText(_ argument: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
+    guard let argument, let bytes else { return }
+    argument.assumingMemoryBound(to: String.self).pointee = String(
+        decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+}

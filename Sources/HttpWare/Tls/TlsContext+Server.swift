@@ -1,0 +1,209 @@
+import COpenSSL
+import COpenSSLShims
+import Glibc
+
+/// An OCSP response, and until when it may be shown: seconds since 1970.
+struct TlsStaple {
+    let bytes: [UInt8]
+    let end: Int64
+}
+
+extension TlsContext {
+    /// How a server speaks TLS.
+    public struct Server: Sendable {
+        /// The first is shown where no name fits, or none is asked for.
+        public var identities: [TlsIdentity]
+        /// What is spoken, the most wanted first.
+        public var protocols: [ApplicationProtocol] = [.http11]
+        /// PEM: those who sign clients' certificates; `nil` asks for none.
+        public var clientAuthorities: TlsFile?
+        /// A client without a certificate is refused.
+        public var requiresClientCertificate = true
+        /// The lowest version.
+        public var leastVersion = Version.tls12
+
+        /// A server that shows these.
+        public init(identities: [TlsIdentity]) { self.identities = identities }
+    }
+
+    /// One or several certificates of the same names, with keys of different types: which is shown, the client's ciphers say.
+    private struct Group {
+        let pointer: OpaquePointer
+        let names: Set<String>
+        var keyTypes: Set<Int32>
+    }
+
+    /// Builds a server's context. Throws what is wrong with a file, by its name.
+    public convenience init(server options: Server) throws(TlsFault) {
+        guard !options.identities.isEmpty else { throw TlsFault(.material, "there is no certificate") }
+        var groups: [Group] = []
+        var staples: [OpaquePointer: TlsStaple] = [:]
+        do throws(TlsFault) {
+            for identity in options.identities {
+                let leaves = try TlsContext.certificates(of: identity.chain)
+                defer { for leaf in leaves { X509_free(leaf) } }
+                let names = TlsContext.names(of: leaves[0])
+                let type = EVP_PKEY_get_base_id(X509_get0_pubkey(leaves[0]))
+                let used: OpaquePointer
+                if let index = groups.firstIndex(where: { $0.names == names && !$0.keyTypes.contains(type) }) {
+                    used = try TlsContext.use(identity, in: groups[index].pointer)
+                    groups[index].keyTypes.insert(type)
+                } else {
+                    let pointer = try TlsContext.makeServer(options)
+                    groups.append(Group(pointer: pointer, names: names, keyTypes: [type]))
+                    used = try TlsContext.use(identity, in: pointer)
+                }
+                if let file = identity.staple { staples[used] = try TlsContext.staple(file) }
+            }
+        } catch {
+            for group in groups { SSL_CTX_free(group.pointer) }
+            throw error
+        }
+        var exact: [String: OpaquePointer] = [:]
+        var wildcards: [String: OpaquePointer] = [:]
+        for group in groups.reversed() {  // of two with one name the first wins
+            for name in group.names {
+                if name.hasPrefix("*.") {
+                    wildcards[String(name.dropFirst(2))] = group.pointer
+                } else {
+                    exact[name] = group.pointer
+                }
+            }
+        }
+        self.init(
+            groups[0].pointer, protocols: options.protocols, others: groups.dropFirst().map(\.pointer), exact: exact,
+            wildcards: wildcards, staples: staples, asksForClientCertificate: options.clientAuthorities != nil)
+        setCallbacks()
+    }
+
+    private static func makeServer(_ options: Server) throws(TlsFault) -> OpaquePointer {
+        let context = try make(TLS_server_method(), least: options.leastVersion)
+        do throws(TlsFault) {
+            copenssl_prepare_server(context)
+            // One for each connection: who resumes is given another. Two cost a write and a record more, each handshake.
+            SSL_CTX_set_num_tickets(context, 1)
+            SSL_CTX_set_timeout(context, TicketKeys.lifetimeSeconds)
+            SSL_CTX_set_tlsext_ticket_key_evp_cb(context, ticketKey)
+            // A session that began with one trust is not taken up with another.
+            var identity = Array("httpware".utf8)
+            if let authorities = options.clientAuthorities {
+                identity.append(options.requiresClientCertificate ? 1 : 0)
+                identity += authorities.bytes
+                try trust(authorities, in: context, asksFor: true)
+                SSL_CTX_set_verify(
+                    context,
+                    options.requiresClientCertificate
+                        ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_PEER, nil)
+            }
+            var digest = [UInt8](repeating: 0, count: 32)
+            guard EVP_Digest(identity, identity.count, &digest, nil, EVP_sha256(), nil) == 1,
+                SSL_CTX_set_session_id_context(context, digest, 32) == 1
+            else { throw .material("OpenSSL gives no digest") }
+            return context
+        } catch {
+            SSL_CTX_free(context)
+            throw error
+        }
+    }
+
+    /// The callbacks get this object unretained: every session keeps it.
+    private func setCallbacks() {
+        let own = Unmanaged.passUnretained(self).toOpaque()
+        if !others.isEmpty { copenssl_set_name_callback(pointer, chooseByName, own) }
+        for context in [pointer] + others {
+            SSL_CTX_set_alpn_select_cb(context, chooseProtocol, own)
+            if !staples.isEmpty { copenssl_set_staple_callback(context, giveStaple, own) }
+        }
+    }
+
+    private static func staple(_ file: TlsFile) throws(TlsFault) -> TlsStaple {
+        let end = copenssl_staple_end(file.bytes, file.bytes.count)
+        guard end >= 0 else { throw TlsFault(.material, "\(file.name): is not a successful OCSP response in DER") }
+        return TlsStaple(bytes: file.bytes, end: end)
+    }
+
+    /// The names that a certificate is for, in lower case; its common name where it has no others. RFC 9525 §6.3.
+    static func names(of certificate: OpaquePointer) -> Set<String> {
+        var names: Set<String> = []
+        TlsClientIdentity.each(certificate) { type, bytes in
+            if type == "DNS" { names.insert(String(decoding: bytes, as: UTF8.self).lowercased()) }
+        }
+        if names.isEmpty, let name = commonName(of: certificate) { names.insert(name.lowercased()) }
+        return names
+    }
+
+    private static func commonName(of certificate: OpaquePointer) -> String? {
+        var text = [UInt8](repeating: 0, count: 256)
+        let count = text.withUnsafeMutableBytes { buffer in
+            X509_NAME_get_text_by_NID(
+                X509_get_subject_name(certificate), NID_commonName,
+                buffer.baseAddress?.assumingMemoryBound(to: CChar.self), 256)
+        }
+        return count > 0 ? String(decoding: text.prefix(Int(count)), as: UTF8.self) : nil
+    }
+
+    /// The context that shows a certificate for the name: one of its own, one of a wildcard that stands for its first label.
+    func context(for name: String) -> OpaquePointer {
+        var name = name.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        if let found = exact[name] { return found }
+        guard let dot = name.firstIndex(of: ".") else { return pointer }
+        return wildcards[String(name[name.index(after: dot)...])] ?? pointer
+    }
+}
+
+// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+
+private func chooseByName(
+    _ session: OpaquePointer?, _: UnsafeMutablePointer<Int32>?, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let session, let argument, let name = SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
+        return SSL_TLSEXT_ERR_NOACK
+    }
+    Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { context in
+        let chosen = context.context(for: String(cString: name))
+        if chosen != context.pointer { SSL_set_SSL_CTX(session, chosen) }
+    }
+    return SSL_TLSEXT_ERR_OK
+}
+
+/// RFC 7301 §3.2: our order; a client that shares none is refused.
+private func chooseProtocol(
+    _: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
+    _ offered: UnsafePointer<UInt8>?, _ count: UInt32, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let argument, let chosen, let length, let offered else { return SSL_TLSEXT_ERR_NOACK }
+    let wanted = Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.protocols }
+    // What is chosen points into what the client sent, which outlives the callback.
+    let offer = UnsafeBufferPointer(start: offered, count: Int(count))
+    var start = 0
+    while start < wanted.count {
+        let name = wanted[(start + 1)..<(start + 1 + Int(wanted[start]))]
+        var place = 0
+        while place < offer.count {
+            let end = min(place + 1 + Int(offer[place]), offer.count)
+            if offer[(place + 1)..<end].elementsEqual(name) {
+                chosen.pointee = offered + place + 1
+                length.pointee = UInt8(name.count)
+                return SSL_TLSEXT_ERR_OK
+            }
+            place = end
+        }
+        start += 1 + name.count
+    }
+    return SSL_TLSEXT_ERR_ALERT_FATAL
+}
+
+private func giveStaple(_ session: OpaquePointer?, _ argument: UnsafeMutableRawPointer?) -> Int32 {
+    guard let session, let argument, let certificate = SSL_get_certificate(session) else {
+        return SSL_TLSEXT_ERR_NOACK
+    }
+    return Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { context in
+        // One that holds no more helps nobody.
+        guard let staple = context.staples[certificate], staple.end > Int64(time(nil)) else {
+            return SSL_TLSEXT_ERR_NOACK
+        }
+        copenssl_staple(session, staple.bytes, staple.bytes.count)
+        return SSL_TLSEXT_ERR_OK
+    }
+}

@@ -1,0 +1,160 @@
+import COpenSSL
+import COpenSSLShims
+
+/// How one side of connections speaks TLS: versions, ciphers, certificates, whom it trusts. Built once, shared by all loops.
+///
+/// Unchecked: everything is set up in `init` and only read afterwards; OpenSSL counts its own references atomically.
+public final class TlsContext: @unchecked Sendable {
+    /// TLS 1.2 or 1.3, as the lowest that is spoken.
+    public enum Version: String, Sendable { case tls12 = "1.2", tls13 = "1.3" }
+
+    /// The `SSL_CTX` that new sessions begin with.
+    let pointer: OpaquePointer
+    /// The same for other names, by the certificates that they have.
+    let others: [OpaquePointer]
+    /// Which of them serves a name; `*.` is not part of a wildcard's.
+    let exact: [String: OpaquePointer]
+    let wildcards: [String: OpaquePointer]
+    /// Stapled OCSP responses, by certificate.
+    let staples: [OpaquePointer: TlsStaple]
+    /// ALPN names that are accepted, or offered, on the wire.
+    let protocols: [UInt8]
+    /// The peer's certificate is asked for, or verified, and worth remembering.
+    let asksForClientCertificate: Bool
+
+    init(
+        _ pointer: OpaquePointer, protocols: [ApplicationProtocol], others: [OpaquePointer] = [],
+        exact: [String: OpaquePointer] = [:], wildcards: [String: OpaquePointer] = [:],
+        staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false
+    ) {
+        self.pointer = pointer
+        self.protocols = ApplicationProtocol.wire(protocols)
+        self.others = others
+        self.exact = exact
+        self.wildcards = wildcards
+        self.staples = staples
+        self.asksForClientCertificate = asksForClientCertificate
+    }
+
+    deinit {
+        SSL_CTX_free(pointer)
+        for other in others { SSL_CTX_free(other) }
+    }
+
+    /// The version of OpenSSL that the program runs with.
+    public static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION)) }
+
+    // MARK: What both sides share
+
+    /// Mozilla's "intermediate" ciphers, guidelines 5.7; those of TLS 1.3 apart.
+    private static let ciphers =
+        "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
+        + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
+        + "DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-CHACHA20-POLY1305"
+    private static let ciphers13 = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+    private static let groups = "X25519:prime256v1:secp384r1"
+
+    /// A context with what both sides share.
+    static func make(_ method: OpaquePointer?, least: Version = .tls12) throws(TlsFault) -> OpaquePointer {
+        guard let context = SSL_CTX_new(method) else { throw .material("OpenSSL gives no context") }
+        copenssl_prepare(context)
+        guard SSL_CTX_set_cipher_list(context, ciphers) == 1, SSL_CTX_set_ciphersuites(context, ciphers13) == 1,
+            copenssl_set_groups(context, groups) == 1,
+            copenssl_set_least_version(context, least == .tls13 ? 3 : 2) == 1
+        else {
+            SSL_CTX_free(context)
+            throw .material("OpenSSL does not know the ciphers")
+        }
+        return context
+    }
+
+    /// Shows a certificate with its chain, and signs with its key. Answers the certificate, which the context keeps.
+    @discardableResult
+    static func use(_ identity: TlsIdentity, in context: OpaquePointer) throws(TlsFault) -> OpaquePointer {
+        let chain = try certificates(of: identity.chain)
+        defer { for certificate in chain { X509_free(certificate) } }
+        let key = try privateKey(of: identity.key)
+        defer { EVP_PKEY_free(key) }
+        let leaf = chain[0]
+        guard X509_check_private_key(leaf, key) == 1 else {
+            ERR_clear_error()
+            throw TlsFault(
+                .material, "\(identity.key.name): is not the key of the certificate in \(identity.chain.name)")
+        }
+        guard SSL_CTX_use_certificate(context, leaf) == 1 else {
+            throw .material("\(identity.chain.name): the certificate cannot be used")
+        }
+        guard SSL_CTX_use_PrivateKey(context, key) == 1 else {
+            throw .material("\(identity.key.name): the key cannot be used")
+        }
+        for other in chain.dropFirst() where copenssl_add_chain(context, other) != 1 {
+            throw .material("\(identity.chain.name): a certificate of the chain cannot be used")
+        }
+        return leaf
+    }
+
+    /// The certificates of a file in PEM, at least one. The caller frees them.
+    static func certificates(of file: TlsFile) throws(TlsFault) -> [OpaquePointer] {
+        var found: [OpaquePointer] = []
+        withMemory(file.bytes) { memory in
+            while let next = PEM_read_bio_X509(memory, nil, nil, nil) { found.append(next) }
+        }
+        let error = ERR_peek_last_error()
+        var isSsl: Int32 = 0
+        // The end of the file is told as an error, too.
+        let isEnd = error == 0 || copenssl_reason(error, &isSsl) == PEM_R_NO_START_LINE
+        guard isEnd, !found.isEmpty else {
+            for certificate in found { X509_free(certificate) }
+            if isEnd {
+                ERR_clear_error()
+                throw TlsFault(.material, "\(file.name): holds no certificate in PEM")
+            }
+            throw .material("\(file.name): a certificate cannot be read")
+        }
+        ERR_clear_error()
+        return found
+    }
+
+    private static func privateKey(of file: TlsFile) throws(TlsFault) -> OpaquePointer {
+        var key: OpaquePointer?
+        withMemory(file.bytes) { key = PEM_read_bio_PrivateKey($0, nil, noPassphrase, nil) }
+        guard let key else {
+            let text = String(decoding: file.bytes.prefix(65536), as: UTF8.self)
+            ERR_clear_error()
+            if text.contains("ENCRYPTED") {
+                throw TlsFault(.material, "\(file.name): the key is encrypted; write one without a passphrase")
+            }
+            throw TlsFault(.material, "\(file.name): holds no private key in PEM")
+        }
+        return key
+    }
+
+    private static func withMemory(_ bytes: [UInt8], _ body: (OpaquePointer) -> Void) {
+        bytes.withUnsafeBytes { bytes in
+            // Without bytes there is nothing to point to.
+            guard let memory = BIO_new_mem_buf(bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1), Int32(bytes.count))
+            else { return }
+            body(memory)
+            BIO_free(memory)
+        }
+    }
+
+    /// Trusts the certificates of a file, and nobody else; `asksFor` tells clients these names.
+    static func trust(_ file: TlsFile, in context: OpaquePointer, asksFor: Bool) throws(TlsFault) {
+        let authorities = try certificates(of: file)
+        defer { for authority in authorities { X509_free(authority) } }
+        guard let store = X509_STORE_new() else { throw .material("OpenSSL gives no store") }
+        SSL_CTX_set_cert_store(context, store)  // which owns it now
+        for authority in authorities {
+            guard X509_STORE_add_cert(store, authority) == 1 else {
+                throw .material("\(file.name): a certificate cannot be trusted")
+            }
+            if asksFor { SSL_CTX_add_client_CA(context, authority) }
+        }
+    }
+}
+
+/// Nobody is asked for a passphrase.
+private func noPassphrase(
+    _: UnsafeMutablePointer<CChar>?, _: Int32, _: Int32, _: UnsafeMutableRawPointer?
+) -> Int32 { -1 }

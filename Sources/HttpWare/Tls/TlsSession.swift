@@ -1,0 +1,158 @@
+import COpenSSL
+import COpenSSLShims
+import Glibc
+
+/// TLS on one connection: the handshake, then reading and writing, then the end. It does not own the socket.
+///
+/// Used on its loop's thread only. No call blocks: each says whether the socket has to become readable or writable first.
+public final class TlsSession {
+    /// What came of a call.
+    enum Outcome: Equatable {
+        /// So many bytes were moved; of a handshake, that it is done.
+        case bytes(Int)
+        /// Again, when the socket is readable.
+        case wantsRead
+        /// Again, when the socket is writable.
+        case wantsWrite
+        /// The peer said that it sends no more. Only when reading.
+        case end
+        /// It is over: see `fault`.
+        case failed
+    }
+
+    /// The largest piece that goes into one record. RFC 8446 §5.1.
+    static let recordSize = 16384
+
+    private let pointer: OpaquePointer
+    private let context: TlsContext
+    private let peer: TlsPeer?
+    private var hasShut = false
+    /// Why it is over.
+    private(set) var fault: TlsFault?
+    /// Why nothing can be written any more; what the peer sent before may still be read.
+    private(set) var writeFault: TlsFault?
+
+    /// The server's side of a connection; `nil` without memory.
+    init?(server context: TlsContext, descriptor: Int32) {
+        guard let pointer = SSL_new(context.pointer) else { return nil }
+        self.pointer = pointer
+        self.context = context
+        peer = nil
+        guard SSL_set_fd(pointer, descriptor) == 1 else { return nil }
+        SSL_set_accept_state(pointer)
+    }
+
+    /// The client's side of a connection to a server; `nil` without memory.
+    init?(client peer: TlsPeer, descriptor: Int32) {
+        guard let pointer = SSL_new(peer.context.pointer) else { return nil }
+        self.pointer = pointer
+        context = peer.context
+        self.peer = peer
+        guard SSL_set_fd(pointer, descriptor) == 1, identify(peer) else {
+            ERR_clear_error()
+            return nil
+        }
+        SSL_set_ex_data(pointer, 0, Unmanaged.passUnretained(peer).toOpaque())
+        if !context.protocols.isEmpty {
+            SSL_set_alpn_protos(pointer, context.protocols, UInt32(context.protocols.count))
+        }
+        peer.resume(in: pointer)
+        SSL_set_connect_state(pointer)
+    }
+
+    /// Says who the server has to be: a name is asked for too (RFC 6066 §3), an address only compared.
+    private func identify(_ peer: TlsPeer) -> Bool {
+        if peer.isAddress { return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(pointer), peer.name) == 1 }
+        SSL_set_hostflags(pointer, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+        return SSL_set1_host(pointer, peer.name) == 1 && copenssl_set_host_name(pointer, peer.name) == 1
+    }
+
+    deinit { SSL_free(pointer) }
+
+    // MARK: Handshake
+
+    /// Goes on with the handshake. `.bytes` when it is done.
+    func handshake() -> Outcome {
+        clearErrors()
+        errno = 0
+        let result = SSL_do_handshake(pointer)
+        if result == 1 { return .bytes(0) }
+        let outcome = outcome(of: result, &fault)
+        if outcome == .failed || outcome == .end { peer?.forget() }
+        if outcome == .end { fault = TlsFault(.truncated, "the peer closed the connection") }
+        return outcome == .end ? .failed : outcome
+    }
+
+    /// What ALPN agreed on; `nil` when the peer does not say.
+    var applicationProtocol: ApplicationProtocol? {
+        var bytes: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(pointer, &bytes, &count)
+        guard let bytes, count > 0 else { return nil }
+        return ApplicationProtocol(
+            rawValue: String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self))
+    }
+
+    /// Who the client is, if it was asked for a certificate and showed one; it was verified then.
+    var clientIdentity: TlsClientIdentity? {
+        guard context.asksForClientCertificate, let certificate = SSL_get0_peer_certificate(pointer) else {
+            return nil
+        }
+        return TlsClientIdentity(certificate)
+    }
+
+    /// The handshake took up an earlier session.
+    var isResumed: Bool { SSL_session_reused(pointer) == 1 }
+
+    /// `TLSv1.3`.
+    var version: String { String(cString: SSL_get_version(pointer)) }
+
+    // MARK: Bytes
+
+    /// Bytes, or a part of a record, are here already: the socket does not tell of them.
+    var hasPending: Bool { fault == nil && SSL_has_pending(pointer) == 1 }
+
+    /// Reads what one record holds, or is left of it.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
+        if fault != nil { return .failed }
+        clearErrors()
+        errno = 0
+        let result = SSL_read(pointer, buffer.baseAddress, Int32(clamping: buffer.count))
+        return result > 0 ? .bytes(Int(result)) : outcome(of: result, &fault)
+    }
+
+    /// Writes what fits into one record. Where it has to wait, what comes next begins with the same bytes, and is no shorter.
+    func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+        if fault != nil || writeFault != nil || hasShut { return .failed }
+        clearErrors()
+        errno = 0
+        let result = SSL_write(pointer, bytes.baseAddress, Int32(min(bytes.count, TlsSession.recordSize)))
+        return result > 0 ? .bytes(Int(result)) : outcome(of: result, &writeFault)
+    }
+
+    /// Says that nothing more comes: once, and only if that can be said. RFC 8446 §6.1.
+    func shutdown() {
+        guard !hasShut, fault == nil, writeFault == nil, SSL_is_init_finished(pointer) == 1 else { return }
+        hasShut = true
+        _ = SSL_shutdown(pointer)
+        ERR_clear_error()
+    }
+
+    // MARK: Faults
+
+    /// What an earlier call left on this thread would be taken for this one's.
+    @inline(__always)
+    private func clearErrors() { if ERR_peek_error() != 0 { ERR_clear_error() } }
+
+    private func outcome(of result: Int32, _ fault: inout TlsFault?) -> Outcome {
+        let code = errno
+        switch SSL_get_error(pointer, result) {
+        case SSL_ERROR_WANT_READ: return .wantsRead
+        case SSL_ERROR_WANT_WRITE: return .wantsWrite
+        case SSL_ERROR_ZERO_RETURN: return .end
+        case SSL_ERROR_SYSCALL: fault = .taken(of: pointer, isBroken: true, code: code)
+        default: fault = .taken(of: pointer, isBroken: false, code: code)
+        }
+        return .failed
+    }
+}
