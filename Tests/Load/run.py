@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import resource
@@ -27,6 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
+from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
 from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect  # noqa: E402
 
@@ -617,6 +619,75 @@ def reload_broken(options: argparse.Namespace) -> list[dict]:
         if traffic:
             traffic.stop.set()
         reloads.stand.close()
+
+
+TLS_CONFIG = """
+version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}", tls: {{ cert: {folder}/a.pem, key: {folder}/a.key }}, limits: {{ idleTimeout: 300s }} }} }}
+chains: {{ mock: {{ middlewares: [{{ mock: {{ status: 200, body: "mocked" }} }}] }} }}
+routes: [{{ chain: mock }}]
+"""
+TLS_NGINX = """
+daemon off; worker_processes 1; pid @FOLDER@/nginx.pid; error_log @FOLDER@/error.log;
+events {{ worker_connections 20000; }}
+http {{
+  access_log off; keepalive_timeout 300s; client_header_timeout 300s;
+  server {{ listen 127.0.0.1:{port} ssl backlog=4096; ssl_certificate {folder}/a.pem; ssl_certificate_key {folder}/a.key; return 200 "mocked"; }}
+}}
+"""
+
+
+def kibibytes_per_tls_connection(process: Process, port: int, count: int) -> tuple[float, int]:
+    """Opens so many TLS connections, every second of them used, and leaves them idle: what each costs, and how many failed."""
+    context, failed, kept = certificates().client(), 0, []
+
+    def opened(index: int) -> socket.socket:
+        raw = socket.create_connection(("127.0.0.1", port), 10, source_address=(f"127.0.1.{1 + index % 4}", 0))
+        with context.wrap_socket(raw, server_hostname="a.test") as secure:
+            if index % 2:
+                secure.sendall(MOCK)
+                assert b"mocked" in secure.recv(4096)
+            return socket.socket(fileno=secure.detach())  # the client's own memory is not wanted
+
+    for index in range(200):  # what the process takes once
+        opened(index).close()
+    time.sleep(0.5)
+    before = process.status("VmRSS")
+    for index in range(count):
+        try:
+            kept.append(opened(index))
+        except (OSError, AssertionError):
+            failed += 1
+    time.sleep(1)
+    cost = (process.status("VmRSS") - before) / max(1, count - failed)
+    for sock in kept:
+        sock.close()
+    return round(cost, 2), failed
+
+
+@result("tls-idle")
+def tls_idle(options: argparse.Namespace) -> list[dict]:
+    """10,000 idle TLS connections: 18 KiB each at the most, and no more than nginx's where it is installed."""
+    count, folder, costs = 10_000, certificates().folder, {}
+    for name in ("httpware", "nginx") if shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") else ("httpware",):
+        place, port = Workplace("load"), free_port()
+        try:
+            if name == "nginx":
+                process = place.nginx(TLS_NGINX.format(port=port, folder=folder), [port])
+                worker = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+                process.pid = worker
+            else:
+                process = place.gateway(options.binary, TLS_CONFIG.format(port=port, folder=folder), [port])
+            cost, failed = kibibytes_per_tls_connection(process, port, count)
+            costs[name] = cost
+            if failed:
+                return [line("tls-idle", f"{name}: no connection fails", failed, False)]
+        finally:
+            place.close()
+    lines = [line("tls-idle", "KiB for each of 10,000 idle TLS connections <= 18", costs["httpware"], costs["httpware"] <= 18)]
+    if "nginx" in costs:
+        lines.append(line("tls-idle", f"no more than nginx's {costs['nginx']}", costs["httpware"], costs["httpware"] <= costs["nginx"]))
+    return lines
 
 
 def main() -> int:

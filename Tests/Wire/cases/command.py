@@ -292,7 +292,17 @@ def _(t: Trial) -> None:
     config = f'version: 1\nlisteners: {{ web: {{ bind: "127.0.0.1:@PORT@" }}, local: {{ bind: "unix:{folder}/s" }} }}\nservices: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}\nroutes: [{{ service: api }}]\n'
     for _ in range(2):
         process, _ = started(t, config)
-        client = connect(f"{folder}/s")
+        clients: list = []
+
+        def connected() -> bool:  # the process that was started waits for the other listener only
+            try:
+                clients.append(connect(f"{folder}/s"))
+            except OSError:
+                return False
+            return True
+
+        check(eventually(connected), "nobody listens")
+        client = clients[0]
         t.clients.append(client)
         client.send(head())
         expect_status(client.read_response(), 200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import socket
 import ssl
@@ -16,7 +17,7 @@ from Rig.certificates import certificates
 from Rig.origins import OK, OriginConnection, Script, answering, echo, ok
 from Rig.processes import free_port
 from Rig.wire import Wire
-from suite import (Message, Trial, WireClosed, case, check, eventually, expect_same, expect_status, proxy_error)
+from suite import (Message, Skip, Trial, WireClosed, case, check, eventually, expect_same, expect_status, proxy_error)
 
 from .command import NO, checked, run
 from .refused_requests import head
@@ -470,6 +471,55 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(), 200)
     expect_same("X-Forwarded-Proto", t.main.requests[0].all("X-Forwarded-Proto"), ["https"])
     check("proto=https" in t.main.requests[0].get("Forwarded"), t.main.requests[0])
+
+
+# --- clients that nobody here wrote
+
+@case("TLS: curl, in both versions, with and without content, and through a proxy under TLS", nginx=NO)
+def _(t: Trial) -> None:
+    if not shutil.which("curl"):
+        raise Skip("curl is not installed")
+    gateway = TlsGateway(t, more='  proxy: { bind: "127.0.0.1:@OTHER@", mode: forward, forward: { denyPrivate: false },'
+                         f' tls: {{ cert: {certificates() / "a.pem"}, key: {certificates() / "a.key"} }} }}',
+                         routes="- { listener: web, service: api }\n  - { listener: proxy, service: passthrough }")
+    t.origin(echo)
+    file = t.setup.place.subfolder("curl") / "file"
+    file.write_bytes(os.urandom(300_000))
+
+    def curl(*arguments: str) -> bytes:
+        result = subprocess.run(["curl", "-sS", "--fail", "--max-time", "10", "--cacert", str(certificates() / "ca.pem"), "--noproxy", "",
+                                 "--resolve", f"a.test:{gateway.port}:127.0.0.1", *arguments], capture_output=True)
+        check(result.returncode == 0, arguments, result.stderr)
+        return result.stdout
+
+    url = f"https://a.test:{gateway.port}/"
+    for version in (["--tlsv1.3"], ["--tls-max", "1.2"], ["--http1.0"], ["--http2"]):
+        expect_same(f"curl {version}", curl(*version, "--data-binary", f"@{file}", url), file.read_bytes())
+    expect_same("two on one connection", curl("-w", "%{num_connects} %{http_version} ", url, url, "-o", "/dev/null", "-o", "/dev/null"), b"1 1.1 0 1.1 ")
+    expect_same("exit without the authority", subprocess.run(["curl", "-sS", "--max-time", "5", url.replace("a.test", "127.0.0.1")], capture_output=True).returncode, 60)
+    proxied = curl("-x", f"https://127.0.0.1:{gateway.other}", "--proxy-cacert", str(certificates() / "ca.pem"), "--data", "hello",
+                   f"http://127.0.0.1:{t.main.port}/")
+    expect_same("through the proxy", proxied, b"hello")
+
+
+@case("TLS: openssl s_client takes sessions up again, in both versions, and ends as it should", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = TlsGateway(t)
+    file = t.setup.place.subfolder("session") / "session"
+
+    def s_client(*arguments: str) -> str:
+        return subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{gateway.port}", "-servername", "a.test", "-CAfile",
+                               str(certificates() / "ca.pem"), "-verify_return_error", "-ign_eof", *arguments], capture_output=True, timeout=10,
+                              input=b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").stdout.decode(errors="replace")
+
+    for version in ("-tls1_2", "-tls1_3"):
+        said = s_client(version, "-sess_out", str(file))
+        for word in ("Verify return code: 0 (ok)", "HTTP/1.1 200 OK", "\nNew, ", "Compression: NONE"):
+            check(word in said, f"{word!r} is not in:", said)
+        check("\nReused, " in s_client(version, "-sess_in", str(file)), "it begins anew")
+    check("Secure Renegotiation IS supported" in s_client("-tls1_2"))
+    for weak in (["-tls1_2", "-cipher", "DHE-RSA-AES256-SHA"], ["-tls1_2", "-cipher", "AES256-GCM-SHA384"], ["-tls1_3", "-groups", "secp521r1"]):
+        check("HTTP/1.1 200" not in s_client(*weak), weak)
 
 
 # --- origin servers under TLS

@@ -1,0 +1,36 @@
+import Testing
+
+@testable import HttpWare
+
+@Suite struct EndpointTests {
+    @Test func `endpoints share a pool only if they speak the same TLS, with the same name`() throws {
+        let (one, other) = (try TlsContext(client: .init()), try TlsContext(client: .init()))
+        let plain = Endpoint(host: "a.test", port: 443)
+        let secure = Endpoint(host: "a.test", port: 443, tls: one)
+        #expect(plain.key != secure.key)
+        #expect(secure.key == Endpoint(host: "a.test", port: 443, tls: one).key)
+        #expect(secure.key != Endpoint(host: "a.test", port: 443, tls: other).key)
+        #expect(secure.key != Endpoint(host: "a.test", port: 443, tls: one, serverName: "b.test").key)
+    }
+
+    @Test func `Host names the port unless it is the scheme's usual one`() throws {
+        let context = try TlsContext(client: .init())
+        #expect(Endpoint(host: "a.test", port: 80).authority == "a.test")
+        #expect(Endpoint(host: "a.test", port: 443).authority == "a.test:443")
+        #expect(Endpoint(host: "a.test", port: 443, tls: context).authority == "a.test")
+        #expect(Endpoint(host: "[::1]", port: 80, tls: context).authority == "[::1]:80")
+    }
+
+    @Test func `what a forward proxy's client asks for over TLS is another endpoint than in clear text`() throws {
+        let context = try TlsContext(client: .init())
+        var endpoints = PassingEndpoints()
+        func endpoint(_ tls: TlsContext?) -> Endpoint {
+            Array("a.test".utf8).withUnsafeBytes { endpoints.endpoint($0, port: 8443, tls: tls, deniesPrivate: false) }
+        }
+        let plain = endpoint(nil)
+        let secure = endpoint(context)
+        #expect(plain.tls == nil)
+        #expect(secure.tls?.name == "a.test")
+        #expect(endpoint(nil).tls == nil && endpoint(context).tls != nil)
+    }
+}
