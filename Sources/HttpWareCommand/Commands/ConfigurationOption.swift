@@ -25,15 +25,19 @@ struct ConfigurationOption: ParsableArguments {
         return found
     }
 
+    /// What reads the file.
+    static let reader = ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment)
+
     /// Reads and checks the file.
-    func read() throws -> ConfigurationReader.Result {
-        let file = try file()
+    func read() throws -> ConfigurationReader.Result { try ConfigurationOption.read(file()) }
+
+    /// Reads and checks a file; ends the program when it cannot be read.
+    static func read(_ file: String) throws -> ConfigurationReader.Result {
         if file != "-", !FileManager.default.isReadableFile(atPath: file) {
             Terminal.error("\(file): cannot be read; check that it is there and that you may read it")
             throw ExitCode(3)
         }
-        return ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment).read(
-            path: file)
+        return reader.read(path: file)
     }
 }
 

@@ -20,31 +20,39 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
-        let result = try file.read()
+        let path = try file.file()
+        let result = try ConfigurationOption.read(path)
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
-        try GatewayRun.run(configuration, workers: workers)
+        // Standard input is read once.
+        let source =
+            path == "-"
+            ? nil : ConfigurationSource(reader: ConfigurationOption.reader, path: path, result: result)
+        try GatewayRun.run(configuration, workers: workers, source: source)
     }
 }
 
 /// Starts a gateway and stays until it ends.
 enum GatewayRun {
-    static func run(_ configuration: GatewayConfiguration, workers: Int?, hint: Bool = true) throws {
+    static func run(
+        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil, hint: Bool = true
+    ) throws {
         let loops = workers ?? max(1, ProcessInfo.processInfo.activeProcessorCount)
         let log = GatewayLog(configuration.log)
         let gateway: Gateway
         do {
-            gateway = try Gateway(configuration, loops: loops, log: log)
+            gateway = try Gateway(configuration, loops: loops, log: log, source: source)
         } catch {
             Terminal.error("\(error)")
             throw ExitCode(3)
         }
-        for listener in gateway.addresses {
+        let addresses = gateway.status.now.addresses
+        for listener in addresses {
             let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
             Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)")
         }
         if hint {
-            for listener in gateway.addresses {
+            for listener in addresses {
                 Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
             }
         }
