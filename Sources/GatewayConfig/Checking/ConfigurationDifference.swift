@@ -18,6 +18,8 @@ public struct ConfigurationDifference: Sendable {
         public let what: String
         /// What became of it.
         public let kind: Kind
+        /// What a reload does about it, in words; `nil` where that is plain.
+        public internal(set) var effect: String?
         /// Where it is written: in the new files, or in the old ones if it is there no more.
         public let location: SourceLocation
         /// The options that differ, of what changed.
@@ -65,6 +67,7 @@ public struct ConfigurationDifference: Sendable {
             case "log", "admin":
                 let bare: Set<[String]> = noun == "admin" ? [["token"]] : []
                 compare(noun, before.single(noun), after.single(noun), secrets: bare)
+            case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
             default: compareNamed(noun, before.named(noun), after.named(noun))
             }
         }
@@ -81,6 +84,34 @@ public struct ConfigurationDifference: Sendable {
         for entry in old where !names.contains(entry.key) { compare("\(noun).\(entry.key)", entry.value, nil) }
     }
 
+    private mutating func compareListeners(
+        _ before: [ConfigNode.Entry], _ after: [ConfigNode.Entry], _ old: GatewayConfiguration,
+        _ new: GatewayConfiguration
+    ) {
+        let first = changes.count
+        compareNamed("listeners", before, after)
+        for index in changes.indices.dropFirst(first) {
+            let change = changes[index]
+            let name = String(change.what.dropFirst("listeners.".count))
+            let former = old.listeners.first { $0.name == name }
+            let now = new.listeners.first { $0.name == name }
+            let giver = now.flatMap { now in old.listeners.first { $0.isBound(like: now) } }
+            let taker = former.flatMap { former in new.listeners.first { former.isBound(like: $0) } }
+            changes[index].effect =
+                switch change.kind {
+                case .added: giver.map { "takes over the socket of \($0.name)" } ?? "opens a socket"
+                case .removed:
+                    taker.map { "its socket goes to \($0.name)" }
+                        ?? "its socket closes, and its connections finish what they do"
+                case .changed where giver?.name != name:
+                    "\(giver.map { "takes over the socket of \($0.name)" } ?? "opens another socket"), and the connections of the former finish what they do"
+                case .changed where former?.mode != now?.mode:
+                    "its socket stays, and its connections finish what they do"
+                case .changed, .moved: "its socket and its connections stay"
+                }
+        }
+    }
+
     private mutating func compare(
         _ what: String, _ old: ConfigNode?, _ new: ConfigNode?, secrets: Set<[String]> = [], exactly: Bool = false
     ) {
@@ -92,7 +123,9 @@ public struct ConfigurationDifference: Sendable {
             guard old.bare(exactly: exactly) != new.bare(exactly: exactly) else { return }
             var comparison = NodeComparison(secrets: secrets)
             comparison.compare(old, new, [])
-            changes.append(Change(what: what, kind: .changed, location: new.location, keys: comparison.found))
+            var change = Change(what: what, kind: .changed, location: new.location, keys: comparison.found)
+            if change.keys.isEmpty { change.effect = "only in the order of keys, or in quotes" }
+            changes.append(change)
         }
     }
 
@@ -126,7 +159,7 @@ public struct ConfigurationDifference: Sendable {
         let pairs = old.pairs(with: new)
         let moved = NodeSequence.moved(pairs)
         for (index, item) in new.items.enumerated() {
-            let what = "\(noun).\(item.name)"
+            let what = noun + item.name
             guard let former = pairs[index] else {
                 compare(what, nil, item.node)
                 continue
@@ -138,7 +171,7 @@ public struct ConfigurationDifference: Sendable {
         }
         let kept = Set(pairs.compactMap(\.self))
         for (index, item) in old.items.enumerated() where !kept.contains(index) {
-            compare("\(noun).\(item.name)", item.node, nil)
+            compare(noun + item.name, item.node, nil)
         }
     }
 
@@ -185,7 +218,8 @@ public struct ConfigurationDifference: Sendable {
             var reader = OptionsReader.describing()
             _ = type.init(options: &reader)
             for option in reader.described where option.isSecret {
-                secrets.insert([type.name.text] + option.key.split(separator: ".").map(String.init))
+                secrets.insert(
+                    [type.name.text] + NodeComparison.bare(option.key.split(separator: ".").map(String.init)))
             }
         }
         return secrets

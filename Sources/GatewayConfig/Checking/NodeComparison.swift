@@ -31,8 +31,11 @@ struct NodeComparison {
         }
     }
 
+    /// A path without the places of members.
+    static func bare(_ path: [String]) -> [String] { path.map { String($0.prefix { $0 != "[" }) } }
+
     private mutating func add(_ path: [String], _ old: ConfigNode?, _ new: ConfigNode?) {
-        let bare = path.map { String($0.prefix { $0 != "[" }) }
+        let bare = NodeComparison.bare(path)
         let isSecret = secrets.contains { bare.starts(with: $0) }
         found.append(
             ConfigurationDifference.KeyChange(

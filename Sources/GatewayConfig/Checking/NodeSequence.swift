@@ -3,7 +3,7 @@ import HttpWare
 /// Values whose order matters – routes, the entries of a chain – and how those of two configurations belong together.
 struct NodeSequence {
     struct Item {
-        /// What it goes by in texts.
+        /// What it goes by in texts, behind its noun: `.orders`, `[3]`.
         let name: String
         /// Tells it apart from the others, and finds it in another sequence; `nil`: only what it says does.
         let key: String?
@@ -17,7 +17,7 @@ struct NodeSequence {
         NodeSequence(
             items: nodes.enumerated().map { index, node in
                 let name = node["name"]?.text
-                return Item(name: name.map(\.shortened) ?? "[\(index)]", key: name, node: node)
+                return Item(name: name.map { ".\($0.shortened)" } ?? "[\(index)]", key: name, node: node)
             })
     }
 
@@ -30,7 +30,7 @@ struct NodeSequence {
                 let name = node["as"]?.text ?? (ware == "use" ? "use \(node["use"]?.text ?? "")" : ware)
                 let ordinal = counts[name, default: 0]
                 counts[name] = ordinal + 1
-                let shown = ordinal == 0 ? name.shortened : "\(name.shortened)[\(ordinal)]"
+                let shown = ordinal == 0 ? ".\(name.shortened)" : ".\(name.shortened)[\(ordinal)]"
                 // A bare name and a name without options say the same.
                 let whole =
                     node.text == nil

@@ -26,7 +26,7 @@ struct ListenerSockets {
         next.nextNumber = nextNumber
         do {
             for listener in listeners {
-                if let kept = bound.first(where: { $0.isFor(listener) }) {
+                if let kept = bound.first(where: { $0.listener.isBound(like: listener) }) {
                     next.bound.append(
                         Bound(number: kept.number, listener: listener, address: kept.address, descriptors: nil))
                     continue
@@ -86,13 +86,6 @@ struct ListenerSockets {
             for descriptor in descriptors { Socket.close(descriptor) }
             throw ListenError(listener: listener, reason: "\(error)")
         }
-    }
-}
-
-extension ListenerSockets.Bound {
-    /// The address is the same; port 0 is any, so there the name decides.
-    fileprivate func isFor(_ other: ListenerDefinition) -> Bool {
-        listener.bind == other.bind && (other.bind.port != 0 || listener.name == other.name)
     }
 }
 

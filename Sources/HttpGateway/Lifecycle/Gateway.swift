@@ -21,15 +21,17 @@ public final class Gateway: @unchecked Sendable {
     private var running: RunningConfiguration
     private var sockets = ListenerSockets()
     private var isDraining = false
+    private var watcher: FileWatcher?
     /// Whom the reload that is under way is to be told to; `nil` while there is none.
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
     /// Those who asked meanwhile: what they want to be read may have been written after the files were.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served. Without a source there is nothing to reload.
+    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change.
     public init(
-        _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil
+        _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
+        watches: Bool = false
     ) throws {
         self.log = log
         self.source = source
@@ -40,6 +42,7 @@ public final class Gateway: @unchecked Sendable {
         self.inbox = inbox
         signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
         running = RunningConfiguration(configuration, loops: loops)
+        if let source, watches { try watch(source) }
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
@@ -78,6 +81,7 @@ public final class Gateway: @unchecked Sendable {
         control.run()
         inbox.received = nil
         signals.close()
+        watcher?.close()
         for worker in workers {
             worker.loop.execute {
                 worker.close()
@@ -106,6 +110,17 @@ public final class Gateway: @unchecked Sendable {
         }
     }
 
+    private func watch(_ source: ConfigurationSource) throws {
+        let watcher = try FileWatcher(
+            loop: control,
+            changed: { [unowned self] in
+                log.write(.info, "files changed: reading them again")
+                startReload { _ in }
+            }, reports: { [log] in log.write(.warning, $0) })
+        watcher.watch(paths: source.paths, patterns: source.patterns, readAfter: source.look)
+        self.watcher = watcher
+    }
+
     // MARK: Reload
 
     /// Reads the configuration again and runs it, if it is good: CONFIG.md §4. From any thread; `done` is called on the
@@ -118,16 +133,19 @@ public final class Gateway: @unchecked Sendable {
         if reloading != nil { return waiting.append(done) }
         guard let source else { return done(.failed("the configuration was not read from a file")) }
         reloading = [done]
+        let before = watcher?.look() ?? FileLook()
         // Files may be slow: not on a loop.
         Task.detached { [running, control, loops = workers.count] in
             let result = source.read(keeping: running.configuration)
             let next = result.configuration.map { RunningConfiguration($0, loops: loops, replacing: running) }
-            control.execute { self.finishReload(result, next) }
+            control.execute {
+                self.watcher?.watch(paths: result.paths, patterns: result.patterns, readAfter: before)
+                self.finishReload(result, next)
+            }
         }
     }
 
     private func finishReload(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
-        source?.note(result)
         guard let next else { return endReload(.refused(result.errors)) }
         guard !isDraining else { return endReload(.failed("the gateway is draining")) }
         let bound: ListenerSockets

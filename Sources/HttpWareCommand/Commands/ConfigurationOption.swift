@@ -29,15 +29,18 @@ struct ConfigurationOption: ParsableArguments {
     static let reader = ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment)
 
     /// Reads and checks the file.
-    func read() throws -> ConfigurationReader.Result { try ConfigurationOption.read(file()) }
+    func read() throws -> ConfigurationReader.Result {
+        ConfigurationOption.reader.read(path: try readableFile())
+    }
 
-    /// Reads and checks a file; ends the program when it cannot be read.
-    static func read(_ file: String) throws -> ConfigurationReader.Result {
+    /// The file that is meant; ends the program when it cannot be read.
+    func readableFile() throws -> String {
+        let file = try file()
         if file != "-", !FileManager.default.isReadableFile(atPath: file) {
             Terminal.error("\(file): cannot be read; check that it is there and that you may read it")
             throw ExitCode(3)
         }
-        return reader.read(path: file)
+        return file
     }
 }
 

@@ -9,39 +9,42 @@ import HttpGateway
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run the gateway in the foreground.",
-        discussion: "SIGTERM drains: exchanges in flight finish. A second SIGTERM stops.")
+        discussion:
+            "SIGTERM drains: exchanges in flight finish. A second SIGTERM stops. SIGHUP reads the configuration again.")
 
     @OptionGroup var file: ConfigurationOption
     @Option(help: "The number of loops, each with a thread. Default: one per core.")
     var workers: Int?
 
+    @Flag(help: "Reload when a file of the configuration changes, as on SIGHUP.")
+    var watch = false
+
     func validate() throws {
+        if watch, file.path == "-" { throw ValidationError("--watch needs a file; standard input is read once") }
         if let workers, !(1...1024).contains(workers) { throw ValidationError("--workers is 1 to 1024") }
     }
 
     func run() throws {
-        let path = try file.file()
-        let result = try ConfigurationOption.read(path)
+        let path = try file.readableFile()
+        let (source, result) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         // Standard input is read once.
-        let source =
-            path == "-"
-            ? nil : ConfigurationSource(reader: ConfigurationOption.reader, path: path, result: result)
-        try GatewayRun.run(configuration, workers: workers, source: source)
+        try GatewayRun.run(configuration, workers: workers, source: path == "-" ? nil : source, watches: watch)
     }
 }
 
 /// Starts a gateway and stays until it ends.
 enum GatewayRun {
     static func run(
-        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil, hint: Bool = true
+        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
+        watches: Bool = false, hint: Bool = true
     ) throws {
         let loops = workers ?? max(1, ProcessInfo.processInfo.activeProcessorCount)
         let log = GatewayLog(configuration.log)
         let gateway: Gateway
         do {
-            gateway = try Gateway(configuration, loops: loops, log: log, source: source)
+            gateway = try Gateway(configuration, loops: loops, log: log, source: source, watches: watches)
         } catch {
             Terminal.error("\(error)")
             throw ExitCode(3)

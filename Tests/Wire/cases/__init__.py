@@ -10,6 +10,7 @@ from . import (  # noqa: F401
     forward,
     limits,
     mutations,
+    reload,
     refused_requests,
     refused_responses,
     targets,
