@@ -20,6 +20,7 @@ public final class Gateway: @unchecked Sendable {
     private let inbox: SignalInbox
     private var running: RunningConfiguration
     private var sockets = ListenerSockets()
+    private var admin: AdminServer?
     private var isDraining = false
     private var watcher: FileWatcher?
     /// Whom the reload that is under way is to be told to; `nil` while there is none.
@@ -46,10 +47,12 @@ public final class Gateway: @unchecked Sendable {
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            admin = try configuration.admin.map { try AdminServer($0, subject: subject, log: log) }
         } catch {
             bound.closeUntaken()
             throw error
         }
+        noteAdmin()
         for worker in workers {
             worker.loop.execute { [log] in
                 do {
@@ -60,7 +63,10 @@ public final class Gateway: @unchecked Sendable {
                 }
             }
         }
-        swap(to: running, bound)
+        let left = Countdown(loops)
+        swap(to: running, bound) { [control, status] in
+            control.execute { if left.countDown() { status.change { $0.isServing = true } } }
+        }
     }
 
     /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads.
@@ -89,6 +95,7 @@ public final class Gateway: @unchecked Sendable {
             }
         }
         for worker in workers { worker.loop.join() }
+        admin?.close()
         for path in sockets.paths { unlink(path) }
         log.write(.info, "stopped")
         log.flush()
@@ -149,11 +156,22 @@ public final class Gateway: @unchecked Sendable {
         guard let next else { return endReload(.refused(result.errors)) }
         guard !isDraining else { return endReload(.failed("the gateway is draining")) }
         let bound: ListenerSockets
+        let former = admin
         do {
-            bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            try rebindAdmin(next.configuration.admin)
+            do {
+                bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            } catch {
+                if let admin, admin !== former { admin.close() }
+                admin = former
+                throw error
+            }
         } catch {
             return endReload(.failed("\(error)"))
         }
+        if let former, admin !== former { former.leave() }
+        if let definition = next.configuration.admin { admin?.use(definition, subject: subject) }
+        noteAdmin()
         if next.configuration.log != running.configuration.log { log.use(next.configuration.log) }
         // Nobody finds the way to these any more, so their queues get empty.
         for path in sockets.paths.subtracting(bound.paths) { unlink(path) }
@@ -191,6 +209,27 @@ public final class Gateway: @unchecked Sendable {
         case .failed(let reason):
             log.write(.error, "not reloaded: \(reason); the former configuration runs on")
         }
+    }
+
+    // MARK: The admin listener
+
+    /// What it shows, and what it may ask for.
+    private var subject: AdminSubject {
+        AdminSubject(status: status, loops: workers) { [weak self] done in
+            guard let self else { return done(.failed("the gateway has ended")) }
+            self.reload(done)
+        }
+    }
+
+    /// Opens the admin listener where it is to be and was not; the former one is left as it is.
+    private func rebindAdmin(_ definition: AdminDefinition?) throws {
+        guard definition?.bind != running.configuration.admin?.bind else { return }
+        admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
+    }
+
+    private func noteAdmin() {
+        let address = admin?.address
+        status.change { $0.adminAddress = address }
     }
 
     /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
