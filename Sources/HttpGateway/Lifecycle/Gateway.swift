@@ -18,9 +18,13 @@ public final class Gateway {
     /// Where each listener listens, in file order: the port is the one that was given for port 0.
     public private(set) var addresses: [(name: String, mode: ListenerDefinition.Mode, address: SocketAddress)] = []
 
+    /// What the exchanges did that ended last; `nil` where nobody looks.
+    public let records: RequestRecords?
+
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served.
-    public init(_ configuration: GatewayConfiguration, loops: Int, log: GatewayLog) throws {
+    /// anything is served. `observes` keeps records of exchanges.
+    public init(_ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, observes: Bool = false) throws {
+        records = observes ? RequestRecords(loops: loops) : nil
         self.configuration = configuration
         self.log = log
         control = try EventLoop(name: "control")
@@ -38,7 +42,9 @@ public final class Gateway {
                 addresses.append((listener.name, listener.mode, address))
                 if case .unix(let path) = listener.bind { unixPaths.append(path) }
             }
-            workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            workers = try (0..<loops).map { [records] in
+                try Worker(name: "loop \($0)", log: log, records: records?.rings[$0])
+            }
         } catch {
             for (_, descriptors) in sockets { for descriptor in descriptors { Socket.close(descriptor) } }
             throw error

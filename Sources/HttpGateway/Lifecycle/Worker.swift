@@ -10,9 +10,11 @@ final class Worker: @unchecked Sendable {
     private var acceptors: [Acceptor] = []
     private var servers: [LoopServer] = []
     private let log: GatewayLog
+    private let records: RecordRing?
 
-    init(name: String, log: GatewayLog) throws {
+    init(name: String, log: GatewayLog, records: RecordRing?) throws {
         self.log = log
+        self.records = records
         loop = try EventLoop.start(name: name)
     }
 
@@ -40,6 +42,7 @@ final class Worker: @unchecked Sendable {
         let server = LoopServer(
             name: listener.name, transport: transport, settings: settings, forward: forward,
             trustedProxies: listener.trustedProxies, bindAddress: listener.bind, router: router)
+        server.records = records
         server.onFailure = { exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(

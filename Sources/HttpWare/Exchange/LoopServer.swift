@@ -15,6 +15,8 @@ public final class LoopServer: ExchangeSource {
     /// Chooses plans; swapped whole on reload.
     public var router: any ExchangeRouter
     public private(set) var isDraining = false
+    /// Where ended exchanges are kept for those who look; `nil` where nobody can.
+    public var records: RecordRing?
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.
