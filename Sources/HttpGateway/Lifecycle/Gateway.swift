@@ -28,14 +28,20 @@ public final class Gateway: @unchecked Sendable {
     /// Those who asked meanwhile: what they want to be read may have been written after the files were.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
+    /// What the exchanges did that ended last; `nil` where nobody looks. Changed on the control loop only.
+    public private(set) var records: RequestRecords?
+    private let observes: Bool
+
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change.
+    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
+    /// `observes` keeps records of exchanges, as an admin listener does.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false
+        watches: Bool = false, observes: Bool = false
     ) throws {
         self.log = log
         self.source = source
+        self.observes = observes
         status = GatewayStatus(configuration, at: SystemLoopClock().wallNow())
         control = try EventLoop(name: "control")
         // Before anything listens: a signal that comes from now on waits for `run()`.
@@ -44,6 +50,7 @@ public final class Gateway: @unchecked Sendable {
         signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
+        keepRecords(for: configuration, loops: loops)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
@@ -169,6 +176,7 @@ public final class Gateway: @unchecked Sendable {
         } catch {
             return endReload(.failed("\(error)"))
         }
+        keepRecords(for: next.configuration, loops: workers.count)
         if let former, admin !== former { former.leave() }
         if let definition = next.configuration.admin { admin?.use(definition, subject: subject) }
         noteAdmin()
@@ -227,6 +235,15 @@ public final class Gateway: @unchecked Sendable {
         admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
     }
 
+    /// Records are kept while somebody may look.
+    private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
+        if observes || configuration.admin != nil {
+            if records == nil { records = RequestRecords(loops: loops) }
+        } else {
+            records = nil
+        }
+    }
+
     private func noteAdmin() {
         let address = admin?.address
         status.change { $0.adminAddress = address }
@@ -243,8 +260,9 @@ public final class Gateway: @unchecked Sendable {
                     router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
             let endpoints = next.services.endpoints
+            let records = records?.rings[index]
             worker.loop.execute {
-                worker.serve(listeners, endpoints: endpoints)
+                worker.serve(listeners, endpoints: endpoints, records: records)
                 done()
             }
         }

@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     large,
     limits,
     mutations,
+    reload,
     refused_requests,
     refused_responses,
     targets,
