@@ -211,10 +211,10 @@ public struct ConfigurationDifference: Sendable {
     }
 
     /// The options of wares that nothing may print, by name of ware and key.
-    private static func secrets(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> Set<[String]> {
+    static func secrets(_ configurations: GatewayConfiguration...) -> Set<[String]> {
         var secrets: Set<[String]> = []
         var seen: Set<String> = []
-        for built in [old, new].flatMap(\.wares.values) {
+        for built in configurations.flatMap(\.wares.values) {
             let type = type(of: built.ware)
             guard seen.insert(type.name.text).inserted else { continue }
             var reader = OptionsReader.describing()

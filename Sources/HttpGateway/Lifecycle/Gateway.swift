@@ -20,6 +20,7 @@ public final class Gateway: @unchecked Sendable {
     private let inbox: SignalInbox
     private var running: RunningConfiguration
     private var sockets = ListenerSockets()
+    private var admin: AdminServer?
     private var isDraining = false
     private var watcher: FileWatcher?
     /// Whom the reload that is under way is to be told to; `nil` while there is none.
@@ -27,14 +28,20 @@ public final class Gateway: @unchecked Sendable {
     /// Those who asked meanwhile: what they want to be read may have been written after the files were.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
+    /// What the exchanges did that ended last; `nil` where nobody looks. Changed on the control loop only.
+    public private(set) var records: RequestRecords?
+    private let observes: Bool
+
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change.
+    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
+    /// `observes` keeps records of exchanges, as an admin listener does.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false
+        watches: Bool = false, observes: Bool = false
     ) throws {
         self.log = log
         self.source = source
+        self.observes = observes
         status = GatewayStatus(configuration, at: SystemLoopClock().wallNow())
         control = try EventLoop(name: "control")
         // Before anything listens: a signal that comes from now on waits for `run()`.
@@ -43,13 +50,16 @@ public final class Gateway: @unchecked Sendable {
         signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
+        keepRecords(for: configuration, loops: loops)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            admin = try configuration.admin.map { try AdminServer($0, subject: subject, log: log) }
         } catch {
             bound.closeUntaken()
             throw error
         }
+        noteAdmin()
         for worker in workers {
             worker.loop.execute { [log] in
                 do {
@@ -60,7 +70,10 @@ public final class Gateway: @unchecked Sendable {
                 }
             }
         }
-        swap(to: running, bound)
+        let left = Countdown(loops)
+        swap(to: running, bound) { [control, status] in
+            control.execute { if left.countDown() { status.change { $0.isServing = true } } }
+        }
     }
 
     /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads.
@@ -89,6 +102,7 @@ public final class Gateway: @unchecked Sendable {
             }
         }
         for worker in workers { worker.loop.join() }
+        admin?.close()
         for path in sockets.paths { unlink(path) }
         log.write(.info, "stopped")
         log.flush()
@@ -149,11 +163,23 @@ public final class Gateway: @unchecked Sendable {
         guard let next else { return endReload(.refused(result.errors)) }
         guard !isDraining else { return endReload(.failed("the gateway is draining")) }
         let bound: ListenerSockets
+        let former = admin
         do {
-            bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            try rebindAdmin(next.configuration.admin)
+            do {
+                bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            } catch {
+                if let admin, admin !== former { admin.close() }
+                admin = former
+                throw error
+            }
         } catch {
             return endReload(.failed("\(error)"))
         }
+        keepRecords(for: next.configuration, loops: workers.count)
+        if let former, admin !== former { former.leave() }
+        if let definition = next.configuration.admin { admin?.use(definition, subject: subject) }
+        noteAdmin()
         if next.configuration.log != running.configuration.log { log.use(next.configuration.log) }
         // Nobody finds the way to these any more, so their queues get empty.
         for path in sockets.paths.subtracting(bound.paths) { unlink(path) }
@@ -193,6 +219,36 @@ public final class Gateway: @unchecked Sendable {
         }
     }
 
+    // MARK: The admin listener
+
+    /// What it shows, and what it may ask for.
+    private var subject: AdminSubject {
+        AdminSubject(status: status, loops: workers) { [weak self] done in
+            guard let self else { return done(.failed("the gateway has ended")) }
+            self.reload(done)
+        }
+    }
+
+    /// Opens the admin listener where it is to be and was not; the former one is left as it is.
+    private func rebindAdmin(_ definition: AdminDefinition?) throws {
+        guard definition?.bind != running.configuration.admin?.bind else { return }
+        admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
+    }
+
+    /// Records are kept while somebody may look.
+    private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
+        if observes || configuration.admin != nil {
+            if records == nil { records = RequestRecords(loops: loops) }
+        } else {
+            records = nil
+        }
+    }
+
+    private func noteAdmin() {
+        let address = admin?.address
+        status.change { $0.adminAddress = address }
+    }
+
     /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
     private func swap(
         to next: RunningConfiguration, _ bound: ListenerSockets, done: @escaping @Sendable () -> Void = {}
@@ -204,8 +260,9 @@ public final class Gateway: @unchecked Sendable {
                     router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
             let endpoints = next.services.endpoints
+            let records = records?.rings[index]
             worker.loop.execute {
-                worker.serve(listeners, endpoints: endpoints)
+                worker.serve(listeners, endpoints: endpoints, records: records)
                 done()
             }
         }

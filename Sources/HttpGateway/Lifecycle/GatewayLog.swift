@@ -82,7 +82,7 @@ public final class GatewayLog: Sendable {
     }
 
     /// RFC 3339 in UTC with milliseconds.
-    private static func stamp(_ time: WallTime) -> String {
+    static func stamp(_ time: WallTime) -> String {
         let days = time.seconds >= 0 ? time.seconds / 86400 : (time.seconds - 86399) / 86400
         let inDay = Int(time.seconds - days * 86400)
         let (year, month, day) = HttpDate.civil(days)

@@ -26,6 +26,8 @@ final class Worker: @unchecked Sendable {
     /// Called once, when the last of those has gone.
     private var whenEmpty: (() -> Void)?
     private let log: GatewayLog
+    /// Where its exchanges are kept when they have ended; `nil` where nobody looks.
+    private var records: RecordRing?
 
     init(name: String, log: GatewayLog) throws {
         self.log = log
@@ -41,8 +43,9 @@ final class Worker: @unchecked Sendable {
     ///
     /// Sockets that stay are not touched. Those that are not among the new ones accept what waits and are closed, and their
     /// connections finish. Connections upstream end, but those to these endpoints.
-    func serve(_ listeners: [Listener], endpoints: [Endpoint]) {
+    func serve(_ listeners: [Listener], endpoints: [Endpoint], records: RecordRing?) {
         guard let transport else { return }
+        self.records = records
         for listener in listeners {
             if let descriptor = listener.descriptor {
                 open(descriptor, listener, transport)
@@ -67,6 +70,7 @@ final class Worker: @unchecked Sendable {
 
     private func change(_ acceptor: Acceptor, to listener: Listener, _ transport: LoopTransport) {
         acceptor.mostConnections = listener.mostConnections
+        acceptor.server.records = records
         let definition = listener.definition
         let settings = ServerSettings(definition)
         if settings.isForward == acceptor.server.settings.isForward {
@@ -87,6 +91,7 @@ final class Worker: @unchecked Sendable {
             name: definition.name, transport: transport, settings: ServerSettings(definition),
             forward: ForwardRules(definition), trustedProxies: definition.trustedProxies,
             bindAddress: definition.bind, router: listener.router)
+        server.records = records
         server.onFailure = { [log] exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(

@@ -80,6 +80,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// The place of the endpoint that was tried first.
     var firstEndpoint = 0
     var endpointsTried = 0
+    /// When a connection to the endpoint was asked for, in nanoseconds of the loop's clock.
+    var connectAsked: Int64 = 0
     var hasRetried = false
     /// Some of the content has gone upstream, through the filters.
     var hasSentContent = false
@@ -112,7 +114,13 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
     let totalTimer: LoopTimer
+
+    // Observing.
+
+    /// What wares do is noted.
+    var isObserved = false
     var wareStarted: Int64 = 0
+    var watch = ChangeWatch()
 
     /// A request as it was when it left a ware that may replay, and how many filters it had then.
     struct Snapshot {
@@ -174,6 +182,7 @@ final class ExchangeDriver: LoopTimerHandler {
     func end(_ end: ExchangeEnd) {
         guard phase != .ended else { return }
         let hasBegun = phase != .awaitingRequest
+        if isObserved { noteGivenUp() }
         takeRequestBack()
         phase = .ended
         exchange.record.ended = loop.now.nanoseconds
@@ -218,6 +227,7 @@ final class ExchangeDriver: LoopTimerHandler {
             exchange.endHandlers = []
             for handler in handlers { handler(exchange) }
         }
+        if isObserved, let records = server.records { records.add(&exchange, endpoint: endpoint) }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.

@@ -17,6 +17,8 @@ public final class LoopServer: ExchangeSource {
     /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
     private(set) var generation = 0
     public private(set) var isDraining = false
+    /// Where ended exchanges are kept for those who look; `nil` where nobody can.
+    public var records: RecordRing?
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.

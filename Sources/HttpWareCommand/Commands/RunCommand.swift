@@ -54,6 +54,7 @@ enum GatewayRun {
             let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
             Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)")
         }
+        if let admin = gateway.status.now.adminAddress { Terminal.error("httpware: admin on \(admin)") }
         if hint {
             for listener in addresses {
                 Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
