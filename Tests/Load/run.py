@@ -521,6 +521,8 @@ log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
 
     def at_rest(self) -> tuple[int, int]:
         """Memory in KiB and descriptors, with the first configuration and no client."""
+        # Another pool, and back: connections upstream that wait for work are closed.
+        self.reload(self.text(1))
         self.reload(self.text(0))
         deadline = time.monotonic() + 10
         before = -1
