@@ -62,11 +62,12 @@ public struct ConfigurationDifference: Sendable {
         let after = WrittenNouns(new.written)
         for noun in WrittenNouns.names(before, after) {
             switch noun {
-            case "routes": compareRoutes(before.routes, after.routes)
+            case "routes":
+                // The key is a label or a ware's name: what is secret of one ware is so of all.
+                let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
+                compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
-            case "log", "admin":
-                let bare: Set<[String]> = noun == "admin" ? [["token"]] : []
-                compare(noun, before.single(noun), after.single(noun), secrets: bare)
+            case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
             default: compareNamed(noun, before.named(noun), after.named(noun))
             }
@@ -129,10 +130,6 @@ public struct ConfigurationDifference: Sendable {
             if change.keys.isEmpty { change.effect = "only in the order of keys, or in quotes" }
             changes.append(change)
         }
-    }
-
-    private mutating func compareRoutes(_ old: [ConfigNode], _ new: [ConfigNode]) {
-        compare(NodeSequence.routes(old), NodeSequence.routes(new), "routes")
     }
 
     private mutating func compareChains(

@@ -209,13 +209,14 @@ public final class Gateway: @unchecked Sendable {
     private func tell(_ outcome: ReloadOutcome) {
         switch outcome {
         case .done(let changes, let warnings):
-            for warning in warnings { log.write(.warning, warning.description) }
-            log.write(.notice, "reloaded: " + (changes == 0 ? "no change" : running.summary))
+            tell(warnings)
+            log.write(.notice, isCertain: true, "reloaded: " + (changes == 0 ? "no change" : running.summary))
         case .refused(let errors):
-            for error in errors { log.write(error.severity == .error ? .error : .warning, error.description) }
-            log.write(.error, "not reloaded: the configuration has errors; the former one runs on")
+            tell(errors)
+            log.write(
+                .error, isCertain: true, "not reloaded: the configuration has errors; the former one runs on")
         case .failed(let reason):
-            log.write(.error, "not reloaded: \(reason); the former configuration runs on")
+            log.write(.error, isCertain: true, "not reloaded: \(reason); the former configuration runs on")
         }
     }
 
@@ -248,6 +249,17 @@ public final class Gateway: @unchecked Sendable {
         let address = admin?.address
         status.change { $0.adminAddress = address }
     }
+
+    private func tell(_ errors: [ConfigError]) {
+        for error in errors.prefix(Gateway.mostErrors) {
+            log.write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
+        }
+        let left = errors.count - Gateway.mostErrors
+        if left > 0 { log.write(.error, isCertain: true, "\(left) more; httpware check shows all") }
+    }
+
+    /// More are not logged.
+    private static let mostErrors = 100
 
     /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
     private func swap(

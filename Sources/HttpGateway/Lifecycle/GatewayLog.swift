@@ -47,8 +47,9 @@ public final class GatewayLog: Sendable {
         }
     }
 
-    /// Writes a line if its level is asked for. From any thread.
-    public func write(_ level: WareLog.Level, _ message: @autoclosure () -> String) {
+    /// Writes a line if its level is asked for. From any thread. One that `isCertain`, because only those who run the gateway
+    /// bring it about, is not counted.
+    public func write(_ level: WareLog.Level, isCertain: Bool = false, _ message: @autoclosure () -> String) {
         let asked: (dropped: Int, format: LogDefinition.Format, sink: LogSink)? = state.withLock { state in
             guard level >= state.definition.level else { return nil }
             let second = SystemLoopClock().wallNow().seconds
@@ -56,6 +57,7 @@ public final class GatewayLog: Sendable {
                 defer { (state.second, state.lines, state.dropped) = (second, 1, 0) }
                 return (state.dropped, state.definition.format, state.sink)
             }
+            if isCertain { return (0, state.definition.format, state.sink) }
             state.lines += 1
             if state.lines > GatewayLog.linesPerSecond {
                 state.dropped += 1
