@@ -130,7 +130,8 @@ extension ExchangeDriver: ResponseHandler {
     private func ask(_ ware: any Postware, _ label: String, _ failsOpen: Bool) -> Bool {
         do {
             let answer = try ware.handle(&response, in: exchange)
-            if case .pass = answer, !isObserved {
+            if case .pass = answer {
+                if isObserved { noteResponse(.passed) }
                 advance()
                 return true
             }
@@ -156,7 +157,7 @@ extension ExchangeDriver: ResponseHandler {
             response = other
             if response.content.bytes == nil { response.content = .none }
             exchange.responder = .ware(label)
-            if isObserved { watch.begin(response) }
+            if isObserved { watch.begin(&response) }
             advance()
             return true
         case .replay(let delay):
@@ -203,7 +204,7 @@ extension ExchangeDriver: ResponseHandler {
             exchange.responder = .gateway
             exchange.responseFilters.removeAll()
             response = GatewayResponse.make(for: fault)
-            if isObserved { watch.begin(response) }
+            if isObserved { watch.begin(&response) }
         }
         advance()
         return true

@@ -42,6 +42,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     let server: LoopServer
     let transport: LoopTransport
+    let loop: EventLoop
     var exchange: Exchange
     var sink: (any ResponseSink)?
     var plan: ExchangePlan
@@ -130,13 +131,13 @@ final class ExchangeDriver: LoopTimerHandler {
     init(server: LoopServer) {
         self.server = server
         transport = server.transport
+        loop = server.transport.loop
         exchange = Exchange(loop: server.transport.loop)
         plan = server.router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
     }
 
-    var loop: EventLoop { transport.loop }
     var chain: WareChain { plan.chain }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
