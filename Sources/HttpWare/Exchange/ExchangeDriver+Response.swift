@@ -24,10 +24,21 @@ extension ExchangeDriver: ResponseHandler {
 
     /// A response that did not come from upstream starts its way back at the ware in that place.
     func answer(with response: HttpResponse, from index: Int) {
-        self.response = response
-        if self.response.content.bytes == nil { self.response.content = .none }
         discardUpstream()
+        self.response = response
+        takeSource()
         startResponse(from: index)
+    }
+
+    /// A response of ours brings its content with it: whole, or from a source, which stands in for the origin server then.
+    private func takeSource() {
+        guard let source = response.source else {
+            if response.content.bytes == nil { response.content = .none }
+            return
+        }
+        response.source = nil
+        guard response.content.bytes == nil else { return source.cancelled() }
+        upstream = ContentStream(source, extent: response.content.extent, transport: transport, handler: self)
     }
 
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
@@ -155,7 +166,7 @@ extension ExchangeDriver: ResponseHandler {
             discardUpstream()
             exchange.responseFilters.removeAll()
             response = other
-            if response.content.bytes == nil { response.content = .none }
+            takeSource()
             exchange.responder = .ware(label)
             if isObserved { watch.begin(&response) }
             advance()
@@ -334,7 +345,7 @@ extension ExchangeDriver: ResponseHandler {
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
-        if extent == .none { discardUpstream() }
+        if extent == .none || response.status.neverHasContent || exchange.request.method == .head { discardUpstream() }
         if upstream == nil { return end(.completed) }
         upstream?.resume()
     }

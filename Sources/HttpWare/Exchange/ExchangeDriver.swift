@@ -41,6 +41,8 @@ final class ExchangeDriver: LoopTimerHandler {
     }
 
     let server: LoopServer
+    /// The server's, when this was made.
+    let generation: Int
     let transport: LoopTransport
     let loop: EventLoop
     var exchange: Exchange
@@ -130,6 +132,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     init(server: LoopServer) {
         self.server = server
+        generation = server.generation
         transport = server.transport
         loop = server.transport.loop
         exchange = Exchange(loop: server.transport.loop)

@@ -1,0 +1,18 @@
+import HttpWare
+
+/// The gateway that an admin listener shows, and what may be asked of it.
+struct AdminSubject: Sendable {
+    /// Where it is in its life.
+    enum Phase: String { case starting, ready, draining }
+
+    let status: GatewayStatus
+    /// Its loops.
+    let loops: [Worker]
+    /// Reads the configuration again, and tells what came of it, on some thread.
+    let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
+
+    func phase() -> Phase {
+        let now = status.now
+        return now.isDraining ? .draining : now.isServing ? .ready : .starting
+    }
+}
