@@ -90,6 +90,8 @@ let package = Package(
             name: "HttpGatewayTests",
             dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
     ] + fuzzTargets,
     swiftLanguageModes: [.v6]
 )

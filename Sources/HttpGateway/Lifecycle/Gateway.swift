@@ -34,10 +34,10 @@ public final class Gateway: @unchecked Sendable {
 
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
     /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
-    /// `observes` keeps records of exchanges, as an admin listener does.
+    /// `observes` keeps records of exchanges, as an admin listener does; without `takesSignals` they are left to the caller.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
     ) throws {
         self.log = log
         self.source = source
@@ -47,7 +47,7 @@ public final class Gateway: @unchecked Sendable {
         // Before anything listens: a signal that comes from now on waits for `run()`.
         let inbox = SignalInbox()
         self.inbox = inbox
-        signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
+        signals = try Signals(takesSignals ? [SIGTERM, SIGINT, SIGHUP] : [], on: control) { inbox.received?($0) }
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
