@@ -1,9 +1,12 @@
 import ArgumentParser
 
-/// The command line: `httpware run`, `check`, `diff`, `proxy`, `version`.
+/// The command line: `httpware run`, `check`, `diff`, `proxy`, `health`, `version`.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
-        subcommands: [RunCommand.self, CheckCommand.self, DiffCommand.self, ProxyCommand.self, VersionCommand.self])
+        subcommands: [
+            RunCommand.self, CheckCommand.self, DiffCommand.self, ProxyCommand.self, HealthCommand.self,
+            VersionCommand.self,
+        ])
 }
