@@ -102,15 +102,28 @@
         }
     }
 
-    let chainBenchmarks =
-        [0, 1, 5, 20].map { exchange(wares: $0, " and back") { _ in Pass() } }
-        + [Observed.not, .kept, .live].map { exchange(wares: 10, "", $0) { _ in PassRequest() } }
-        + [Observed.not, .kept].map { exchange(wares: 10, " and back", $0) { _ in Pass() } }
-        + [Observed.not, .kept].map {
-            exchange(wares: 10, ", three of which set a field", $0) { index in
-                if index < 3, let line = try? FieldLine("X-Field-\(index)", "value") { return SetField(line: line) }
-                return PassRequest()
-            }
-        }
-        + [1, 100].map(routes)
+    private let passing: @Sendable (Int) -> any Middleware = { _ in PassRequest() }
+    private let passingTwice: @Sendable (Int) -> any Middleware = { _ in Pass() }
+    private let settingThree: @Sendable (Int) -> any Middleware = { index in
+        guard index < 3, let name = FieldName("X-Field-\(index)"),
+            let line = try? FieldLine(name, "value")
+        else { return PassRequest() }
+        return SetField(line: line)
+    }
+
+    let chainBenchmarks: [Benchmark] = [
+        exchange(wares: 0, " and back", ware: passingTwice),
+        exchange(wares: 1, " and back", ware: passingTwice),
+        exchange(wares: 5, " and back", ware: passingTwice),
+        exchange(wares: 20, " and back", ware: passingTwice),
+        exchange(wares: 10, "", ware: passing),
+        exchange(wares: 10, "", .kept, ware: passing),
+        exchange(wares: 10, "", .live, ware: passing),
+        exchange(wares: 10, " and back", ware: passingTwice),
+        exchange(wares: 10, " and back", .kept, ware: passingTwice),
+        exchange(wares: 10, ", three of which set a field", ware: settingThree),
+        exchange(wares: 10, ", three of which set a field", .kept, ware: settingThree),
+        routes(1),
+        routes(100),
+    ]
 #endif

@@ -1,9 +1,11 @@
 /// Finds out what a ware changed in a message. What it left as it was costs a few comparisons.
 ///
-/// It relies on `HttpFields` never moving a line: a removed one is marked, a new one stands behind the others.
+/// It relies on `HttpFields` never moving a line: a removed one is marked, a new one stands behind the others. Messages come as
+/// `inout` only because they are stored in a class: else each look would copy them, at 50 ns.
 struct ChangeWatch {
     private var changes: UInt32 = 0
     private var lines = 0
+    private var received = 0
     /// The lines that are known to be removed, in no order.
     private var removed: [Int] = []
     private var targetChanges: UInt32 = 0
@@ -11,40 +13,37 @@ struct ChangeWatch {
     private var status = 0
 
     /// Takes the request as it is before a ware sees it.
-    mutating func begin(_ request: borrowing HttpRequest) {
+    mutating func begin(_ request: inout HttpRequest) {
         targetChanges = request.target.changes
         method = request.method
-        begin(request.fields)
+        begin(&request.fields)
     }
 
     /// Takes the response as it is before a ware sees it.
-    mutating func begin(_ response: borrowing HttpResponse) {
+    mutating func begin(_ response: inout HttpResponse) {
         status = response.status.code
-        begin(response.fields)
+        begin(&response.fields)
     }
 
-    private mutating func begin(_ fields: borrowing HttpFields) {
+    private mutating func begin(_ fields: inout HttpFields) {
         changes = fields.changes
         lines = fields.lines.count
+        received = fields.receivedCount
         if !removed.isEmpty { removed.removeAll(keepingCapacity: true) }
         for index in 0..<lines where fields.lines[index].isRemoved { removed.append(index) }
     }
 
     /// Notes what is not as it was.
     @inline(__always)
-    mutating func look(at request: borrowing HttpRequest, _ trail: inout WareTrail) {
-        if request.fields.changes != changes || request.fields.lines.count != lines {
-            note(request.fields, &trail)
-        }
-        if request.target.changes != targetChanges || request.method != method { note(request, &trail) }
+    mutating func look(at request: inout HttpRequest, _ trail: inout WareTrail) {
+        if request.fields.changes != changes { note(&request.fields, &trail) }
+        if request.target.changes != targetChanges || !request.method.isSurely(method) { note(&request, &trail) }
     }
 
     /// Notes what is not as it was.
     @inline(__always)
-    mutating func look(at response: borrowing HttpResponse, _ trail: inout WareTrail) {
-        if response.fields.changes != changes || response.fields.lines.count != lines {
-            note(response.fields, &trail)
-        }
+    mutating func look(at response: inout HttpResponse, _ trail: inout WareTrail) {
+        if response.fields.changes != changes { note(&response.fields, &trail) }
         if response.status.code != status {
             status = response.status.code
             trail.add(.status, EmptyCollection(), number: status)
@@ -52,7 +51,7 @@ struct ChangeWatch {
     }
 
     @inline(never)
-    private mutating func note(_ request: borrowing HttpRequest, _ trail: inout WareTrail) {
+    private mutating func note(_ request: inout HttpRequest, _ trail: inout WareTrail) {
         if request.method != method {
             method = request.method
             trail.add(.method, method.name.utf8)
@@ -65,11 +64,11 @@ struct ChangeWatch {
     }
 
     @inline(never)
-    private mutating func note(_ fields: borrowing HttpFields, _ trail: inout WareTrail) {
-        // Fewer lines, or changes, than there were: these are other fields.
-        if fields.lines.count < lines || fields.changes < changes {
+    private mutating func note(_ fields: inout HttpFields, _ trail: inout WareTrail) {
+        // Fewer lines than there were, or not those of the peer: these are other fields.
+        if fields.lines.count < lines || fields.receivedCount != received {
             trail.add(.allFields, EmptyCollection())
-            return begin(fields)
+            return begin(&fields)
         }
         for index in 0..<fields.lines.count {
             let line = fields.lines[index]

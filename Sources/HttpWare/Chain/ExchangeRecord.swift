@@ -30,10 +30,15 @@ public struct ExchangeRecord: Sendable {
     var trail = WareTrail()
 
     mutating func reset() {
-        var kept = WareTrail()
-        swap(&kept, &trail)
-        self = ExchangeRecord()
-        swap(&kept, &trail)
+        started = 0
+        startedAt = WallTime(seconds: 0)
+        forgetAttempt()
+        ended = 0
+        replays = 0
+        outgrewKept = false
+        attempts = 0
+        requestBytes = 0
+        responseBytes = 0
         if trail.labels != nil { trail.reset() }
     }
 

@@ -104,7 +104,7 @@ extension WareStep {
         var method: String?
         var target: String?
         var status: Int?
-        for change in trail.changes[Int(step.changes.lowerBound)..<Int(step.changes.upperBound)] {
+        for change in trail.changes[Int(step.firstChange)...].prefix(Int(step.changes)) {
             let text = trail.string(change.text)
             switch change.kind {
             case .removed: if !removed.contains(sameName: text) { removed.append(text) }

@@ -17,12 +17,13 @@ struct WareTrail: Sendable {
         var attempt: UInt8
         var hasWaited: Bool
         var note: Text
-        var changes: Range<UInt32>
+        var firstChange: UInt16
+        var changes: UInt16
     }
 
     /// A range of `text`.
     struct Text: Sendable {
-        var start: UInt32 = 0
+        var start: UInt16 = 0
         var count: UInt16 = 0
         /// It names the decision, and is not beside it.
         var isDecision = false
@@ -58,11 +59,8 @@ struct WareTrail: Sendable {
     static let mostChanges = 1024
     static let mostText = 16 << 10
 
-    /// Begins to take notes.
-    mutating func begin(_ labels: ChainLabels) {
-        reset()
-        self.labels = labels
-    }
+    /// Begins to take notes, of an exchange that has none yet.
+    mutating func begin(_ labels: ChainLabels) { self.labels = labels }
 
     /// What was said before belongs to no ware that is asked from now on.
     mutating func forgetSayings() { pending = Text() }
@@ -70,9 +68,9 @@ struct WareTrail: Sendable {
     /// Empties it and keeps its memory.
     mutating func reset() {
         labels = nil
-        steps.removeAll(keepingCapacity: true)
-        changes.removeAll(keepingCapacity: true)
-        text.removeAll(keepingCapacity: true)
+        if !steps.isEmpty { steps.removeAll(keepingCapacity: true) }
+        if !changes.isEmpty { changes.removeAll(keepingCapacity: true) }
+        if !text.isEmpty { text.removeAll(keepingCapacity: true) }
         isCut = false
         pending = Text()
         firstChange = 0
@@ -90,10 +88,11 @@ struct WareTrail: Sendable {
         _ decision: WareStep.Decision, _ side: WareStep.Side, place: Int, status: Int, started: Int64, ended: Int64,
         replays: Int, hasWaited: Bool
     ) {
-        let changed = UInt32(truncatingIfNeeded: firstChange)..<UInt32(truncatingIfNeeded: changes.count)
+        let first = firstChange
+        let count = changes.count
         let note = pending
         if note.count > 0 { pending = Text() }
-        firstChange = changes.count
+        firstChange = count
         guard steps.count < WareTrail.mostSteps else {
             isCut = true
             return
@@ -102,7 +101,8 @@ struct WareTrail: Sendable {
             Step(
                 started: started, duration: ended &- started, place: UInt16(truncatingIfNeeded: place),
                 status: UInt16(truncatingIfNeeded: status), decision: decision, side: side,
-                attempt: UInt8(truncatingIfNeeded: replays &+ 1), hasWaited: hasWaited, note: note, changes: changed))
+                attempt: UInt8(truncatingIfNeeded: replays &+ 1), hasWaited: hasWaited, note: note,
+                firstChange: UInt16(truncatingIfNeeded: first), changes: UInt16(truncatingIfNeeded: count &- first)))
     }
 
     /// The ware at work says something; what it said before stays in front of it.
@@ -136,7 +136,7 @@ struct WareTrail: Sendable {
         }
         let start = text.count
         text.append(contentsOf: bytes)
-        return Text(start: UInt32(truncatingIfNeeded: start), count: UInt16(truncatingIfNeeded: count))
+        return Text(start: UInt16(truncatingIfNeeded: start), count: UInt16(truncatingIfNeeded: count))
     }
 
     // MARK: Reading

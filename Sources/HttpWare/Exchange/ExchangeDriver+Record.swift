@@ -11,29 +11,32 @@ extension ExchangeDriver {
 
     /// Wares are asked about the request from now on.
     func watchRequest() {
-        watch.begin(request)
+        watch.begin(&request)
         exchange.record.trail.forgetSayings()
         wareStarted = loop.tick().nanoseconds
     }
 
     /// Wares are asked about the response from now on.
     func watchResponse() {
-        watch.begin(response)
+        guard chain.hasResponseHalves || !chain.postwares.isEmpty else { return }
+        watch.begin(&response)
         exchange.record.trail.forgetSayings()
         wareStarted = loop.tick().nanoseconds
     }
 
     /// The middleware whose turn it is has answered.
     func noteRequest(_ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false) {
-        watch.look(at: request, &exchange.record.trail)
-        note(decision, .request, requestIndex, status, hasWaited)
+        let exchange = self.exchange
+        watch.look(at: &request, &exchange.record.trail)
+        note(exchange, decision, .request, requestIndex, status, hasWaited)
     }
 
     /// The response half or postware whose turn it is has answered.
     func noteResponse(_ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false) {
-        watch.look(at: response, &exchange.record.trail)
+        let exchange = self.exchange
+        watch.look(at: &response, &exchange.record.trail)
         let isHalf = halfIndex >= 0
-        note(decision, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, status, hasWaited)
+        note(exchange, decision, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, status, hasWaited)
     }
 
     /// Its condition does not hold; that takes no time worth a look at the clock.
@@ -47,17 +50,18 @@ extension ExchangeDriver {
     func noteGivenUp() {
         guard task != nil else { return }
         switch phase {
-        case .middlewares: note(.gaveUp, .request, requestIndex, 0, true)
+        case .middlewares: note(exchange, .gaveUp, .request, requestIndex, 0, true)
         case .responseWares:
             let isHalf = halfIndex >= 0
-            note(.gaveUp, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, 0, true)
+            note(exchange, .gaveUp, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, 0, true)
         default: break
         }
     }
 
     @inline(__always)
     private func note(
-        _ decision: WareStep.Decision, _ side: WareStep.Side, _ place: Int, _ status: Int, _ hasWaited: Bool
+        _ exchange: Exchange, _ decision: WareStep.Decision, _ side: WareStep.Side, _ place: Int, _ status: Int,
+        _ hasWaited: Bool
     ) {
         let now = loop.tick().nanoseconds
         exchange.record.trail.add(

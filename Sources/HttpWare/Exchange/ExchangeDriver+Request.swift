@@ -102,11 +102,25 @@ extension ExchangeDriver: RequestHandler {
                 }
                 return
             }
-            if case .wait(let continuing) = verdict { return waitForMiddleware(continuing) }
-            guard decided(verdict, chain) else { return }
+            if case .pass = verdict {
+                pass(index, chain)
+            } else if case .wait(let continuing) = verdict {
+                return waitForMiddleware(continuing)
+            } else {
+                guard decided(verdict, chain) else { return }
+            }
         }
         takeRequestBack()
         callUpstream()
+    }
+
+    /// The request goes on inward.
+    @inline(__always)
+    private func pass(_ index: Int, _ chain: WareChain, hasWaited: Bool = false) {
+        if isObserved { noteRequest(.passed, hasWaited: hasWaited) }
+        passed[index] = true
+        if chain.middlewares[index].mayReplay { snapshot(index) }
+        requestIndex = index + 1
     }
 
     /// Takes a verdict; true when the request goes on inward.
@@ -114,10 +128,7 @@ extension ExchangeDriver: RequestHandler {
         let index = requestIndex
         switch verdict {
         case .pass:
-            if isObserved { noteRequest(.passed, hasWaited: hasWaited) }
-            passed[index] = true
-            if chain.middlewares[index].mayReplay { snapshot(index) }
-            requestIndex = index + 1
+            pass(index, chain, hasWaited: hasWaited)
             return true
         case .abort(let response):
             if isObserved { noteRequest(.aborted, status: response.status.code, hasWaited: hasWaited) }

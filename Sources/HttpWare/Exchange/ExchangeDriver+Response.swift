@@ -138,10 +138,11 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Asks one ware; true when the next one's turn has come.
     @inline(__always)
-    private func ask(_ ware: any Postware, _ label: String, _ failsOpen: Bool) -> Bool {
+    private func ask(_ ware: PostwareCall, _ label: String, _ failsOpen: Bool) -> Bool {
         do {
             let answer = try ware.handle(&response, in: exchange)
-            if case .pass = answer, !isObserved {
+            if case .pass = answer {
+                if isObserved { noteResponse(.passed) }
                 advance()
                 return true
             }
@@ -167,7 +168,7 @@ extension ExchangeDriver: ResponseHandler {
             response = other
             takeSource()
             exchange.responder = .ware(label)
-            if isObserved { watch.begin(response) }
+            if isObserved { watch.begin(&response) }
             advance()
             return true
         case .replay(let delay):
@@ -214,7 +215,7 @@ extension ExchangeDriver: ResponseHandler {
             exchange.responder = .gateway
             exchange.responseFilters.removeAll()
             response = GatewayResponse.make(for: fault)
-            if isObserved { watch.begin(response) }
+            if isObserved { watch.begin(&response) }
         }
         advance()
         return true

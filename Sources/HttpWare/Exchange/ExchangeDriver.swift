@@ -44,6 +44,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// The server's, when this was made.
     let generation: Int
     let transport: LoopTransport
+    let loop: EventLoop
     var exchange: Exchange
     var sink: (any ResponseSink)?
     var plan: ExchangePlan
@@ -133,13 +134,13 @@ final class ExchangeDriver: LoopTimerHandler {
         self.server = server
         generation = server.generation
         transport = server.transport
+        loop = server.transport.loop
         exchange = Exchange(loop: server.transport.loop)
         plan = server.router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
     }
 
-    var loop: EventLoop { transport.loop }
     var chain: WareChain { plan.chain }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.

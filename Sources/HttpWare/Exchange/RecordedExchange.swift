@@ -34,13 +34,11 @@ public struct RecordedExchange: Sendable {
     /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
     /// is used again; so nothing is copied or allocated.
     mutating func take(_ exchange: inout Exchange, endpoint: Endpoint?, number: UInt64) {
-        let request = exchange.request.target
-        request.bytes.withUnsafeBufferPointer { bytes in
-            target = exchange.record.trail.add(
-                UnsafeBufferPointer(rebasing: bytes[request.received.range].prefix(RecordedExchange.mostTarget)))
-            host = exchange.record.trail.add(
-                UnsafeBufferPointer(
-                    rebasing: bytes[request.receivedNames.host.range].prefix(RecordedExchange.mostTarget)))
+        let received = exchange.request.target.received.range.prefix(RecordedExchange.mostTarget)
+        let named = exchange.request.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)
+        exchange.request.target.bytes.withUnsafeBufferPointer { bytes in
+            target = exchange.record.trail.add(UnsafeBufferPointer(rebasing: bytes[received]))
+            host = exchange.record.trail.add(UnsafeBufferPointer(rebasing: bytes[named]))
         }
         self.number = number
         id = exchange.idIfMade

@@ -32,10 +32,10 @@ public struct HttpFields: Sendable {
     var lines: [Line] = []
     /// The bit of each known field that was ever here: a clear bit says that there is no such line.
     var present: UInt64 = 0
-    /// The same for other names, by `FieldName.otherBit`: several names share a bit.
-    var others: UInt64 = 0
-    /// Counts what was done to the lines since they were received.
-    private(set) var changes: UInt32 = 0
+    /// The same for other names.
+    var others = NameFilter()
+    /// Another number after each change: mixed with the size, so that other fields with as many changes have another one.
+    private(set) var changes: UInt32 = 1
     /// How many of `lines` came from the peer.
     var receivedCount = 0
 
@@ -46,7 +46,7 @@ public struct HttpFields: Sendable {
         bytes.removeAll(keepingCapacity: true)
         lines.removeAll(keepingCapacity: true)
         present = 0
-        others = 0
+        others = NameFilter()
         changes = 0
         receivedCount = 0
     }
@@ -124,7 +124,7 @@ public struct HttpFields: Sendable {
 
     /// Adds a prepared line behind the others.
     public mutating func append(_ line: FieldLine) {
-        changes &+= 1
+        noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: line.wire)
         let nameCount = line.name.text.utf8.count
@@ -133,19 +133,19 @@ public struct HttpFields: Sendable {
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
                 valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
                 known: line.name.known,
-                flags: Line.exact), others: line.name.otherBit)
+                flags: Line.exact), others: line.name.trace)
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
-        if present & block.present & ~KnownField.other.bit | others & block.others != 0 {
+        if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) {
             for name in block.names { remove(name) }
         }
-        changes &+= 1
+        noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: block.wire)
+        block.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
         present |= block.present
-        others |= block.others
+        others.add(block.others)
         for index in block.lines.indices {
             var line = block.lines[index]
             line.start &+= start
@@ -157,7 +157,7 @@ public struct HttpFields: Sendable {
     /// Gives each line of one name another name, in place of all lines that had it. Does nothing if there is none.
     public mutating func rename(_ name: FieldName, to other: FieldName) {
         guard name != other, let first = firstIndex(of: name) else { return }
-        changes &+= 1
+        noteChange()
         remove(other)
         var next: Int? = first
         while let index = next {
@@ -173,7 +173,7 @@ public struct HttpFields: Sendable {
     public mutating func remove(_ name: FieldName) -> Bool {
         var next = firstIndex(of: name)
         let found = next != nil
-        if found { changes &+= 1 }
+        if found { noteChange() }
         while let index = next {
             lines[index].flags |= Line.removed
             next = self.index(of: name, from: index + 1)
@@ -212,7 +212,7 @@ public struct HttpFields: Sendable {
 
     mutating func remove(_ known: KnownField) {
         guard present & known.bit != 0 else { return }
-        changes &+= 1
+        noteChange()
         for index in lines.indices where lines[index].known == known { lines[index].flags |= Line.removed }
     }
 
@@ -227,8 +227,13 @@ public struct HttpFields: Sendable {
     }
 
     @inline(__always)
+    private mutating func noteChange() {
+        changes = (changes ^ UInt32(truncatingIfNeeded: bytes.count)) &* 0x9e37_79b1 &+ 1
+    }
+
+    @inline(__always)
     private mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
-        changes &+= 1
+        noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: name.text.utf8)
         bytes.append(0x3a)
@@ -242,21 +247,21 @@ public struct HttpFields: Sendable {
             Line(
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
                 nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact),
-            others: name.otherBit)
+            others: name.trace)
     }
 
-    /// Adds a line whose bytes are, or will be, in the buffer; with the `FieldName.otherBit` of its name.
+    /// Adds a line whose bytes are, or will be, in the buffer; with the trace of its name.
     @inline(__always)
-    mutating func addLine(_ line: Line, others bit: UInt64) {
+    mutating func addLine(_ line: Line, others trace: NameFilter) {
         present |= line.known.bit
-        others |= bit
+        others.add(trace)
         lines.append(line)
     }
 
     /// Whether there may be a line of that name, or may have been one; false is certain.
     @inline(__always)
     private func mayHold(_ name: FieldName) -> Bool {
-        present & name.known.bit != 0 && (name.known != .other || others & name.otherBit != 0)
+        present & name.known.bit != 0 && (name.known != .other || others.mayHold(name.trace))
     }
 
     @inline(__always)
