@@ -1,12 +1,12 @@
 import ArgumentParser
 
-/// The command line: `httpware run`, `check`, `diff`, `trace`, `proxy`, `with`, `version`.
+/// The command line: `httpware run`, `check`, `diff`, `trace`, `proxy`, `with`, `health`, `version`.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
         subcommands: [
             RunCommand.self, CheckCommand.self, DiffCommand.self, TraceCommand.self, ProxyCommand.self,
-            WithCommand.self, VersionCommand.self,
+            WithCommand.self, HealthCommand.self, VersionCommand.self,
         ])
 }

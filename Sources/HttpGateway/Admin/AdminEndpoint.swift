@@ -30,7 +30,8 @@ struct AdminEndpoint: Sendable {
 
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
-        probes(subject) + configuration(subject)
+        probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
+            + (ui ? page() : [])
     }
 }
 

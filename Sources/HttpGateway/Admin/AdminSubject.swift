@@ -6,8 +6,10 @@ struct AdminSubject: Sendable {
     enum Phase: String { case starting, ready, draining }
 
     let status: GatewayStatus
-    /// Its loops.
-    let loops: [Worker]
+    /// What its loops count.
+    let census: Census
+    /// What the exchanges did that ended last.
+    let records: RequestRecords?
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

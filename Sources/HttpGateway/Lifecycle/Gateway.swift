@@ -8,6 +8,9 @@ import Wares
 /// Unchecked: `status`, `reload` and `stop` are for any thread; everything else is touched on the control loop only, or before
 /// it runs.
 public final class Gateway: @unchecked Sendable {
+    /// The version of the program.
+    public static let version = "0.1.0"
+
     /// What others may know of it.
     public let status: GatewayStatus
 
@@ -224,7 +227,7 @@ public final class Gateway: @unchecked Sendable {
 
     /// What it shows, and what it may ask for.
     private var subject: AdminSubject {
-        AdminSubject(status: status, loops: workers) { [weak self] done in
+        AdminSubject(status: status, census: Census(workers), records: records) { [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
             self.reload(done)
         }
@@ -273,8 +276,9 @@ public final class Gateway: @unchecked Sendable {
             }
             let endpoints = next.services.endpoints
             let records = records?.rings[index]
+            let isCounted = next.configuration.admin != nil
             worker.loop.execute {
-                worker.serve(listeners, endpoints: endpoints, records: records)
+                worker.serve(listeners, endpoints: endpoints, records: records, isCounted: isCounted)
                 done()
             }
         }

@@ -221,6 +221,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// 10. Those who asked to know.
     private func tellObservers() {
         if exchange.failure != nil { server.onFailure?(exchange) }
+        server.counters?.ended(exchange, plan)
         for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
         // They are let go, for they may hold the exchange that holds them.
         while !exchange.endHandlers.isEmpty {

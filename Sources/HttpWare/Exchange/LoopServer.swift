@@ -19,6 +19,8 @@ public final class LoopServer: ExchangeSource {
     public private(set) var isDraining = false
     /// Where ended exchanges are kept for those who look; `nil` where nobody can.
     public var records: RecordRing?
+    /// Counts connections and exchanges, if anybody wants to know.
+    public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.
@@ -52,6 +54,9 @@ public final class LoopServer: ExchangeSource {
     /// How many connections there are.
     public var connectionCount: Int { connections.count }
 
+    /// How many connections have a request under way, or a part of its head. Looks at each connection.
+    public var busyCount: Int { connections.values.count { !$0.isIdle } }
+
     /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
     /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
     public func update(
@@ -65,6 +70,7 @@ public final class LoopServer: ExchangeSource {
         self.trustedProxies = trustedProxies
         self.router = router
         generation += 1
+        counters?.forgetPlans()
         spare = []
     }
 
@@ -72,6 +78,7 @@ public final class LoopServer: ExchangeSource {
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let connection = ServerConnection(transport: transport, descriptor: descriptor, peer: peer, source: self)
         connections[ObjectIdentifier(connection)] = connection
+        counters?.accepted += 1
     }
 
     /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.

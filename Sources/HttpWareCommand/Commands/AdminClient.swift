@@ -4,7 +4,7 @@ import HttpWare
 /// Asks the admin listener of a running gateway, over the gateway's own transport.
 struct AdminClient {
     let address: SocketAddress
-    let token: String?
+    let token: Secret?
 
     /// What was answered.
     struct Answer {
@@ -16,10 +16,11 @@ struct AdminClient {
 
     private static let mostContent = ByteCount.mebibytes(256)
 
-    /// Sends a GET and waits for the answer. Ends the program when the listener cannot be reached, or wants a token.
-    func get(_ target: String) throws -> Answer {
+    /// Sends a GET and waits for the answer, no longer than that. Ends the program when the listener cannot be reached, or wants
+    /// a token.
+    func get(_ target: String, within limit: Duration = .seconds(60)) throws -> Answer {
         var answer = Answer()
-        try send(target, idle: .seconds(30)) { head, bytes in
+        try send(target, idle: .seconds(30), total: limit) { head, bytes in
             answer.status = head.status.code
             answer.content.append(contentsOf: bytes)
             return true
@@ -34,7 +35,7 @@ struct AdminClient {
         var events = EventStream()
         var failure: (any Error)?
         var refused = Answer()
-        try send(target, idle: .seconds(86_400)) { head, bytes in
+        try send(target, idle: .seconds(86_400), total: nil) { head, bytes in
             guard head.status == .ok else {
                 refused.status = head.status.code
                 refused.content.append(contentsOf: bytes)
@@ -66,7 +67,8 @@ struct AdminClient {
     }
 
     private func send(
-        _ target: String, idle: Duration, receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
+        _ target: String, idle: Duration, total: Duration?,
+        receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
         head: @escaping (HttpResponse) -> Void
     ) throws {
         let endpoint =
@@ -76,12 +78,13 @@ struct AdminClient {
             }
         var timeouts = UpstreamService.Timeouts()
         timeouts.idle = idle
+        timeouts.total = total
         let service = UpstreamService(name: "admin", endpoints: [endpoint], timeouts: timeouts)
         var request = try HttpRequest(.get, target)
         try request.fields.set("Host", to: endpoint.authority)
         if let token {
             do {
-                try request.fields.set("Authorization", to: "Bearer \(token)")
+                try request.fields.set("Authorization", to: "Bearer \(token.revealed)")
             } catch {
                 throw AdminClient.ended("the token holds what no field can carry", 1)
             }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import HttpGateway
 import HttpWare
 
 /// `httpware version`.
@@ -7,7 +8,7 @@ struct VersionCommand: ParsableCommand {
         commandName: "version", abstract: "Print the version, and those of the libraries that the program runs with.")
 
     func run() {
-        print("httpware 0.1.0")
+        print("httpware \(Gateway.version)")
         print("libevent \(EventLoop.libraryVersion)")
         print("c-ares \(Resolver.libraryVersion)")
         print("PCRE2 \(Pattern.libraryVersion)")

@@ -73,13 +73,10 @@ struct ExchangeBar {
         var cells = [ExchangePart?](repeating: nil, count: columns)
         let parts = report.parts
         guard report.duration > 0, columns > 0, !parts.isEmpty else { return String(repeating: " ", count: columns) }
-        // The middle of each cell says which part it is; then none that took time at all is left out.
+        // The middle of each cell says which part it is.
         for cell in 0..<columns {
             let moment = (Double(cell) + 0.5) / Double(columns) * report.duration
             cells[cell] = parts.last { $0.start <= moment }?.part
-        }
-        for part in parts where !cells.contains(part.part) && part.part != .wares {
-            cells[place(part.start, in: report.duration)] = part.part
         }
         var bar = ""
         var index = 0

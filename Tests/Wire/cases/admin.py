@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import time
 from Rig.origins import OriginConnection
 from Rig.processes import Process, free_port
 from Rig.wire import Message, Wire
-from suite import Trial, case, check, connect, eventually, expect_same, expect_status
+from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
 NO = "the admin listener of httpware"
 TOKEN = "dG9wLXNlY3JldC10b2tlbg=="
@@ -275,10 +276,11 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     gateway = secured(t)
     expect_status(gateway.pass_one(), 200)
-    expect_status(gateway.pass_one("/hooks/" + FILED), 200)
+    client = events(gateway)
+    expect_status(gateway.pass_one("/seen"), 200)
+    seen = read_event(client, b"data: ")
     gateway.write(**{"method: [GET, POST, HEAD]": "method: 7 7"})
-    seen = b""
-    paths = ["/", "/healthz", "/readyz", "/metrics", "/v1/config", "/v1/routes", "/v1/services", "/nothing"]
+    paths = ["/", "/healthz", "/readyz", "/metrics", "/v1/config", "/v1/routes", "/v1/services", "/v1/requests", "/v1/requests/1", "/nothing"]
     for path in paths:
         response = gateway.known(path)
         seen += response.raw + response.body
@@ -381,3 +383,212 @@ def _(t: Trial) -> None:
     result = subprocess.run([t.setup.binary, "check", "-c", str(folder / "httpware.yaml")], capture_output=True, text=True, timeout=10)
     expect_same("exit", result.returncode, 1)
     check("httpware.yaml:5:16: error: admin.bind" in result.stderr, result.stderr)
+
+
+# Requests, events, metrics, services
+
+
+def events(gateway: Gateway, *fields: str) -> Wire:
+    client = gateway.client()
+    lines = ["GET /v1/events HTTP/1.1", f"Host: 127.0.0.1:{gateway.admin}", f"Authorization: Bearer {TOKEN}", *fields]
+    client.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+    check(b" 200 " in client.read_until(b"\r\n"), bytes(client.received))
+    head = client.read_until(b"\r\n\r\n")
+    check(b"Content-Type: text/event-stream" in head and b"chunked" in head, head)
+    return client
+
+
+def read_event(client: Wire, mark: bytes) -> bytes:
+    """What came until the mark and the end of its event."""
+    client.read_until(mark)
+    return client.read_until(b"\n\n")
+
+
+@case("admin: /v1/requests has the exchanges that ended, the newest first", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t, workers=2)
+    for number in range(5):
+        expect_status(gateway.pass_one(f"/r{number}?token=hidden"), 200)
+    check(eventually(lambda: len(gateway.json("/v1/requests")) == 5), gateway.json("/v1/requests"))
+    requests = gateway.json("/v1/requests?limit=3")
+    expect_same("targets", [one["target"] for one in requests], [f"/r{number}?token=…" for number in (4, 3, 2)])
+    one = requests[0]
+    expect_same("route", (one["listener"], one["route"], one["service"], one["status"]), ("web", "everything", "origin", 200))
+    expect_same("ware", (one["wares"][0]["ware"], one["wares"][0]["decision"], one["wares"][0]["added"]), ("setsTheKey", "passed", ["X-Secret"]))
+    expect_same("the one", gateway.json(f"/v1/requests/{one['id']}"), one)
+    expect_status(gateway.known("/v1/requests/999999"), 404)
+    for limit in ("0", "-1", "2001", "x", ""):
+        expect_status(gateway.known(f"/v1/requests?limit={limit}"), 400)
+    expect_status(gateway.ask("/v1/requests"), 401)
+
+
+@case("admin: /v1/events has each exchange when it ends", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+    first, second = events(gateway), events(gateway)
+    for client in (first, second):
+        client.read_until(b": exchanges as they end\n\n")
+    for number in range(3):
+        expect_status(gateway.pass_one(f"/e{number}"), 200)
+        for client in (first, second):
+            event = read_event(client, b"data: ")
+            expect_same("target", json.loads(event)["target"], f"/e{number}")
+    second.close()
+    expect_status(gateway.pass_one("/last"), 200)
+    expect_same("target", json.loads(read_event(first, b"data: "))["target"], "/last")
+    expect_status(gateway.ask("/v1/events"), 401)
+
+
+@case("admin: sixteen streams of events, and places that come back", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+    clients = [events(gateway) for _ in range(16)]
+    expect_status(gateway.known("/v1/events"), 503)
+    expect_status(gateway.ask("/healthz"), 200)
+    clients[3].close()
+    check(eventually(lambda: gateway.known("/v1/events", method="HEAD").status == 200), "no place came back")
+
+
+@case("admin: a reader of events that stands still misses some, and is told; memory stays bounded", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+    slow = events(gateway)
+    client = connect(("127.0.0.1", gateway.web), 10)
+    t.clients.append(client)
+    request = b"GET /" + b"a" * 1900 + b" HTTP/1.1\r\nHost: a\r\n\r\n"
+    sent = 0
+    for _ in range(60):
+        client.send(request * 100)
+        for _ in range(100):
+            expect_status(client.read_response("GET"), 200)
+        sent += 100
+    check(gateway.process.status("VmRSS") < 150_000, gateway.process.status("VmRSS"), "KiB")
+    seen, dropped = 0, 0
+    slow.sock.settimeout(3)
+    while seen + dropped < sent:
+        line = slow.read_until(b"\n")
+        if line.startswith(b'data: {"dropped"'):
+            dropped += json.loads(line[6:])["dropped"]
+        elif line.startswith(b"data: "):
+            seen += 1
+    check(dropped > 0, "none was dropped")
+    expect_same("all", seen + dropped, sent)
+
+
+@case("admin: /metrics counts by listener, route and class, and never by path", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t, workers=2)
+    for number in range(4):
+        expect_status(gateway.pass_one(f"/path-{number}"), 200)
+
+    def samples() -> dict[str, float]:
+        text = gateway.ask("/metrics").body.decode()
+        check("path-" not in text, "a path is a label")
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if not line.startswith("#")}
+
+    labels = 'listener="web",route="everything",service="origin"'
+    check(eventually(lambda: samples().get(f'httpware_requests_total{{{labels},code="2xx"}}') == 4), samples())
+    found = samples()
+    expect_same("durations", found[f"httpware_request_duration_seconds_count{{{labels}}}"], 4)
+    expect_same("+Inf", found[f'httpware_request_duration_seconds_bucket{{{labels},le="+Inf"}}'], 4)
+    expect_same("ready", found["httpware_ready"], 1)
+    expect_same("reload", found["httpware_config_last_reload_success"], 1)
+    check(found["process_resident_memory_bytes"] > 1e6 and found["process_open_fds"] > 5 and found["process_cpu_seconds_total"] > 0, found)
+    check(abs(found["process_start_time_seconds"] - time.time()) < 60, found["process_start_time_seconds"])
+    check(found['httpware_connections_accepted_total{listener="web"}'] >= 4, found)
+    gateway.write(**{"method: [GET, POST, HEAD]": "mthod: GET"})
+    expect_status(gateway.known("/v1/reload", method="POST"), 422)
+    found = samples()
+    expect_same("failed", (found["httpware_config_last_reload_success"], found["httpware_config_reload_failures_total"]), (0, 1))
+    gateway.write()
+    expect_status(gateway.known("/v1/reload", method="POST"), 200)
+    found = samples()
+    expect_same("mended", (found["httpware_config_last_reload_success"], found["httpware_config_reloads_total"]), (1, 2))
+    expect_same("kept", found[f'httpware_requests_total{{{labels},code="2xx"}}'], 4)
+
+
+@case("admin: /metrics tells failures by their fault", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    gateway.write(**{f"127.0.0.1:{gateway.main}": f"127.0.0.1:{t.setup.ports['closed']}"})
+    expect_status(gateway.ask("/v1/reload", method="POST"), 200)
+    expect_status(gateway.pass_one(), 502)
+    expected = 'httpware_failures_total{listener="web",route="everything",service="origin",fault="connection_refused"} 1'
+    check(eventually(lambda: expected in gateway.ask("/metrics").body.decode()), gateway.ask("/metrics").body)
+    check("httpware_upstream_connect_failures_total 1" in gateway.ask("/metrics").body.decode(), "the connect is not counted")
+
+
+@case("admin: promtool finds nothing to say about /metrics", nginx=NO)
+def _(t: Trial) -> None:
+    promtool = shutil.which("promtool") or os.environ.get("PROMTOOL")
+    if not promtool:
+        raise Skip("promtool is not here; it comes with Debian's package prometheus")
+    gateway = secured(t)
+    expect_status(gateway.pass_one(), 200)
+    check(eventually(lambda: b"httpware_requests_total{" in gateway.ask("/metrics").body), "nothing is counted")
+    result = subprocess.run([promtool, "check", "metrics"], input=gateway.ask("/metrics").body, capture_output=True, timeout=20)
+    expect_same("promtool", (result.returncode, result.stdout + result.stderr), (0, b""))
+
+
+@case("admin: /v1/services has endpoints and their connections", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+    expect_status(gateway.pass_one(), 200)
+    [service] = gateway.json("/v1/services")["services"]
+    [endpoint] = service["endpoints"]
+    expect_same("service", (service["name"], endpoint["url"], endpoint["weight"]), ("origin", f"http://127.0.0.1:{gateway.main}", 1))
+    check(eventually(lambda: gateway.json("/v1/services")["services"][0]["endpoints"][0]["connections"] == {"open": 1, "idle": 1, "requestsWaiting": 0}),
+          gateway.json("/v1/services"))
+
+
+# The page
+
+
+@case("admin: the inspector page asks nobody else, and writes no markup", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+    page, script, style = gateway.ask("/"), gateway.ask("/inspector.js"), gateway.ask("/inspector.css")
+    for response, kind in ((page, "text/html"), (script, "text/javascript"), (style, "text/css")):
+        expect_status(response, 200)
+        check((response.get("Content-Type") or "").startswith(kind), response)
+    for text in (page.body, script.body, style.body):
+        check(b"//" not in text.replace(b"http://www.w3.org/2000/svg", b"").replace(b"// ", b""), "another resource is named")
+        for word in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval(", b"style=", b"onclick"):
+            check(word not in text, word)
+    expect_status(Gateway(t, ", ui: false").ask("/"), 404)
+
+
+# The command
+
+
+@case("health: 0 when ready, 1 when draining, 3 when nobody answers", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+
+    def health(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run([t.setup.binary, "health", *arguments], capture_output=True, text=True, timeout=15)
+
+    for arguments in (("--admin", f"127.0.0.1:{gateway.admin}"), ("--admin", f"http://localhost:{gateway.admin}/"), ("-c", str(gateway.folder / "httpware.yaml"))):
+        result = health(*arguments)
+        expect_same("ready", (result.returncode, result.stdout), (0, "ready\n"))
+    release = threading.Event()
+
+    def hold(connection: OriginConnection) -> None:
+        connection.serve()
+        release.wait(10)
+        connection.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    t.origin(hold)
+    client = connect(("127.0.0.1", gateway.web), 10)
+    t.clients.append(client)
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    check(eventually(lambda: t.main.requests), "the request did not arrive")
+    gateway.process.signal(signal.SIGTERM)
+    check(eventually(lambda: health("--admin", f"127.0.0.1:{gateway.admin}").returncode == 1, 5), "draining is not 1")
+    release.set()
+    expect_status(client.read_response("GET"), 204)
+    check(eventually(lambda: not gateway.process.is_running, 5), "it still runs")
+    result = health("-c", str(gateway.folder / "httpware.yaml"))
+    expect_same("gone", result.returncode, 3)
+    check(str(gateway.admin) in result.stderr, result.stderr)
+    expect_same("no address", health("--admin", "nonsense").returncode, 64)
