@@ -212,10 +212,10 @@ public final class Gateway: @unchecked Sendable {
     private func tell(_ outcome: ReloadOutcome) {
         switch outcome {
         case .done(let changes, let warnings):
-            tell(warnings)
+            log.write(warnings)
             log.write(.notice, isCertain: true, "reloaded: " + (changes == 0 ? "no change" : running.summary))
         case .refused(let errors):
-            tell(errors)
+            log.write(errors)
             log.write(
                 .error, isCertain: true, "not reloaded: the configuration has errors; the former one runs on")
         case .failed(let reason):
@@ -252,17 +252,6 @@ public final class Gateway: @unchecked Sendable {
         let address = admin?.address
         status.change { $0.adminAddress = address }
     }
-
-    private func tell(_ errors: [ConfigError]) {
-        for error in errors.prefix(Gateway.mostErrors) {
-            log.write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
-        }
-        let left = errors.count - Gateway.mostErrors
-        if left > 0 { log.write(.error, isCertain: true, "\(left) more; httpware check shows all") }
-    }
-
-    /// More are not logged.
-    private static let mostErrors = 100
 
     /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
     private func swap(

@@ -70,6 +70,18 @@ public final class GatewayLog: Sendable {
         sink.append(text: GatewayLog.line(level, message(), format))
     }
 
+    /// More mistakes of one configuration are not written.
+    private static let mostErrors = 100
+
+    /// Writes what reading a configuration found.
+    func write(_ errors: [ConfigError]) {
+        for error in errors.prefix(GatewayLog.mostErrors) {
+            write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
+        }
+        let left = errors.count - GatewayLog.mostErrors
+        if left > 0 { write(.error, isCertain: true, "\(left) more; httpware check shows all") }
+    }
+
     /// Waits until everything is written: before the program ends.
     public func flush() { _ = LogWriter.shared.flush() }
 
