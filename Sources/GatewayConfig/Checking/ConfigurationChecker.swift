@@ -5,7 +5,7 @@ struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
 
-    private static let nouns = ["listeners", "services", "chains", "routes", "log"]
+    static let nouns = ["listeners", "services", "chains", "routes", "log"]
     private static let notYet = ["credentials", "stores", "admin"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000

@@ -103,7 +103,7 @@ struct Interpolation {
     }
 
     private mutating func secret(_ path: String, _ location: SourceLocation, _ keyPath: String) -> String {
-        let path = joined(directory, path)
+        let path = FilePath.joined(directory, path)
         read.append(path)
         do {
             var content = try files.read(path, Self.largestSecret)
@@ -118,16 +118,4 @@ struct Interpolation {
             return ""
         }
     }
-}
-
-/// A path relative to a directory; an absolute one as it is.
-func joined(_ directory: String, _ path: String) -> String {
-    directory.isEmpty || path.hasPrefix("/")
-        ? path : directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
-}
-
-/// What stands before the last slash; empty for a plain name.
-func directory(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "" }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
 }

@@ -61,7 +61,7 @@ struct SourceTree {
             return
         }
         var interpolation = Interpolation(
-            environment: environment, files: files, directory: path == "-" ? "" : directory(of: path))
+            environment: environment, files: files, directory: path == "-" ? "" : FilePath.directory(of: path))
         let root = interpolation.apply(to: node)
         diagnostics.append(interpolation.diagnostics.all)
         paths += interpolation.read.filter { !paths.contains($0) }
@@ -109,7 +109,7 @@ struct SourceTree {
             )
             return
         }
-        let target = joined(path == "-" ? "" : directory(of: path), name)
+        let target = FilePath.joined(path == "-" ? "" : FilePath.directory(of: path), name)
         if name.contains(where: { "*?[".contains($0) }) {
             for match in files.list(target) { read(match, from: node.location) }
         } else {

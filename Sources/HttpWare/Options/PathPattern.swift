@@ -4,7 +4,8 @@
 /// other text stands for any number of bytes, none too. The pattern itself is normalised like a path when it is read, so
 /// `/%7euser` means `/~user`. Matching allocates nothing, and its time is linear in the path.
 public struct PathPattern: Sendable, Hashable {
-    enum Segment: Sendable, Hashable {
+    /// What one segment of the path has to be.
+    public enum Segment: Sendable, Hashable {
         case text([UInt8])
         /// Text with `*` in it.
         case glob([UInt8])
@@ -15,9 +16,10 @@ public struct PathPattern: Sendable, Hashable {
     public let source: String
     /// The names of the captured segments, in order.
     public let captures: [String]
-    let segments: [Segment]
+    /// From the front; without the `**` at the end.
+    public let segments: [Segment]
     /// Ends with `/**`.
-    let isPrefix: Bool
+    public let isPrefix: Bool
 
     /// Whether the path, which begins with `/` and has no query, matches.
     public func matches(_ path: Span<UInt8>) -> Bool {
@@ -67,7 +69,7 @@ public struct PathPattern: Sendable, Hashable {
     }
 
     /// Goes back to the last `*` only: at most pattern × segment steps.
-    private static func glob(_ glob: [UInt8], _ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+    fileprivate static func glob(_ glob: [UInt8], _ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         let star = UInt8(ascii: "*")
         var at = 0
         var position = start
@@ -92,8 +94,20 @@ public struct PathPattern: Sendable, Hashable {
     }
 }
 
+extension PathPattern.Segment {
+    /// Whether this is the segment of a path, without slashes.
+    public func matches(_ segment: [UInt8]) -> Bool {
+        switch self {
+        case .text(let text): text == segment
+        case .glob(let glob): !segment.isEmpty && PathPattern.glob(glob, segment.span, 0, segment.count)
+        case .capture: !segment.isEmpty
+        }
+    }
+}
+
 extension PathPattern: OptionValue {
     public static let optionType = "path pattern"
+    public static var optionForm: OptionForm { .pattern("/[^?#]*") }
     public var optionText: String { source }
 
     public init(optionText: String) throws(OptionMistake) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -98,6 +99,30 @@ def _(t: Trial) -> None:
         check(place in result.stderr, f"{place} is not in:", result.stderr)
 
 
+@case("check --json: each mistake taken apart, and a summary", nginx=NO)
+def _(t: Trial) -> None:
+    text = GOOD.replace("baseUrl", "baseUrll") + "rutes: []\n"
+    plain = run(t, "check", "-c", "-", text=text).stderr.splitlines()
+    check(len(plain) > 1, plain)
+    result = run(t, "check", "--json", "-c", "-", text=text)
+    answer = json.loads(result.stdout)
+    expect_same("exit and stderr", (result.returncode, result.stderr), (1, ""))
+    lines = [f"{d['file']}:{d['line']}:{d['column']}: {d['severity']}: {d['keyPath']}: {d['message']}" for d in answer["diagnostics"]]
+    expect_same("lines", lines, plain)
+    expect_same("summary", answer["summary"], {"errors": len(plain), "warnings": 0})
+
+
+@case("check --json: a good file has numbers and no diagnostics, warnings leave exit 0", nginx=NO)
+def _(t: Trial) -> None:
+    answer = json.loads(run(t, "check", "--json", "-c", "-", text=GOOD).stdout)
+    expect_same("answer", answer, {"diagnostics": [], "summary": {"errors": 0, "warnings": 0, "listeners": 1, "routes": 1, "services": 1}})
+    result = run(t, "check", "--json", "-c", "-", text=GOOD + "chains: { c: {} }\n")
+    answer = json.loads(result.stdout)
+    expect_same("exit", result.returncode, 0)
+    expect_same("warning", [(d["severity"], d["line"]) for d in answer["diagnostics"]], [("warning", 5)])
+    expect_same("summary", answer["summary"]["warnings"], 1)
+
+
 @case("check: interpolation with a value, a default and $$", nginx=NO)
 def _(t: Trial) -> None:
     text = GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_HOST}:${HTTPWARE_TEST_PORT:-3000}") + "chains: { c: { middlewares: [{ mock: { body: \"$$5\" } }] } }\n"
@@ -128,8 +153,38 @@ def _(t: Trial) -> None:
     result = run(t, "version")
     expect_same("exit", result.returncode, 0)
     check("libevent" in result.stdout, "no library versions:", result.stdout)
-    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["proxy", "--help"]):
+    answer = json.loads(run(t, "version", "--json").stdout)
+    check(answer["version"] in result.stdout and f"commit {answer['commit']}\n" in result.stdout, result.stdout, answer)
+    for name, version in answer["libraries"].items():
+        check(f"{name} {version}\n" in result.stdout, name, version, result.stdout)
+    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["proxy", "--help"], ["schema", "--help"], ["wares", "--help"]):
         expect_same("exit", run(t, *arguments).returncode, 0)
+
+
+@case("wares: a table, one ware, JSON of both, and a near name", nginx=NO)
+def _(t: Trial) -> None:
+    table = run(t, "wares")
+    wares = json.loads(run(t, "wares", "--json").stdout)
+    expect_same("rows", len(table.stdout.splitlines()), len(wares))
+    for ware, row in zip(wares, table.stdout.splitlines()):
+        check(row.split()[:2] == [ware["name"], ware["side"]] and row.endswith(ware["sentence"]), row, ware)
+    page = run(t, "wares", "bodyLimit").stdout
+    for word in ("both", "10MiB", "1B … ", "RFC 9110 §15.5.14", "- bodyLimit:"):
+        check(word in page, f"{word!r} is not in:", page)
+    one = json.loads(run(t, "wares", "bodyLimit", "--json").stdout)
+    check(one in wares, one)
+    expect_same("option", [(o["key"], o["default"]) for o in one["options"] if o["key"] == "max"], [("max", "10MiB")])
+    wrong = run(t, "wares", "bodyLimitt")
+    expect_same("exit", (wrong.returncode, wrong.stdout), (1, ""))
+    check('did you mean "bodyLimit"?' in wrong.stderr, wrong.stderr)
+    expect_same("exit", run(t, "wares", "--markdown", "--json").returncode, 64)
+
+
+@case("schema: JSON Schema 2020-12", nginx=NO)
+def _(t: Trial) -> None:
+    schema = json.loads(run(t, "schema").stdout)
+    expect_same("$schema", schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
+    expect_same("unknown keys", schema["additionalProperties"], False)
 
 
 @case("run: a bad file is exit 1 before listening", nginx=NO)
