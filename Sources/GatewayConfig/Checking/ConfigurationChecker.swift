@@ -4,6 +4,7 @@ import HttpWare
 struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
+    private var entryRules = EntryRules()
 
     static let nouns = ["listeners", "services", "chains", "routes", "log"]
     private static let notYet = ["credentials", "stores", "admin"]
@@ -25,6 +26,7 @@ struct ConfigurationChecker {
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0) }
         }
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
+        for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
         let log = readLog(entries)
@@ -43,6 +45,7 @@ struct ConfigurationChecker {
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            diagnostics.append(entryRules.diagnostics.all)
             for chain in written where !chains.used.contains(chain.name) {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
@@ -198,6 +201,9 @@ struct ConfigurationChecker {
             var overrides = RouteOverrides(of: route)
             overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
             diagnostics.append(overrides.diagnostics.all)
+            if !route.with.isEmpty {
+                for entry in own.flatMap({ $0.lists.values.joined() }) { entryRules.check(entry) }
+            }
             for index in listeners.indices where route.serves(listeners[index]) {
                 let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
                     $0?.value ?? ""
