@@ -27,3 +27,8 @@ void csystem_name_thread(const char *name) {
 }
 
 void csystem_ignore_sigpipe(void) { signal(SIGPIPE, SIG_IGN); }
+
+#define TEXT_OF(token) #token
+#define TEXT(macro) TEXT_OF(macro)
+
+const char *csystem_commit(void) { return TEXT(HTTPWARE_COMMIT); }

@@ -25,4 +25,7 @@ void csystem_name_thread(const char *name);
 /// Ignores SIGPIPE for the whole process, so that a write to a closed connection answers EPIPE.
 void csystem_ignore_sigpipe(void);
 
+/// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
+const char *csystem_commit(void);
+
 #endif
