@@ -17,6 +17,8 @@ import Wares
     @Test(arguments: Repository.wareNames)
     func `each built-in ware has an example that names it`(name: String) throws {
         let text = try Repository.text("conf/wares/\(name).yaml")
+        let ware = try #require(BuiltinWares.all.first { $0.name.text == name })
+        #expect(text.hasPrefix("# \(name) (\(WareDescription(ware).side.rawValue)): "), "says what it is")
         #expect(text.contains("- \(name):") || text.contains("- \(name)\n") || text.contains("{ \(name):"))
     }
 

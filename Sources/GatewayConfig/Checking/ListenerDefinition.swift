@@ -97,7 +97,7 @@ private struct PortNumber: OptionValue {
     let number: Int
 
     static let optionType = "port"
-    static let optionForm = OptionForm.whole(1...65535)
+    static var optionForm: OptionForm { .whole(1...65535) }
     var optionText: String { String(number) }
 
     init(_ number: Int) { self.number = number }

@@ -28,7 +28,7 @@ struct RouteReach {
     private(set) var stepsLeft: Int
 
     /// What all listeners together may take.
-    static let mostSteps = 2_000_000
+    static let mostSteps = 1_000_000
     private static let mostChoices = 256
 
     init(mode: ListenerDefinition.Mode, steps: Int = RouteReach.mostSteps) {
