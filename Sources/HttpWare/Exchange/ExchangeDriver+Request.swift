@@ -105,6 +105,11 @@ extension ExchangeDriver: RequestHandler {
                 }
                 return
             }
+            if case .pass = verdict, !chain.observesWares, !chain.middlewares[index].mayReplay {
+                passed[index] = true
+                requestIndex = index + 1
+                continue
+            }
             if case .wait(let continuing) = verdict { return waitForMiddleware(continuing) }
             guard decided(verdict, chain) else { return }
         }
@@ -213,6 +218,21 @@ extension ExchangeDriver: RequestHandler {
         guard exchange.request.expectsContinue, !hasSentContinue, !isRequestWhole else { return }
         hasSentContinue = true
         sink?.sendInterim(HttpResponse(.continue))
+    }
+
+    var requestRelay: SocketConnection? {
+        guard
+            phase == .tunnel
+                || isForwarding && kept == nil && exchange.requestFilters.isEmpty && !isRequestRefused
+                    && exchange.request.content.limit == nil
+        else { return nil }
+        return upstream?.relayTarget
+    }
+
+    func requestRelayed(_ count: Int) {
+        exchange.record.requestBytes += count
+        hasSentContent = true
+        if upstream?.isBlocked == true { sink?.pauseRequest() }
     }
 
     func requestContent(_ bytes: UnsafeRawBufferPointer) {

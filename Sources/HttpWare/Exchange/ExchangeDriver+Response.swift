@@ -128,7 +128,7 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Asks one ware; true when the next one's turn has come.
     @inline(__always)
-    private func ask(_ ware: any Postware, _ label: String, _ failsOpen: Bool) -> Bool {
+    private func ask(_ ware: PostwareCall, _ label: String, _ failsOpen: Bool) -> Bool {
         if chain.observesWares { wareStarted = loop.tick().nanoseconds }
         do {
             let answer = try ware.handle(&response, in: exchange)
@@ -377,6 +377,20 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     // MARK: Content
+
+    var responseRelay: SocketConnection? {
+        switch phase {
+        case .tunnel: sink?.relayTarget
+        case .streaming:
+            exchange.responseFilters.isEmpty && response.content.limit == nil ? sink?.relayTarget : nil
+        default: nil
+        }
+    }
+
+    func responseRelayed(_ count: Int) {
+        exchange.record.responseBytes += count
+        if sink?.isBlocked == true { upstream?.pause() }
+    }
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
         switch phase {
