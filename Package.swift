@@ -26,8 +26,12 @@ let dataPath: [SwiftSetting] =
 let fuzzTargets: [Target] =
     Context.environment["HTTPWARE_FUZZ"] == nil
     ? []
-    : [.target(name: "FuzzSupport", dependencies: ["HttpWare"], path: "Tests/Fuzz/Support", swiftSettings: settings)]
-        + ["RequestHead", "ResponseHead", "Chunks"].map {
+    : [
+        .target(
+            name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            swiftSettings: settings)
+    ]
+        + ["RequestHead", "ResponseHead", "Chunks", "Configuration"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
