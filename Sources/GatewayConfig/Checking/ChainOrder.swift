@@ -57,8 +57,14 @@ struct ChainOrder {
 
     private(set) var diagnostics = Diagnostics()
     private var seen: Set<ObjectIdentifier> = []
-    /// Entries that were told to move: once is enough, however many chains they are joined into.
-    private var told: Set<SourceLocation> = []
+    /// What was told already: once is enough, however many chains an entry is joined into.
+    private var told: Set<Told> = []
+
+    private struct Told: Hashable {
+        let place: SourceLocation
+        /// The place in `rules`; `nil` for the order as such.
+        let rule: Int?
+    }
 
     /// Judges a joined chain, each once.
     mutating func check(_ chain: WareChain) {
@@ -77,14 +83,17 @@ struct ChainOrder {
     }
 
     private mutating func check(_ entries: [Entry]) {
-        for rule in Self.rules {
+        for (number, rule) in Self.rules.enumerated() {
             guard let end = entries.lastIndex(where: { rule.second.contains($0.name) }) else { continue }
-            for (index, first) in entries[..<end].enumerated() where rule.first.contains(first.name) {
-                guard
+            for index in 0..<end where rule.first.contains(entries[index].name) {
+                let first = entries[index]
+                let mark = Told(place: first.entry.location, rule: number)
+                guard !told.contains(mark),
                     let second = entries[(index + 1)...].first(where: {
                         rule.second.contains($0.name) && !Self.areBothConditional(first, $0)
                     })
                 else { continue }
+                told.insert(mark)
                 diagnostics.warning(
                     at: first.entry.location, first.entry.label,
                     "stands before \(second.entry.label), at \(second.entry.location): \(rule.consequence)")
@@ -102,6 +111,7 @@ struct ChainOrder {
         let kept = Self.longestAscent(entries.map { $0.rank ?? 0 })
         for index in entries.indices where !kept.contains(index) {
             let entry = entries[index]
+            if told.contains(Told(place: entry.entry.location, rule: nil)) { continue }
             let isJudged = { (first: Entry, second: Entry) in
                 Self.areBothConditional(first, second)
                     || Self.rules.contains { $0.first.contains(first.name) && $0.second.contains(second.name) }
@@ -118,7 +128,7 @@ struct ChainOrder {
     }
 
     private mutating func tell(_ entry: Entry, _ stands: String, _ other: Entry, _ belongs: String) {
-        guard told.insert(entry.entry.location).inserted else { return }
+        told.insert(Told(place: entry.entry.location, rule: nil))
         diagnostics.warning(
             at: entry.entry.location, entry.entry.label,
             "\(stands) \(other.entry.label), at \(other.entry.location); \(entry.name) belongs \(belongs) \(other.name)"
