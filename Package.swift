@@ -92,7 +92,7 @@ let package = Package(
         .testTarget(
             name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",

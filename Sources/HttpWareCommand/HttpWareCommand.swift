@@ -8,7 +8,9 @@ import ArgumentParser
         subcommands: [
             RunCommand.self,
             CheckCommand.self,
+            DiffCommand.self,
             ProxyCommand.self,
+            HealthCommand.self,
             SchemaCommand.self,
             WaresCommand.self,
             VersionCommand.self,

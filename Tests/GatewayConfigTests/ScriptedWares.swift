@@ -66,6 +66,7 @@ enum ScriptedWares {
         var status = HttpStatus.ok
         var json = ""
         var body: Secret?
+        var holdsState: Bool { true }
 
         init(options: inout OptionsReader) {
             options.read("status", into: &status)

@@ -112,6 +112,30 @@ struct OnlyObjects: Middleware {
     }
 }
 
+/// Answers with content that comes over time: a line a second.
+struct Ticker: Middleware {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        .abort(with: HttpResponse(.ok, source: Ticks(left: 3)))
+    }
+
+    private final class Ticks: ContentSource {
+        private let left: Mutex<Int>
+
+        init(left: Int) { self.left = Mutex(left) }
+
+        func next(_ feed: ContentFeed) {
+            let number = left.withLock { left in
+                defer { left -= 1 }
+                return left
+            }
+            guard number > 0 else { return feed.finish() }
+            feed.after(.seconds(1)) { $0.supply(Array("\(number)\n".utf8)) }
+        }
+
+        func cancelled() {}
+    }
+}
+
 /// Sends a request once more when the origin server says that it is busy.
 struct SecondTry: Middleware, Postware {
     var mayReplay: Bool { true }

@@ -6,12 +6,18 @@ struct ConfigurationChecker {
     private var builder: ChainBuilder
     private var entryRules = EntryRules()
 
-    static let nouns = ["listeners", "services", "chains", "routes", "log"]
-    private static let notYet = ["credentials", "stores", "admin"]
+    static let nouns = ["listeners", "services", "chains", "routes", "admin", "log"]
+    private static let notYet = ["credentials", "stores"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
-    init(registry: WareRegistry) { builder = ChainBuilder(registry: registry) }
+    /// The files that options of wares name.
+    var files: [String] { builder.files }
+
+    /// Wares of the former configuration that would be built the same are kept.
+    init(registry: WareRegistry, keeping former: GatewayConfiguration? = nil) {
+        builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
+    }
 
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
@@ -29,7 +35,8 @@ struct ConfigurationChecker {
         for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
-        let log = readLog(entries)
+        let admin = readSingle("admin", entries) { AdminDefinition(options: &$0) }
+        let log = readSingle("log", entries) { LogDefinition(options: &$0) } ?? LogDefinition()
         if listeners.count > Self.mostListeners {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
@@ -41,7 +48,7 @@ struct ConfigurationChecker {
         join(&listeners, routes, services, &chains)
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
-        diagnostics.append(Safety(listeners: listeners).found)
+        diagnostics.append(Safety(listeners: listeners, admin: admin).found)
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
@@ -50,7 +57,9 @@ struct ConfigurationChecker {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
-        return GatewayConfiguration(listeners: listeners, services: services, routes: routes, log: log)
+        return GatewayConfiguration(
+            listeners: listeners, services: services, routes: routes, admin: admin, log: log, written: entries,
+            wares: builder.built)
     }
 
     // MARK: Nouns
@@ -138,16 +147,19 @@ struct ConfigurationChecker {
         return routes
     }
 
-    private mutating func readLog(_ entries: [ConfigNode.Entry]) -> LogDefinition {
-        let sections = entries.filter { $0.key == "log" }
-        guard let first = sections.first else { return LogDefinition() }
+    /// A noun that has one value: the first one written, `nil` where there is none.
+    private mutating func readSingle<T>(
+        _ noun: String, _ entries: [ConfigNode.Entry], _ body: (inout OptionsReader) -> T
+    ) -> T? {
+        let sections = entries.filter { $0.key == noun }
+        guard let first = sections.first else { return nil }
         for other in sections.dropFirst() {
-            diagnostics.error(at: other.location, "log", "is defined twice; the first is at \(first.location)")
+            diagnostics.error(at: other.location, noun, "is defined twice; the first is at \(first.location)")
         }
-        var options = OptionsReader(first.value, keyPath: "log")
-        let log = LogDefinition(options: &options)
+        var options = OptionsReader(first.value, keyPath: noun)
+        let value = body(&options)
         diagnostics.append(options.finish())
-        return log
+        return value
     }
 
     // MARK: Names

@@ -8,6 +8,12 @@ public struct GatewayConfiguration: Sendable {
     public let services: [ServiceDefinition]
     /// In file order; the first that matches wins.
     public let routes: [RouteDefinition]
+    /// The admin listener; `nil`: there is none.
+    public let admin: AdminDefinition?
     /// The gateway's own log.
     public let log: LogDefinition
+    /// What the files say, joined and interpolated: the keys of the first file and of those it includes, in file order.
+    let written: [ConfigNode.Entry]
+    /// Every ware, by its place: what a reload may keep.
+    let wares: [WarePlace: BuiltWare]
 }

@@ -32,6 +32,7 @@ public struct ConfigurationSchema: Sendable {
             ("services", named(object { _ = ServiceDefinition(name: "", options: &$0) })),
             ("chains", named(chain)),
             ("routes", OptionShape.list(of: route)),
+            ("admin", object { _ = AdminDefinition(options: &$0) }),
             ("log", object { _ = LogDefinition(options: &$0) }),
         ]
     }

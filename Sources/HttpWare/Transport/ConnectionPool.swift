@@ -35,12 +35,19 @@ final class ConnectionPool {
     private(set) var count = 0
     private var waiting: [ConnectionTicket] = []
     private let idleNanoseconds: Int64
+    /// No service has the endpoint any more: connections end with the work that they are doing.
+    var isRetired = false { didSet { if isRetired { closeIdle() } } }
 
     init(transport: LoopTransport, endpoint: Endpoint) {
         self.transport = transport
         self.endpoint = endpoint
         idleNanoseconds = endpoint.key.limits.idleTimeout.nanoseconds
     }
+
+    /// How many connections wait for work.
+    var idleCount: Int { idle.count }
+    /// How many requests wait for a connection.
+    var waitingCount: Int { waiting.count { $0.waiter != nil } }
 
     /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
@@ -76,6 +83,7 @@ final class ConnectionPool {
         ) { result, times in
             switch result {
             case .success(let descriptor):
+                self.transport.connects &+= 1
                 let connection = ClientConnection(pool: self, descriptor: descriptor)
                 if let waiter = ticket.waiter {
                     ticket.waiter = nil
@@ -84,6 +92,7 @@ final class ConnectionPool {
                     self.giveBack(connection)
                 }
             case .failure(let error):
+                self.transport.failedConnects &+= 1
                 self.count -= 1
                 let waiter = ticket.waiter
                 ticket.waiter = nil
@@ -106,7 +115,7 @@ final class ConnectionPool {
             waiter.connectionReady(connection, nil)
             return
         }
-        guard idle.count < endpoint.key.limits.maxIdle else { return connection.close() }
+        guard idle.count < endpoint.key.limits.maxIdle, !isRetired else { return connection.close() }
         connection.becomeIdle(until: transport.loop.now.nanoseconds &+ idleNanoseconds)
         idle.append(connection)
     }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CSystem
 import GatewayConfig
+import HttpGateway
 import HttpWare
 
 /// `httpware version`.
@@ -19,15 +20,13 @@ struct VersionCommand: ParsableCommand {
         ]
         if json {
             let answer: ConfigNode = [
-                "version": .text(VersionCommand.version), "commit": .text(commit),
+                "version": .text(Gateway.version), "commit": .text(commit),
                 "libraries": .map(libraries.map { ($0.0, .text($0.1)) }),
             ]
             print(answer.prettyJson)
         } else {
-            print("httpware \(VersionCommand.version)\ncommit \(commit)")
+            print("httpware \(Gateway.version)\ncommit \(commit)")
             for (name, version) in libraries { print("\(name) \(version)") }
         }
     }
-
-    private static let version = "0.1.0"
 }

@@ -79,7 +79,6 @@ refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb]
 refused("not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
 refused("what is not built yet: TLS", GOOD.replace('8080"', '8080", tls: { cert: a, key: b }'), "file.yaml:2:", "tls", "not supported yet")
-refused("what is not built yet: admin", GOOD + "admin: { bind: 127.0.0.1:9900 }\n", "file.yaml:5:", "admin", "not supported yet")
 refused("what is not built yet: credentials", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials", "not supported yet")
 refused("what is not built yet: stores", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores", "not supported yet")
 refused("what is not built yet: an https origin", GOOD.replace("http://127", "https://127"), "file.yaml:3:", "not supported yet")
