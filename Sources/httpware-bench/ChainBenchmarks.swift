@@ -56,22 +56,5 @@
         }
     }
 
-    /// The last of so many routes, by path.
-    private func routes(_ count: Int) -> Benchmark {
-        Benchmark(name: "the last of \(count) routes, by path") { times in
-            let matches = (0..<count).compactMap { index -> RequestMatch? in
-                var match = RequestMatch()
-                guard let path = try? PathPattern(optionText: "/service-\(index)/**") else { return nil }
-                match.paths = [path]
-                return match
-            }
-            guard let request = try? HttpRequest(.get, "/service-\(count - 1)/users/7", fields: ["Host": "example.com"])
-            else { return }
-            for _ in 0..<times {
-                keep((try? matches.firstIndex { try $0.matchesTarget(of: request) }) ?? nil)
-            }
-        }
-    }
-
-    let chainBenchmarks = [0, 1, 5, 20].map(exchange(wares:)) + [1, 100].map(routes)
+    let chainBenchmarks = [0, 1, 5, 20].map(exchange(wares:))
 #endif

@@ -43,9 +43,10 @@ public final class Gateway {
             for (_, descriptors) in sockets { for descriptor in descriptors { Socket.close(descriptor) } }
             throw error
         }
+        let tables = sockets.map { listener, _ in RouteTable(listener, services: services) }
         for (index, worker) in workers.enumerated() {
-            let routers = sockets.map { listener, descriptors in
-                (listener, descriptors[index], RouteTable(listener, services: services))
+            let routers = zip(sockets, tables).map { socket, table in
+                (socket.0, socket.1[index], RouteTable(copying: table))
             }
             worker.loop.execute { [log] in
                 do {
