@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "csystem.h"
 
@@ -27,3 +29,13 @@ void csystem_name_thread(const char *name) {
 }
 
 void csystem_ignore_sigpipe(void) { signal(SIGPIPE, SIG_IGN); }
+
+int csystem_pipe(int *ends, int size) {
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return -1;
+    int given = fcntl(ends[1], F_SETPIPE_SZ, size);
+    return given >= 0 ? given : fcntl(ends[1], F_GETPIPE_SZ);
+}
+
+long csystem_splice(int from, int to, unsigned long count) {
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}

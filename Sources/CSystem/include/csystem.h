@@ -25,4 +25,12 @@ void csystem_name_thread(const char *name);
 /// Ignores SIGPIPE for the whole process, so that a write to a closed connection answers EPIPE.
 void csystem_ignore_sigpipe(void);
 
+/// Makes a non-blocking, close-on-exec pipe of so many bytes: `ends[0]` is read, `ends[1]` written. Answers the size that the
+/// system gave, which may be smaller; -1 and errno on failure.
+int csystem_pipe(int *ends, int size);
+
+/// Moves bytes between a pipe and another descriptor without copying them to the process. Answers how many; 0 at the end,
+/// -1 and errno on failure.
+long csystem_splice(int from, int to, unsigned long count);
+
 #endif

@@ -215,6 +215,21 @@ extension ExchangeDriver: RequestHandler {
         sink?.sendInterim(HttpResponse(.continue))
     }
 
+    var requestRelay: SocketConnection? {
+        guard
+            phase == .tunnel
+                || isForwarding && kept == nil && exchange.requestFilters.isEmpty && !isRequestRefused
+                    && exchange.request.content.limit == nil
+        else { return nil }
+        return upstream?.relayTarget
+    }
+
+    func requestRelayed(_ count: Int) {
+        exchange.record.requestBytes += count
+        hasSentContent = true
+        if upstream?.isBlocked == true { sink?.pauseRequest() }
+    }
+
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         if isRequestRefused { return }
         exchange.record.requestBytes += bytes.count

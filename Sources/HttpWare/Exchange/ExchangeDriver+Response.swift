@@ -378,6 +378,20 @@ extension ExchangeDriver: ResponseHandler {
 
     // MARK: Content
 
+    var responseRelay: SocketConnection? {
+        switch phase {
+        case .tunnel: sink?.relayTarget
+        case .streaming:
+            exchange.responseFilters.isEmpty && response.content.limit == nil ? sink?.relayTarget : nil
+        default: nil
+        }
+    }
+
+    func responseRelayed(_ count: Int) {
+        exchange.record.responseBytes += count
+        if sink?.isBlocked == true { upstream?.pause() }
+    }
+
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
         switch phase {
         case .streaming:

@@ -6,6 +6,10 @@ protocol ResponseHandler: AnyObject {
     func responseInterim(_ response: inout HttpResponse)
     /// The head of the final response; content follows, then `responseEnded`.
     func responseStarted(_ response: inout HttpResponse)
+    /// Where content that comes next may go without being seen.
+    var responseRelay: SocketConnection? { get }
+    /// So much content went there.
+    func responseRelayed(_ count: Int)
     /// Content, valid during the call.
     func responseContent(_ bytes: UnsafeRawBufferPointer)
     /// The response ended where it should.
@@ -162,6 +166,26 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         socket.enableReading()
         guard !carry.isEmpty, !isProcessing else { return }
         transport.inEvent { receivedMore(nil) }
+    }
+
+    var relayTarget: SocketConnection? { isChunkedRequest && !isTunnel ? nil : self }
+
+    private var isTunnel: Bool { if case .tunnel = phase { true } else { false } }
+
+    override func relay() -> Relay? {
+        guard carry.isEmpty else { return nil }
+        return switch phase {
+        case .length(let left) where left >= Relay.least: handler?.responseRelay.map { Relay(target: $0, most: left) }
+        case .tunnel: handler?.responseRelay.map { Relay(target: $0, most: .max) }
+        default: nil
+        }
+    }
+
+    override func relayed(_ count: Int) {
+        progressed()
+        if case .length(let left) = phase { phase = .length(left - count) }
+        handler?.responseRelayed(count)
+        if case .length(0) = phase, !isClosed { ended(nil, hasMore: false) }
     }
 
     override func received(_ bytes: UnsafeRawBufferPointer) { receivedMore(bytes) }

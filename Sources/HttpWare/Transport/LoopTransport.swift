@@ -11,6 +11,8 @@ public final class LoopTransport: UpstreamConnector {
     /// The pool asked for last: most requests ask for the same again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
+    private var sparePipes: [Pipe] = []
+    private static let mostSparePipes = 8
     private var dateSecond: Int64 = .min
     private var dateBytes: [UInt8] = []
 
@@ -19,6 +21,14 @@ public final class LoopTransport: UpstreamConnector {
         self.loop = loop
         self.resolver = resolver
         output = OutputBatch(loop: loop)
+    }
+
+    /// An empty pipe; `nil` when the system has none to give.
+    func takePipe() -> Pipe? { sparePipes.popLast() ?? Pipe() }
+
+    /// Keeps an empty pipe for the next who needs one.
+    func spare(_ pipe: Pipe) {
+        if pipe.count == 0, sparePipes.count < LoopTransport.mostSparePipes { sparePipes.append(pipe) }
     }
 
     /// The `Date` field's value for now: made anew once a second. Valid during the call.

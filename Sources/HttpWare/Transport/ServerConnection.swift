@@ -6,6 +6,10 @@ protocol RequestHandler: AnyObject {
     var exchange: Exchange { get }
     /// The head is whole; content follows unless the request has none, then `requestEnded`.
     func requestStarted()
+    /// Where content that comes next may go without being seen.
+    var requestRelay: SocketConnection? { get }
+    /// So much content went there.
+    func requestRelayed(_ count: Int)
     /// Content, valid during the call.
     func requestContent(_ bytes: UnsafeRawBufferPointer)
     /// The request ended.
@@ -42,6 +46,12 @@ protocol ResponseSink: AnyObject {
     func resumeRequest()
     /// Output waits for the client.
     var isBlocked: Bool { get }
+    /// The connection that takes content as it is, if there is one.
+    var relayTarget: SocketConnection? { get }
+}
+
+extension ResponseSink {
+    var relayTarget: SocketConnection? { nil }
 }
 
 /// Makes the exchanges of a listener's connections.
@@ -148,6 +158,28 @@ final class ServerConnection: SocketConnection, ResponseSink {
     }
 
     // MARK: Reading
+
+    override func relay() -> Relay? {
+        guard carry.isEmpty, !isPaused else { return nil }
+        return switch phase {
+        case .length(let left) where left >= Relay.least: handler?.requestRelay.map { Relay(target: $0, most: left) }
+        case .tunnel: handler?.requestRelay.map { Relay(target: $0, most: .max) }
+        default: nil
+        }
+    }
+
+    override func relayed(_ count: Int) {
+        if case .length(let left) = phase {
+            phase = .length(left - count)
+            countContent(count)
+        } else {
+            progressed()
+        }
+        handler?.requestRelayed(count)
+        if case .length(0) = phase { requestComplete(nil) }
+    }
+
+    var relayTarget: SocketConnection? { isChunkedResponse ? nil : self }
 
     override func received(_ bytes: UnsafeRawBufferPointer) {
         if carry.isEmpty {

@@ -11,6 +11,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// What could not be sent yet, and how much of it was sent since.
     private var pending: [UInt8] = []
     private var pendingStart = 0
+    /// What goes out before `pending`: it came from another connection's socket and was never here.
+    private var pipe: Pipe?
     private(set) var isClosed = false
     /// Close when everything is sent.
     private var closesWhenSent = false
@@ -28,10 +30,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     }
 
     /// Whether output waits for the socket.
-    final var isBlocked: Bool { !pending.isEmpty }
+    final var isBlocked: Bool { !pending.isEmpty || pipe != nil }
     final var loop: EventLoop { transport.loop }
     /// How many bytes wait for the socket.
-    final var pendingCount: Int { pending.count - pendingStart }
+    final var pendingCount: Int { pending.count - pendingStart + (pipe?.count ?? 0) }
 
     // MARK: For those who inherit
 
@@ -45,6 +47,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     func outputDrained() {}
     /// The timer fired.
     func timedOut() {}
+    /// Where the bytes that come next go unseen, and how many of them; `nil` when they are wanted here.
+    func relay() -> Relay? { nil }
+    /// So many bytes went there.
+    func relayed(_ count: Int) {}
     /// A connect ended, or nothing special: called when the socket is writable before output is looked at.
     func becameWritable() -> Bool { true }
 
@@ -52,6 +58,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     final func socketReadable() {
         transport.inEvent {
+            if let relay = relay(), pass(relay) { return }
             switch Socket.read(socket.descriptor, into: loop.readBuffer) {
             case .bytes(let count):
                 received(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
@@ -62,10 +69,61 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
     }
 
+    /// Moves what is there to the other connection; false when it has to be read here.
+    private func pass(_ relay: Relay) -> Bool {
+        transport.output.flush()
+        guard !isClosed, let pipe = relay.target.takePipe() else { return false }
+        switch pipe.fill(from: socket.descriptor, atMost: relay.most) {
+        case .bytes(let count):
+            relay.target.send(pipe)
+            relayed(count)
+            return true
+        case .end: receivedEnd()
+        case .wouldBlock: break
+        case .failed(EINVAL): return false
+        case .failed(let error): failed(error)
+        }
+        transport.spare(pipe)
+        return true
+    }
+
+    /// An empty pipe whose bytes can go out at once; `nil` when others have to go before, or there is none to be had.
+    private func takePipe() -> Pipe? {
+        isClosed || isBlocked || hasFailedOutput ? nil : transport.takePipe()
+    }
+
+    /// Sends what is in the pipe.
+    private func send(_ pipe: Pipe) {
+        self.pipe = pipe
+        if drainPipe() { return }
+        if !hasFailedOutput, !socket.isWriting { socket.enableWriting() }
+    }
+
+    /// Whether the pipe is empty, and given back.
+    private func drainPipe() -> Bool {
+        guard let pipe else { return true }
+        while pipe.count > 0 {
+            switch pipe.drain(to: socket.descriptor) {
+            case .bytes(let count) where count > 0: progressed()
+            case .bytes, .end, .wouldBlock: return false
+            case .failed(let error):
+                outputFailed(error)
+                return false
+            }
+        }
+        self.pipe = nil
+        transport.spare(pipe)
+        return true
+    }
+
     final func socketWritable() {
         transport.inEvent {
             guard becameWritable(), !isClosed else { return }
-            guard !pending.isEmpty else { return socket.disableWriting() }
+            guard isBlocked else { return socket.disableWriting() }
+            if pipe != nil {
+                guard drainPipe() else { return }
+                guard !pending.isEmpty else { return sentAll() }
+            }
             let result = pending.withUnsafeBytes {
                 Socket.write(socket.descriptor, UnsafeRawBufferPointer(rebasing: $0[pendingStart...]))
             }
@@ -76,14 +134,18 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 guard pendingStart == pending.count else { return }
                 pending = []
                 pendingStart = 0
-                socket.disableWriting()
-                if closesWhenSent { return close() }
-                if endsWhenSent { Socket.shutdownWriting(socket.descriptor) }
-                outputDrained()
+                sentAll()
             case .end, .wouldBlock: break
             case .failed(let error): outputFailed(error)
             }
         }
+    }
+
+    private func sentAll() {
+        socket.disableWriting()
+        if closesWhenSent { return close() }
+        if endsWhenSent { Socket.shutdownWriting(socket.descriptor) }
+        outputDrained()
     }
 
     final func timerFired(_ timer: LoopTimer) { transport.inEvent { if !isClosed { timedOut() } } }
@@ -96,13 +158,13 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// Sends bytes behind all others. They are valid until the end of the event.
     final func send(_ bytes: UnsafeRawBufferPointer) {
         guard !isClosed, !hasFailedOutput else { return }
-        if pending.isEmpty { transport.output.append(bytes, for: self) } else { keep(bytes) }
+        if !isBlocked { transport.output.append(bytes, for: self) } else { keep(bytes) }
     }
 
     /// Sends what `body` writes; called a second time with more room if it did not fit.
     final func sendHead(_ atMost: Int, _ body: (inout HeadEncoder) -> Void) {
         guard !isClosed, !hasFailedOutput else { return }
-        if pending.isEmpty {
+        if !isBlocked {
             var encoder = HeadEncoder(transport.output.room(for: self))
             body(&encoder)
             if !encoder.isOverflown { return transport.output.wrote(encoder.count) }
@@ -132,7 +194,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     final func write(_ pieces: UnsafeMutableBufferPointer<iovec>) {
         guard !isClosed, !hasFailedOutput else { return }
         var sent = 0
-        if pending.isEmpty {
+        if !isBlocked {
             let result =
                 pieces.count == 1
                 ? Socket.write(
@@ -152,13 +214,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 sent = 0
             }
         }
-        if pending.isEmpty && closesWhenSent { close() }
+        if !isBlocked && closesWhenSent { close() }
     }
 
     private func outputFailed(_ error: Int32) {
         hasFailedOutput = true
         pending = []
         pendingStart = 0
+        pipe = nil
         socket.disableWriting()
         couldNotSend(error)
     }
@@ -173,14 +236,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         guard !isClosed else { return }
         transport.output.flush()
         guard !isClosed else { return }
-        if pending.isEmpty { Socket.shutdownWriting(socket.descriptor) } else { endsWhenSent = true }
+        if !isBlocked { Socket.shutdownWriting(socket.descriptor) } else { endsWhenSent = true }
     }
 
     /// Closes when all output is sent.
     final func closeWhenSent() {
         guard !isClosed else { return }
         transport.output.flush()
-        if pending.isEmpty { return close() }
+        if !isBlocked { return close() }
         closesWhenSent = true
     }
 
@@ -193,6 +256,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         timer.cancel()
         socket.close()
         pending = []
+        pipe = nil
         closed()
     }
 
@@ -205,9 +269,20 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         let descriptor = socket.detach()
         if descriptor >= 0 { Socket.reset(descriptor) }
         pending = []
+        pipe = nil
         closed()
     }
 
     /// The connection was closed.
     func closed() {}
+}
+
+/// Where bytes go that nobody here has to see.
+struct Relay {
+    let target: SocketConnection
+    /// So many of them.
+    let most: Int
+
+    /// Less than this is read and written as usual: a pipe would save nothing.
+    static let least = 64 * 1024
 }

@@ -5,6 +5,8 @@ protocol UpstreamStream: AnyObject {
     var isReused: Bool { get }
     /// Output waits for the origin server.
     var isBlocked: Bool { get }
+    /// The connection that takes content as it is, if there is one.
+    var relayTarget: SocketConnection? { get }
     /// Sends a request's head; its content follows unless it has none. Timeouts are nanoseconds.
     func send(
         _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
@@ -28,6 +30,10 @@ protocol UpstreamStream: AnyObject {
     func cancel()
     /// The response is thrown away; the connection may be used again if little is left of it.
     func discard()
+}
+
+extension UpstreamStream {
+    var relayTarget: SocketConnection? { nil }
 }
 
 /// What a connection is wanted for.

@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     failures,
     fields,
     forward,
+    large,
     limits,
     mutations,
     refused_requests,
