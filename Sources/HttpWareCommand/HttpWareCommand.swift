@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// The command line: `httpware run`, `check`, `proxy`, `version`.
+/// The command line: `httpware run`, `check`, `diff`, `proxy`, `version`.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
-        subcommands: [RunCommand.self, CheckCommand.self, ProxyCommand.self, VersionCommand.self])
+        subcommands: [RunCommand.self, CheckCommand.self, DiffCommand.self, ProxyCommand.self, VersionCommand.self])
 }

@@ -10,7 +10,13 @@ struct ConfigurationChecker {
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
-    init(registry: WareRegistry) { builder = ChainBuilder(registry: registry) }
+    /// The files that options of wares name.
+    var files: [String] { builder.files }
+
+    /// Wares of the former configuration that would be built the same are kept.
+    init(registry: WareRegistry, keeping former: GatewayConfiguration? = nil) {
+        builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
+    }
 
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
@@ -47,7 +53,8 @@ struct ConfigurationChecker {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
-        return GatewayConfiguration(listeners: listeners, services: services, routes: routes, log: log)
+        return GatewayConfiguration(
+            listeners: listeners, services: services, routes: routes, log: log, written: entries, wares: builder.built)
     }
 
     // MARK: Nouns

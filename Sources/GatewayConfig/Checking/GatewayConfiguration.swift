@@ -10,4 +10,8 @@ public struct GatewayConfiguration: Sendable {
     public let routes: [RouteDefinition]
     /// The gateway's own log.
     public let log: LogDefinition
+    /// What the files say, joined and interpolated: the keys of the first file and of those it includes, in file order.
+    let written: [ConfigNode.Entry]
+    /// Every ware, by its place: what a reload may keep.
+    let wares: [WarePlace: BuiltWare]
 }

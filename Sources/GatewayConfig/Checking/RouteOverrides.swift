@@ -40,7 +40,7 @@ struct RouteOverrides {
                     } else {
                         entries = entries.map { written in
                             guard isMeant(written) else { return written }
-                            return builder.rebuild(written, replacing: options)
+                            return builder.rebuild(written, for: route.name, replacing: options)
                         }
                     }
                     chains[index].lists[list] = entries

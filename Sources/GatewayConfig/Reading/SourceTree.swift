@@ -7,6 +7,8 @@ struct SourceTree {
     private(set) var diagnostics = Diagnostics()
     /// Every file that was read, secrets too.
     private(set) var paths: [String] = []
+    /// The names with wildcards that were included.
+    private(set) var patterns: [String] = []
     /// A file could not be read or is not YAML: what is missing would only cause more errors.
     private(set) var isBroken = false
 
@@ -111,6 +113,7 @@ struct SourceTree {
         }
         let target = joined(path == "-" ? "" : directory(of: path), name)
         if name.contains(where: { "*?[".contains($0) }) {
+            patterns.append(target)
             for match in files.list(target) { read(match, from: node.location) }
         } else {
             read(target, from: node.location)

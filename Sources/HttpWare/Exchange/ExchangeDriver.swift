@@ -41,6 +41,8 @@ final class ExchangeDriver: LoopTimerHandler {
     }
 
     let server: LoopServer
+    /// The server's, when this was made.
+    let generation: Int
     let transport: LoopTransport
     var exchange: Exchange
     var sink: (any ResponseSink)?
@@ -121,6 +123,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     init(server: LoopServer) {
         self.server = server
+        generation = server.generation
         transport = server.transport
         exchange = Exchange(loop: server.transport.loop)
         plan = server.router.listenerPlan

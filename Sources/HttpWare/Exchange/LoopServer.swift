@@ -1,19 +1,21 @@
 /// One loop's part of a listener: its connections and their exchanges. Used on the loop's thread only.
 public final class LoopServer: ExchangeSource {
     /// The listener's name.
-    public let name: String
+    public private(set) var name: String
     let transport: LoopTransport
     /// Where streams to origin servers come from: the loop's transport, unless a test puts a script in its place.
     var connector: any UpstreamConnector
-    public let settings: ServerSettings
-    public let forward: ForwardRules
-    public let trustedProxies: [IPNetwork]
+    public private(set) var settings: ServerSettings
+    public private(set) var forward: ForwardRules
+    public private(set) var trustedProxies: [IPNetwork]
     /// Where the listener is bound, unless that is a wildcard address.
     let bindAddress: SocketAddress?
     /// Only this host reaches the listener.
     let isBoundToLoopback: Bool
-    /// Chooses plans; swapped whole on reload.
-    public var router: any ExchangeRouter
+    /// Chooses plans.
+    public private(set) var router: any ExchangeRouter
+    /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
+    private(set) var generation = 0
     public private(set) var isDraining = false
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
@@ -48,6 +50,22 @@ public final class LoopServer: ExchangeSource {
     /// How many connections there are.
     public var connectionCount: Int { connections.count }
 
+    /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
+    /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
+    public func update(
+        name: String, settings: ServerSettings, forward: ForwardRules, trustedProxies: [IPNetwork],
+        router: any ExchangeRouter
+    ) {
+        precondition(settings.isForward == self.settings.isForward, "a listener keeps its mode")
+        self.name = name
+        self.settings = settings
+        self.forward = forward
+        self.trustedProxies = trustedProxies
+        self.router = router
+        generation += 1
+        spare = []
+    }
+
     /// Takes over a connection that was accepted.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let connection = ServerConnection(transport: transport, descriptor: descriptor, peer: peer, source: self)
@@ -76,7 +94,7 @@ public final class LoopServer: ExchangeSource {
 
     func recycle(_ driver: ExchangeDriver) {
         // A driver holds its server: none is left behind when that is over.
-        if spare.count < LoopServer.mostSpare, !isStopped { spare.append(driver) }
+        if spare.count < LoopServer.mostSpare, driver.generation == generation, !isStopped { spare.append(driver) }
     }
 
     func closed(_ connection: ServerConnection) {

@@ -26,6 +26,9 @@ public struct OptionsReader: Sendable {
     /// What was asked for, in order; filled only when describing.
     public internal(set) var described: [OptionDescription] = []
 
+    /// The files whose content became part of what was built.
+    public internal(set) var files: [FileOfOptions] = []
+
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
 
@@ -88,6 +91,12 @@ public struct OptionsReader: Sendable {
     /// The value as it was written, for options whose shape is their own affair.
     public mutating func readNode(_ key: String, type: String, doc: String = "") -> ConfigNode? {
         take(key, type, "", nil, false, doc)
+    }
+
+    /// Notes that a file's content – nothing, where it cannot be read – belongs to what is built: when it changes, a reload
+    /// builds anew.
+    public mutating func noteFile(_ path: String, content: [UInt8]) {
+        files.append(FileOfOptions(path: path, content: content))
     }
 
     // MARK: Mistakes

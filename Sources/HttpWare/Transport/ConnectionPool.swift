@@ -35,6 +35,8 @@ final class ConnectionPool {
     private(set) var count = 0
     private var waiting: [ConnectionTicket] = []
     private let idleNanoseconds: Int64
+    /// No service has the endpoint any more: connections end with the work that they are doing.
+    var isRetired = false { didSet { if isRetired { closeIdle() } } }
 
     init(transport: LoopTransport, endpoint: Endpoint) {
         self.transport = transport
@@ -106,7 +108,7 @@ final class ConnectionPool {
             waiter.connectionReady(connection, nil)
             return
         }
-        guard idle.count < endpoint.key.limits.maxIdle else { return connection.close() }
+        guard idle.count < endpoint.key.limits.maxIdle, !isRetired else { return connection.close() }
         connection.becomeIdle(until: transport.loop.now.nanoseconds &+ idleNanoseconds)
         idle.append(connection)
     }

@@ -51,6 +51,7 @@ public final class LoopTransport: UpstreamConnector {
 
     private func findPool(for endpoint: Endpoint) -> ConnectionPool {
         let pool = pools[endpoint.key] ?? ConnectionPool(transport: self, endpoint: endpoint)
+        if endpoint.isPassing { pool.isRetired = false }
         pools[endpoint.key] = pool
         lastEndpoint = endpoint
         lastPool = pool
@@ -78,6 +79,15 @@ public final class LoopTransport: UpstreamConnector {
         if lastPool === pool {
             lastPool = nil
             lastEndpoint = nil
+        }
+    }
+
+    /// Keeps the connections to these endpoints, and to those that clients of a forward proxy chose. All others end: those
+    /// that wait for work at once, the rest when their exchange is over.
+    public func retirePools(except endpoints: [Endpoint]) {
+        let kept = Set(endpoints.map(\.key))
+        for pool in Array(pools.values) where !pool.endpoint.isPassing {
+            pool.isRetired = !kept.contains(pool.endpoint.key)
         }
     }
 

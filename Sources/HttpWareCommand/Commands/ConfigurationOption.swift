@@ -25,15 +25,22 @@ struct ConfigurationOption: ParsableArguments {
         return found
     }
 
+    /// What reads the file.
+    static let reader = ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment)
+
     /// Reads and checks the file.
     func read() throws -> ConfigurationReader.Result {
+        ConfigurationOption.reader.read(path: try readableFile())
+    }
+
+    /// The file that is meant; ends the program when it cannot be read.
+    func readableFile() throws -> String {
         let file = try file()
         if file != "-", !FileManager.default.isReadableFile(atPath: file) {
             Terminal.error("\(file): cannot be read; check that it is there and that you may read it")
             throw ExitCode(3)
         }
-        return ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment).read(
-            path: file)
+        return file
     }
 }
 

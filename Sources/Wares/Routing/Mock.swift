@@ -31,6 +31,9 @@ public struct Mock: Middleware {
     public let replies: [Reply]
     private let turn = Turn()
 
+    /// The place in the sequence.
+    public var holdsState: Bool { replies.count > 1 }
+
     /// Answers with these in turn, the last one again and again.
     public init(_ first: Reply, _ others: Reply...) { replies = [first] + others }
 
