@@ -5,5 +5,8 @@ import ArgumentParser
     static let configuration = CommandConfiguration(
         commandName: "httpware",
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
-        subcommands: [RunCommand.self, CheckCommand.self, DiffCommand.self, ProxyCommand.self, VersionCommand.self])
+        subcommands: [
+            RunCommand.self, CheckCommand.self, ExplainCommand.self, DiffCommand.self, ProxyCommand.self,
+            VersionCommand.self,
+        ])
 }

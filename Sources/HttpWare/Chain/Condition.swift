@@ -28,9 +28,19 @@ public struct Condition: Sendable {
         if let statuses = options.statuses, !statuses.contains(response.status.code) { return false }
         if !options.responders.isEmpty, !options.responders.contains(exchange.responder.name) { return false }
         for header in responseHeaders where try !response.fields.matches(header.name, header.values) { return false }
-        guard try options.request.matchesTarget(of: exchange.request, asReceived: true) else { return false }
+        return try matchesReceived(exchange.request)
+    }
+
+    /// Whether it asks something of the response.
+    var asksResponse: Bool {
+        options.statuses != nil || !options.responders.isEmpty || !options.responseHeaders.isEmpty
+    }
+
+    /// Whether the request is one that the condition means, judged as received.
+    func matchesReceived(_ request: HttpRequest) throws(Pattern.LimitReached) -> Bool {
+        guard try options.request.matchesTarget(of: request, asReceived: true) else { return false }
         guard !headers.isEmpty else { return true }
-        let received = exchange.request.fields.received
+        let received = request.fields.received
         for header in headers where try !received.matches(header.name, header.values) { return false }
         return true
     }
