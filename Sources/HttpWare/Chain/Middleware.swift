@@ -47,9 +47,9 @@ public enum Verdict {
     /// On to the next middleware, or upstream after the last.
     case pass
     /// Nothing goes upstream; this response starts its way back.
-    case abort(with: HttpResponse)
+    indirect case abort(with: HttpResponse)
     /// Finish asynchronously, on this loop, then decide.
-    case wait(Continuing<HttpRequest, Verdict>)
+    indirect case wait(Continuing<HttpRequest, Verdict>)
 }
 
 /// What a postware, or a ware's response half, decides.
@@ -57,11 +57,11 @@ public enum Answer {
     /// On to the next.
     case pass
     /// This response goes on in place of the one at hand.
-    case replace(with: HttpResponse)
+    indirect case replace(with: HttpResponse)
     /// Response halves only: send the request inward again, as it was when it left this ware, after so long.
-    case replay(after: Duration)
+    indirect case replay(after: Duration)
     /// Finish asynchronously, on this loop, then decide.
-    case wait(Continuing<HttpResponse, Answer>)
+    indirect case wait(Continuing<HttpResponse, Answer>)
 }
 
 /// The rest of a decision, to be finished asynchronously on the loop of the exchange.

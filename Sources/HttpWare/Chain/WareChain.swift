@@ -30,8 +30,8 @@ public struct ChainEntry: Sendable {
 public final class WareChain: Sendable {
     /// A ware on the request's way, and its response half if it has one.
     struct RequestStep: Sendable {
-        let ware: any Middleware
-        let responseHalf: (any Postware)?
+        let ware: MiddlewareCall
+        let responseHalf: PostwareCall?
         let condition: Condition?
         let label: String
         /// Content of the request that must be there before the ware is asked.
@@ -42,7 +42,7 @@ public final class WareChain: Sendable {
 
     /// A ware on the response's way.
     struct ResponseStep: Sendable {
-        let ware: any Postware
+        let ware: PostwareCall
         let condition: Condition?
         let label: String
         let whole: Int?
@@ -56,8 +56,8 @@ public final class WareChain: Sendable {
         let isPostware: Bool
     }
 
-    let middlewares: [RequestStep]
-    let postwares: [ResponseStep]
+    let middlewares: FixedList<RequestStep>
+    let postwares: FixedList<ResponseStep>
     /// The request's content is kept up to so many bytes, so that it can be sent again.
     let kept: Int
     let hasReplays: Bool
@@ -75,33 +75,33 @@ public final class WareChain: Sendable {
     public init(middlewares: [ChainEntry], postwares: [ChainEntry]) throws(WrongSide) {
         let before = middlewares.stablySorted()
         let after = postwares.stablySorted()
-        var requestSteps: [RequestStep] = []
-        var responseSteps: [ResponseStep] = []
-        var kept = 0
-        for entry in before {
+        let requestWares = try before.map { entry throws(WrongSide) in
             guard let ware = entry.ware as? any Middleware else {
                 throw WrongSide(label: entry.label, isPostware: true)
             }
-            if case .kept(let limit) = ware.contentNeed { kept = max(kept, limit) }
-            requestSteps.append(
-                RequestStep(
-                    ware: ware, responseHalf: entry.ware as? any Postware, condition: entry.condition,
-                    label: entry.label,
-                    whole: ware.contentNeed.wholeLimit, failsOpen: ware.failsOpen, mayReplay: ware.mayReplay))
+            return ware
         }
-        for entry in after {
+        let responseWares = try after.map { entry throws(WrongSide) in
             guard let ware = entry.ware as? any Postware, !(entry.ware is any Middleware) else {
                 throw WrongSide(label: entry.label, isPostware: false)
             }
-            responseSteps.append(
-                ResponseStep(
-                    ware: ware, condition: entry.condition, label: entry.label, whole: ware.contentNeed.wholeLimit,
-                    failsOpen: ware.failsOpen))
+            return ware
+        }
+        let requestSteps = zip(before, requestWares).map { entry, ware in
+            RequestStep(
+                ware: MiddlewareCall(ware), responseHalf: (ware as? any Postware).map(PostwareCall.init),
+                condition: entry.condition, label: entry.label, whole: ware.contentNeed.wholeLimit,
+                failsOpen: ware.failsOpen, mayReplay: ware.mayReplay)
+        }
+        let responseSteps = zip(after, responseWares).map { entry, ware in
+            ResponseStep(
+                ware: PostwareCall(ware), condition: entry.condition, label: entry.label,
+                whole: ware.contentNeed.wholeLimit, failsOpen: ware.failsOpen)
         }
         entries = (before, after)
-        self.middlewares = requestSteps
-        self.postwares = responseSteps
-        self.kept = kept
+        self.middlewares = FixedList(requestSteps)
+        self.postwares = FixedList(responseSteps)
+        kept = requestWares.reduce(0) { max($0, $1.contentNeed.keptLimit) }
         hasReplays = requestSteps.contains { $0.mayReplay }
         hasResponseHalves = requestSteps.contains { $0.responseHalf != nil }
         observers =
@@ -122,14 +122,22 @@ public final class WareChain: Sendable {
     public static let empty = WareChain()
 
     private init() {
-        middlewares = []
-        postwares = []
+        middlewares = FixedList([])
+        postwares = FixedList([])
         kept = 0
         hasReplays = false
         hasResponseHalves = false
         observers = []
         observesWares = false
         entries = ([], [])
+    }
+
+    deinit {
+        middlewares.free { step in
+            step.ware.free()
+            step.responseHalf?.free()
+        }
+        postwares.free { $0.ware.free() }
     }
 
     /// An entry stands among those of the other direction.
@@ -152,6 +160,11 @@ public protocol WareObserver: Ware {}
 extension ContentNeed {
     var wholeLimit: Int? {
         if case .whole(let limit) = self { limit } else { nil }
+    }
+
+    /// 0 where none is kept.
+    var keptLimit: Int {
+        if case .kept(let limit) = self { limit } else { 0 }
     }
 }
 

@@ -101,7 +101,7 @@ struct HeadScanner {
                     nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
                     flags: (isExact ? HttpFields.Line.exact : 0)
                         | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0)),
-                others: known == .other ? FieldName.otherBit(count: nameCount, last: input.byte(at: colon &- 1)) : 0)
+                others: known == .other ? NameFilter(input, from: start, count: nameCount) : NameFilter())
             position = end &+ 2
             linesEnd = position
         }

@@ -105,6 +105,11 @@ extension ExchangeDriver: RequestHandler {
                 }
                 return
             }
+            if case .pass = verdict, !chain.observesWares, !chain.middlewares[index].mayReplay {
+                passed[index] = true
+                requestIndex = index + 1
+                continue
+            }
             if case .wait(let continuing) = verdict { return waitForMiddleware(continuing) }
             guard decided(verdict, chain) else { return }
         }

@@ -128,7 +128,7 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Asks one ware; true when the next one's turn has come.
     @inline(__always)
-    private func ask(_ ware: any Postware, _ label: String, _ failsOpen: Bool) -> Bool {
+    private func ask(_ ware: PostwareCall, _ label: String, _ failsOpen: Bool) -> Bool {
         if chain.observesWares { wareStarted = loop.tick().nanoseconds }
         do {
             let answer = try ware.handle(&response, in: exchange)

@@ -6,7 +6,7 @@ public struct FieldBlock: Sendable {
     /// Each name once.
     let names: [FieldName]
     let present: UInt64
-    let others: UInt64
+    let others: NameFilter
 
     /// Makes a block. Lines of one name stay several lines.
     public init(_ lines: [FieldLine]) {

@@ -3,8 +3,8 @@ public struct FieldName: Sendable {
     /// The name as it was written.
     public let text: String
     let known: KnownField
-    /// For a name that is not known: the bit of `HttpFields.others` that lines of this name set. Else 0.
-    let otherBit: UInt64
+    /// For a name that is not known: what lines of this name leave in `HttpFields.others`. Else nothing.
+    let trace: NameFilter
     /// The last byte in lower case: names that are alike mostly differ there.
     let last: UInt8
 
@@ -16,24 +16,50 @@ public struct FieldName: Sendable {
         self.text = text
         known = KnownField.identify(text)
         last = ByteClass.lower(text.utf8.last ?? 0)
-        otherBit = known == .other ? FieldName.otherBit(count: text.utf8.count, last: last) : 0
+        trace =
+            known == .other ? NameFilter(Array(text.utf8).span.bytes, from: 0, count: text.utf8.count) : NameFilter()
     }
 
     private init(_ known: KnownField) {
         text = known.name
         self.known = known
-        otherBit = 0
+        trace = NameFilter()
         last = ByteClass.lower(known.name.utf8.last ?? 0)
-    }
-
-    /// The bit for a name of so many bytes that ends in this one, in whatever case.
-    @inline(__always)
-    static func otherBit(count: Int, last byte: UInt8) -> UInt64 {
-        1 &<< (UInt64(truncatingIfNeeded: count) &* 5 &+ UInt64(byte | 0x20))
     }
 
     /// The name in lower case: the same text for all spellings of one name.
     public var lowercased: String { text.lowercased() }
+}
+
+/// Which names, but for the known ones, may be among a message's: a name that is not traced is not there. Each leaves a bit
+/// in either word.
+struct NameFilter: Sendable {
+    private var first: UInt64 = 0
+    private var second: UInt64 = 0
+
+    init() {}
+
+    /// The trace of the name at that place, in whatever case it is written: one byte at least.
+    @inline(__always)
+    init(_ bytes: RawSpan, from start: Int, count: Int) {
+        let last = UInt64(bytes.byte(at: start &+ count &- 1) | 0x20)
+        let before = UInt64(bytes.byte(at: start &+ max(0, count &- 2)) | 0x20)
+        let middle = UInt64(bytes.byte(at: start &+ count &>> 1) | 0x20)
+        let shape = last | before &<< 8 | middle &<< 16 | UInt64(truncatingIfNeeded: count) &<< 24
+        let mixed = shape &* 0x9e37_79b9_7f4a_7c15
+        first = 1 &<< (mixed &>> 58)
+        second = 1 &<< (mixed &>> 52)
+    }
+
+    @inline(__always)
+    mutating func add(_ other: NameFilter) {
+        first |= other.first
+        second |= other.second
+    }
+
+    /// Whether a name of that trace may be here; false is certain.
+    @inline(__always)
+    func mayHold(_ trace: NameFilter) -> Bool { first & trace.first != 0 && second & trace.second != 0 }
 }
 
 extension FieldName: ExpressibleByStringLiteral {

@@ -32,8 +32,8 @@ public struct HttpFields: Sendable {
     var lines: [Line] = []
     /// The bit of each known field that was ever here: a clear bit says that there is no such line.
     var present: UInt64 = 0
-    /// The same for other names, by `FieldName.otherBit`: several names share a bit.
-    var others: UInt64 = 0
+    /// The same for other names.
+    var others = NameFilter()
     /// How many of `lines` came from the peer.
     var receivedCount = 0
 
@@ -44,7 +44,7 @@ public struct HttpFields: Sendable {
         bytes.removeAll(keepingCapacity: true)
         lines.removeAll(keepingCapacity: true)
         present = 0
-        others = 0
+        others = NameFilter()
         receivedCount = 0
     }
 
@@ -129,18 +129,18 @@ public struct HttpFields: Sendable {
                 start: start, valueStart: start &+ UInt32(nameCount) &+ 2,
                 valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
                 known: line.name.known,
-                flags: Line.exact), others: line.name.otherBit)
+                flags: Line.exact), others: line.name.trace)
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
-        if present & block.present & ~KnownField.other.bit | others & block.others != 0 {
+        if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) {
             for name in block.names { remove(name) }
         }
         let start = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: block.wire)
+        block.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
         present |= block.present
-        others |= block.others
+        others.add(block.others)
         for index in block.lines.indices {
             var line = block.lines[index]
             line.start &+= start
@@ -233,21 +233,21 @@ public struct HttpFields: Sendable {
             Line(
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
                 nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact),
-            others: name.otherBit)
+            others: name.trace)
     }
 
-    /// Adds a line whose bytes are, or will be, in the buffer; with the `FieldName.otherBit` of its name.
+    /// Adds a line whose bytes are, or will be, in the buffer; with the trace of its name.
     @inline(__always)
-    mutating func addLine(_ line: Line, others bit: UInt64) {
+    mutating func addLine(_ line: Line, others trace: NameFilter) {
         present |= line.known.bit
-        others |= bit
+        others.add(trace)
         lines.append(line)
     }
 
     /// Whether there may be a line of that name, or may have been one; false is certain.
     @inline(__always)
     private func mayHold(_ name: FieldName) -> Bool {
-        present & name.known.bit != 0 && (name.known != .other || others & name.otherBit != 0)
+        present & name.known.bit != 0 && (name.known != .other || others.mayHold(name.trace))
     }
 
     @inline(__always)

@@ -1,0 +1,92 @@
+/// A middleware as the driver calls it: one indirect call, without a copy of the ware and without counting references.
+///
+/// Unchecked: it is made once and never changes; the ware is `Sendable`.
+struct MiddlewareCall: @unchecked Sendable {
+    private let box: Unmanaged<MiddlewareBox>
+
+    /// Released by `free()`.
+    init(_ ware: any Middleware) {
+        func boxed(_ ware: some Middleware) -> MiddlewareBox { BoxOfMiddleware(ware) }
+        box = Unmanaged.passRetained(boxed(ware))
+    }
+
+    func free() { box.release() }
+
+    /// Asks the ware. Whoever frees the call has to be held meanwhile.
+    @inline(__always)
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        try box._withUnsafeGuaranteedRef { try $0.handle(&request, in: exchange) }
+    }
+}
+
+/// The same for a postware, or a ware's response half.
+struct PostwareCall: @unchecked Sendable {
+    private let box: Unmanaged<PostwareBox>
+
+    /// Released by `free()`.
+    init(_ ware: any Postware) {
+        func boxed(_ ware: some Postware) -> PostwareBox { BoxOfPostware(ware) }
+        box = Unmanaged.passRetained(boxed(ware))
+    }
+
+    func free() { box.release() }
+
+    /// Asks the ware. Whoever frees the call has to be held meanwhile.
+    @inline(__always)
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        try box._withUnsafeGuaranteedRef { try $0.handle(&response, in: exchange) }
+    }
+}
+
+private class MiddlewareBox {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict { .pass }
+}
+
+private final class BoxOfMiddleware<Boxed: Middleware>: MiddlewareBox {
+    private let ware: Boxed
+    init(_ ware: Boxed) { self.ware = ware }
+    override func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        try ware.handle(&request, in: exchange)
+    }
+}
+
+private class PostwareBox {
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer { .pass }
+}
+
+private final class BoxOfPostware<Boxed: Postware>: PostwareBox {
+    private let ware: Boxed
+    init(_ ware: Boxed) { self.ware = ware }
+    override func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        try ware.handle(&response, in: exchange)
+    }
+}
+
+/// Elements that never change, read in place: an array's would be counted as references, each time.
+///
+/// Unchecked: written in `init` only. Its owner frees it, and is held while it is read.
+struct FixedList<Element: Sendable>: @unchecked Sendable {
+    private let base: UnsafeMutablePointer<Element>
+    let count: Int
+
+    init(_ elements: [Element]) {
+        count = elements.count
+        base = .allocate(capacity: max(1, elements.count))
+        base.initialize(from: elements, count: elements.count)
+    }
+
+    var isEmpty: Bool { count == 0 }
+
+    subscript(index: Int) -> Element {
+        @inline(__always) _read {
+            precondition(index >= 0 && index < count)
+            yield base[index]
+        }
+    }
+
+    func free(_ each: (Element) -> Void) {
+        for index in 0..<count { each(base[index]) }
+        base.deinitialize(count: count)
+        base.deallocate()
+    }
+}
