@@ -8,6 +8,7 @@ import ArgumentParser
         subcommands: [
             RunCommand.self,
             CheckCommand.self,
+            ExplainCommand.self,
             DiffCommand.self,
             ProxyCommand.self,
             HealthCommand.self,

@@ -5,6 +5,7 @@ struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
     private var entryRules = EntryRules()
+    private var references = References()
 
     static let nouns = ["listeners", "services", "chains", "routes", "admin", "log"]
     private static let notYet = ["credentials", "stores"]
@@ -45,7 +46,12 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
         }
         resolve(&routes, services, listeners)
+        // A route that could not be read may have what seems to be missing.
+        let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        references.checkResponders(of: builder)
+        if areRoutesKnown { references.checkCaptures() }
+        diagnostics.append(references.diagnostics.all)
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
         diagnostics.append(Safety(listeners: listeners, admin: admin).found)
@@ -203,8 +209,10 @@ struct ConfigurationChecker {
         }
         for index in listeners.indices {
             listeners[index].chain = WareChain.joining(listener: ofListeners[index], route: .init(), service: .init())
+            references.note(ofListeners[index].captures, for: [])
         }
         var joined: [[String]: WareChain] = [:]
+        var captures: [[String]: [NeededCapture]] = [:]
         for route in routes {
             var own = [
                 chains.chain(route.chainName, for: "routes[\(route.index)].chain"),
@@ -221,10 +229,16 @@ struct ConfigurationChecker {
                     $0?.value ?? ""
                 }
                 let isShared = route.with.isEmpty
+                let needed =
+                    (isShared ? captures[names] : nil) ?? (own + [ofListeners[index]]).flatMap(\.captures)
+                references.note(needed, for: route.match.paths)
                 let chain =
                     (isShared ? joined[names] : nil)
                     ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[1])
-                if isShared { joined[names] = chain }
+                if isShared {
+                    joined[names] = chain
+                    captures[names] = needed
+                }
                 listeners[index].routes.append(ResolvedRoute(route: route, chain: chain))
             }
         }

@@ -102,6 +102,9 @@ struct Interpolation {
         return ""
     }
 
+    /// What was read from files.
+    private(set) var secrets: Set<String> = []
+
     private mutating func secret(_ path: String, _ location: SourceLocation, _ keyPath: String) -> String {
         let path = FilePath.joined(directory, path)
         read.append(path)
@@ -112,6 +115,7 @@ struct Interpolation {
                 diagnostics.error(at: location, keyPath, "\(path): is not UTF-8")
                 return ""
             }
+            if !text.isEmpty { secrets.insert(text) }
             return text
         } catch {
             diagnostics.error(at: location, keyPath, "\(path): \(error.reason)")

@@ -7,6 +7,8 @@ struct SourceTree {
     private(set) var diagnostics = Diagnostics()
     /// Every file that was read, secrets too.
     private(set) var paths: [String] = []
+    /// What `${file:…}` brought.
+    private(set) var secrets: Set<String> = []
     /// The names with wildcards that were included.
     private(set) var patterns: [String] = []
     /// A file could not be read or is not YAML: what is missing would only cause more errors.
@@ -66,6 +68,7 @@ struct SourceTree {
             environment: environment, files: files, directory: path == "-" ? "" : FilePath.directory(of: path))
         let root = interpolation.apply(to: node)
         diagnostics.append(interpolation.diagnostics.all)
+        secrets.formUnion(interpolation.secrets)
         paths += interpolation.read.filter { !paths.contains($0) }
         open.append(path)
         merge(root, path, isFirst: includer == nil)

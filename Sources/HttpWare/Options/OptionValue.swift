@@ -10,11 +10,14 @@ public protocol OptionValue: Sendable {
     init(optionText: String) throws(OptionMistake)
     /// As a configuration file would spell it, for help and dumps.
     var optionText: String { get }
+    /// The captures of the route's path pattern that its placeholders take.
+    var neededCaptures: [String] { get }
 }
 
 extension OptionValue {
     public static var isSecret: Bool { false }
     public static var optionForm: OptionForm { .text }
+    public var neededCaptures: [String] { [] }
 }
 
 /// Why a text is not a value of its type.

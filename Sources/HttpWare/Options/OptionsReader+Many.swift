@@ -126,6 +126,7 @@ extension OptionsReader {
     private mutating func absorb(_ nested: inout OptionsReader, _ body: (inout OptionsReader) -> Void) {
         body(&nested)
         diagnostics.append(nested.finish())
+        neededCaptures += nested.neededCaptures
         files += nested.files
         for var option in nested.described {
             let prefix = keyPath.isEmpty ? "" : keyPath + "."

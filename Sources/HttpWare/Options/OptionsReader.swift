@@ -29,6 +29,9 @@ public struct OptionsReader: Sendable {
     /// The files whose content became part of what was built.
     public internal(set) var files: [FileOfOptions] = []
 
+    /// What placeholders take from the route's path.
+    public internal(set) var neededCaptures: [NeededCapture] = []
+
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
 
@@ -200,7 +203,11 @@ public struct OptionsReader: Sendable {
             return nil
         }
         do {
-            return try T(optionText: text)
+            let value = try T(optionText: text)
+            neededCaptures += value.neededCaptures.map {
+                NeededCapture(name: $0, keyPath: keyPath, location: node.location)
+            }
+            return value
         } catch {
             let isSecret = node.isSecret || T.isSecret
             let shown = isSecret ? "the secret value" : node.shown

@@ -58,7 +58,7 @@ public struct PathPattern: Sendable, Hashable {
                 guard text.count == end - start else { return false }
                 for i in text.indices where text[i] != path[start + i] { return false }
             case .glob(let glob):
-                guard end > start, Self.glob(glob, path, start, end) else { return false }
+                guard end > start, Self.glob(glob, path.bytes, start, end) else { return false }
             case .capture:
                 guard end > start else { return false }
                 capture(start..<end)
@@ -68,8 +68,9 @@ public struct PathPattern: Sendable, Hashable {
         return start == path.count || (isPrefix && path[start] == slash)
     }
 
-    /// Goes back to the last `*` only: at most pattern × segment steps.
-    fileprivate static func glob(_ glob: [UInt8], _ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+    /// Whether a segment of the path, from `start` to `end`, is what text with `*` in it stands for. Goes back to the last `*`
+    /// only: at most pattern × segment steps.
+    static func glob(_ glob: [UInt8], _ path: RawSpan, _ start: Int, _ end: Int) -> Bool {
         let star = UInt8(ascii: "*")
         var at = 0
         var position = start
@@ -78,7 +79,7 @@ public struct PathPattern: Sendable, Hashable {
             if at < glob.count, glob[at] == star {
                 retry = (at + 1, position)
                 at += 1
-            } else if at < glob.count, glob[at] == path[position] {
+            } else if at < glob.count, glob[at] == path.byte(at: position) {
                 at += 1
                 position += 1
             } else if let last = retry {
@@ -99,7 +100,7 @@ extension PathPattern.Segment {
     public func matches(_ segment: [UInt8]) -> Bool {
         switch self {
         case .text(let text): text == segment
-        case .glob(let glob): !segment.isEmpty && PathPattern.glob(glob, segment.span, 0, segment.count)
+        case .glob(let glob): !segment.isEmpty && PathPattern.glob(glob, segment.span.bytes, 0, segment.count)
         case .capture: !segment.isEmpty
         }
     }
