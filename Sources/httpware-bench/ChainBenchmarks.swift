@@ -85,23 +85,6 @@
         }
     }
 
-    /// The last of so many routes, by path.
-    private func routes(_ count: Int) -> Benchmark {
-        Benchmark(name: "the last of \(count) routes, by path") { times in
-            let matches = (0..<count).compactMap { index -> RequestMatch? in
-                var match = RequestMatch()
-                guard let path = try? PathPattern(optionText: "/service-\(index)/**") else { return nil }
-                match.paths = [path]
-                return match
-            }
-            guard let request = try? HttpRequest(.get, "/service-\(count - 1)/users/7", fields: ["Host": "example.com"])
-            else { return }
-            for _ in 0..<times {
-                keep((try? matches.firstIndex { try $0.matchesTarget(of: request) }) ?? nil)
-            }
-        }
-    }
-
     private let passing: @Sendable (Int) -> any Middleware = { _ in PassRequest() }
     private let passingTwice: @Sendable (Int) -> any Middleware = { _ in Pass() }
     private let settingThree: @Sendable (Int) -> any Middleware = { index in
@@ -123,7 +106,5 @@
         exchange(wares: 10, " and back", .kept, ware: passingTwice),
         exchange(wares: 10, ", three of which set a field", ware: settingThree),
         exchange(wares: 10, ", three of which set a field", .kept, ware: settingThree),
-        routes(1),
-        routes(100),
     ]
 #endif

@@ -23,7 +23,12 @@ public struct MethodRule: Middleware {
 
 extension MethodRule: ConfigurableWare {
     public static let name: WareName = "methodRule"
-    public static let about = WareAbout("Lets requests of some methods pass.", source: "RFC 9110 §15.5.6")
+    public static let about = WareAbout(
+        "Lets requests of some methods pass.", source: "RFC 9110 §15.5.6",
+        example: """
+            - methodRule: { allow: [GET, HEAD] }
+            """,
+        details: "Others are refused with 405, and `Allow` tells which methods pass.")
 
     public init(options: inout OptionsReader) {
         self.init(allow: [])

@@ -4,8 +4,10 @@ import HttpWare
 struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
+    private var entryRules = EntryRules()
+    private var references = References()
 
-    private static let nouns = ["listeners", "services", "chains", "routes", "admin", "log"]
+    static let nouns = ["listeners", "services", "chains", "routes", "admin", "log"]
     private static let notYet = ["credentials", "stores"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
@@ -31,6 +33,7 @@ struct ConfigurationChecker {
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0) }
         }
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
+        for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
         let admin = readSingle("admin", entries) { AdminDefinition(options: &$0) }
@@ -43,13 +46,19 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
         }
         resolve(&routes, services, listeners)
+        // A route that could not be read may have what seems to be missing.
+        let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        references.checkResponders(of: builder)
+        if areRoutesKnown { references.checkCaptures() }
+        diagnostics.append(references.diagnostics.all)
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
         diagnostics.append(Safety(listeners: listeners, admin: admin).found)
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            diagnostics.append(entryRules.diagnostics.all)
             for chain in written where !chains.used.contains(chain.name) {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
@@ -200,8 +209,10 @@ struct ConfigurationChecker {
         }
         for index in listeners.indices {
             listeners[index].chain = WareChain.joining(listener: ofListeners[index], route: .init(), service: .init())
+            references.note(ofListeners[index].captures, for: [])
         }
         var joined: [[String]: WareChain] = [:]
+        var captures: [[String]: [NeededCapture]] = [:]
         for route in routes {
             var own = [
                 chains.chain(route.chainName, for: "routes[\(route.index)].chain"),
@@ -210,15 +221,24 @@ struct ConfigurationChecker {
             var overrides = RouteOverrides(of: route)
             overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
             diagnostics.append(overrides.diagnostics.all)
+            if !route.with.isEmpty {
+                for entry in own.flatMap({ $0.lists.values.joined() }) { entryRules.check(entry) }
+            }
             for index in listeners.indices where route.serves(listeners[index]) {
                 let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
                     $0?.value ?? ""
                 }
                 let isShared = route.with.isEmpty
+                let needed =
+                    (isShared ? captures[names] : nil) ?? (own + [ofListeners[index]]).flatMap(\.captures)
+                references.note(needed, for: route.match.paths)
                 let chain =
                     (isShared ? joined[names] : nil)
                     ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[1])
-                if isShared { joined[names] = chain }
+                if isShared {
+                    joined[names] = chain
+                    captures[names] = needed
+                }
                 listeners[index].routes.append(ResolvedRoute(route: route, chain: chain))
             }
         }

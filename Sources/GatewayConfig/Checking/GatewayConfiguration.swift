@@ -16,6 +16,8 @@ public struct GatewayConfiguration: Sendable {
     let written: [ConfigNode.Entry]
     /// Every ware, by its place: what a reload may keep.
     let wares: [WarePlace: BuiltWare]
+    /// What `${file:…}` brought.
+    var fileSecrets: Set<String> = []
 
     /// One of its listeners alone, bound elsewhere: for a gateway that serves one command. No admin listener is part of it.
     public func only(_ listener: ListenerDefinition, at bind: SocketAddress) -> GatewayConfiguration {
@@ -36,5 +38,19 @@ extension ListenerDefinition {
         copy.connectPorts = Array(1...65_535)
         copy.denyPrivate = false
         return copy
+    }
+}
+
+extension GatewayConfiguration {
+    /// The texts in the files that nothing may print: from `${file:…}`, and of options that are secret.
+    public var secretTexts: [String] {
+        var texts = fileSecrets.union(written.flatMap(\.value.secretTexts))
+        for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
+            for entry in chain.entries.middlewares + chain.entries.postwares {
+                texts.formUnion(entry.options.secretTexts)
+            }
+        }
+        // The longest first: one may be a part of another.
+        return texts.sorted { ($1.utf8.count, $0) < ($0.utf8.count, $1) }
     }
 }

@@ -10,16 +10,19 @@ public struct ChainEntry: Sendable {
     public let order: WareOrder
     /// Where it was written.
     public let location: SourceLocation
+    /// Its options as they were written, secrets marked: for people to look at.
+    public let options: ConfigNode
 
     public init(
         _ ware: any Ware, label: String? = nil, condition: Condition? = nil, order: WareOrder? = nil,
-        location: SourceLocation = .code
+        location: SourceLocation = .code, options: ConfigNode = [:]
     ) {
         self.ware = ware
         self.label = label ?? "\(type(of: ware))"
         self.condition = condition
         self.order = order ?? ware.order
         self.location = location
+        self.options = options
     }
 }
 

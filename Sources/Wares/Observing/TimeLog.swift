@@ -81,12 +81,21 @@ extension String {
 extension TimeLog: ConfigurableWare {
     public static let name: WareName = "timeLog"
     public static let about = WareAbout(
-        "Tells how long each phase of an exchange took, and each ware.", source: "W3C Server-Timing")
+        "Tells how long each phase of an exchange took, and each ware, in the gateway's own log.",
+        source: "W3C Server-Timing",
+        example: #"""
+            - timeLog: { slow: 500ms }
+            """#,
+        details: #"""
+            The phases are `dns` (finding the address), `connect`, `send` (the request), `firstByte` (waiting for the response) and `content`; one that did not take place is
+            left out. `Server-Timing` holds what is known when the response's head goes out. It names wares and times, so it is not for strangers.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()
         options.read(
-            "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
-        options.read("serverTiming", into: &serverTiming, doc: "tells the client, in Server-Timing")
+            "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400),
+            doc: "what takes longer is a warning, anything else a line of level debug")
+        options.read("serverTiming", into: &serverTiming, doc: "tells the client too, in Server-Timing")
     }
 }

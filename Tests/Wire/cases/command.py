@@ -107,6 +107,30 @@ def _(t: Trial) -> None:
         check(place in result.stderr, f"{place} is not in:", result.stderr)
 
 
+@case("check --json: each mistake taken apart, and a summary", nginx=NO)
+def _(t: Trial) -> None:
+    text = GOOD.replace("baseUrl", "baseUrll") + "rutes: []\n"
+    plain = run(t, "check", "-c", "-", text=text).stderr.splitlines()
+    check(len(plain) > 1, plain)
+    result = run(t, "check", "--json", "-c", "-", text=text)
+    answer = json.loads(result.stdout)
+    expect_same("exit and stderr", (result.returncode, result.stderr), (1, ""))
+    lines = [f"{d['file']}:{d['line']}:{d['column']}: {d['severity']}: {d['keyPath']}: {d['message']}" for d in answer["diagnostics"]]
+    expect_same("lines", lines, plain)
+    expect_same("summary", answer["summary"], {"errors": len(plain), "warnings": 0})
+
+
+@case("check --json: a good file has numbers and no diagnostics, warnings leave exit 0", nginx=NO)
+def _(t: Trial) -> None:
+    answer = json.loads(run(t, "check", "--json", "-c", "-", text=GOOD).stdout)
+    expect_same("answer", answer, {"diagnostics": [], "summary": {"errors": 0, "warnings": 0, "listeners": 1, "routes": 1, "services": 1}})
+    result = run(t, "check", "--json", "-c", "-", text=GOOD + "chains: { c: {} }\n")
+    answer = json.loads(result.stdout)
+    expect_same("exit", result.returncode, 0)
+    expect_same("warning", [(d["severity"], d["line"]) for d in answer["diagnostics"]], [("warning", 5)])
+    expect_same("summary", answer["summary"]["warnings"], 1)
+
+
 @case("check: interpolation with a value, a default and $$", nginx=NO)
 def _(t: Trial) -> None:
     text = GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_HOST}:${HTTPWARE_TEST_PORT:-3000}") + "chains: { c: { middlewares: [{ mock: { body: \"$$5\" } }] } }\n"
@@ -137,8 +161,142 @@ def _(t: Trial) -> None:
     result = run(t, "version")
     expect_same("exit", result.returncode, 0)
     check("libevent" in result.stdout, "no library versions:", result.stdout)
-    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["proxy", "--help"]):
+    answer = json.loads(run(t, "version", "--json").stdout)
+    check(answer["version"] in result.stdout and f"commit {answer['commit']}\n" in result.stdout, result.stdout, answer)
+    for name, version in answer["libraries"].items():
+        check(f"{name} {version}\n" in result.stdout, name, version, result.stdout)
+    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["explain", "--help"], ["proxy", "--help"], ["schema", "--help"], ["wares", "--help"]):
         expect_same("exit", run(t, *arguments).returncode, 0)
+
+
+@case("wares: a table, one ware, JSON of both, and a near name", nginx=NO)
+def _(t: Trial) -> None:
+    table = run(t, "wares")
+    wares = json.loads(run(t, "wares", "--json").stdout)
+    expect_same("rows", len(table.stdout.splitlines()), len(wares))
+    for ware, row in zip(wares, table.stdout.splitlines()):
+        check(row.split()[:2] == [ware["name"], ware["side"]] and row.endswith(ware["sentence"]), row, ware)
+    page = run(t, "wares", "bodyLimit").stdout
+    for word in ("both", "10MiB", "1B … ", "RFC 9110 §15.5.14", "- bodyLimit:"):
+        check(word in page, f"{word!r} is not in:", page)
+    one = json.loads(run(t, "wares", "bodyLimit", "--json").stdout)
+    check(one in wares, one)
+    expect_same("option", [(o["key"], o["default"]) for o in one["options"] if o["key"] == "max"], [("max", "10MiB")])
+    wrong = run(t, "wares", "bodyLimitt")
+    expect_same("exit", (wrong.returncode, wrong.stdout), (1, ""))
+    check('did you mean "bodyLimit"?' in wrong.stderr, wrong.stderr)
+    expect_same("exit", run(t, "wares", "--markdown", "--json").returncode, 64)
+
+
+@case("schema: JSON Schema 2020-12", nginx=NO)
+def _(t: Trial) -> None:
+    schema = json.loads(run(t, "schema").stdout)
+    expect_same("$schema", schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
+    expect_same("unknown keys", schema["additionalProperties"], False)
+
+
+EXPLAINED = """version: 1
+listeners:
+  web: { bind: "127.0.0.1:8080", chain: base }
+  proxy: { bind: "127.0.0.1:8888", mode: forward }
+services:
+  api: { baseUrl: "http://127.0.0.1:@ORIGIN@/v1", headers: { X-Key: "${file:secret}" } }
+chains:
+  base:
+    middlewares: [{ bodyLimit: { max: 5MiB } }]
+    postwares: [{ accessLog: { output: "file:@FOLDER@/access.log" }, if: { status: 5xx } }]
+  users:
+    middlewares:
+      - { requiredHeaders: { headers: [Authorization] }, if: { method: POST }, as: needsLogin }
+      - requestHeaders: { set: { X-User: "{path.id}", X-Token: "a ${file:secret} {path.id}" } }
+  slow: { middlewares: [{ mock: { delay: 1h } }] }
+  moved: { middlewares: [{ redirect: { to: "https://example.com/new" } }] }
+routes:
+  - { name: status, match: { path: /status }, service: api }
+  - { name: moved, match: { path: /old }, chain: moved }
+  - { name: slow, match: { path: /slow }, service: api, chain: slow }
+  - { name: users, match: { path: "/users/{id}" }, service: api, chain: users }
+  - { name: out, listener: proxy, service: passthrough }
+"""
+
+
+def explained(t: Trial, *arguments: str) -> subprocess.CompletedProcess:
+    folder = t.setup.place.subfolder("explain")
+    (folder / "secret").write_text("s3cr3t%value\n")
+    text = EXPLAINED.replace("@ORIGIN@", str(t.main.port)).replace("@FOLDER@", str(folder))
+    (folder / "file.yaml").write_text(text)
+    result = run(t, "explain", "-c", str(folder / "file.yaml"), *arguments)
+    check("s3cr3t" not in result.stdout + result.stderr, "a secret is shown:", result.stdout)
+    check(not (folder / "access.log").exists(), "a log file was opened")
+    expect_same("requests at the origin", len(t.main.requests), 0)
+    return result
+
+
+@case("explain: route, service, chain and what goes upstream, each with its line", nginx=NO)
+def _(t: Trial) -> None:
+    result = explained(t, "GET", "http://a.test/users/7?x=1", "-H", "Accept: text/html")
+    expect_same("exit", (result.returncode, result.stderr), (0, ""))
+    # Lines with their places, and the head, whose order counts.
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    for start, place in (("listener  web", 3), ("route     users", 21), ("service   api", 6), ("  status: path is not /status", 18),
+                         ("  moved: path is not /old", 19), ("  1. bodyLimit – passed", 9),
+                         ("  2. needsLogin (requiredHeaders) – skipped", 13), ("  3. requestHeaders – passed", 14),
+                         ("  1. accessLog – depends on the response", 10)):
+        line = next((each for each in lines if each.startswith(start)), "")
+        check(f"file.yaml:{place}:" in line, f"{start!r} has no place {place}:", result.stdout)
+    check("          {path.id} = 7" in lines and "       { max: 5MiB }" in lines, result.stdout)
+    where = lines.index(f"goes to 127.0.0.1:{t.main.port}")
+    expect_same("head", lines[where + 1:], [
+        "  GET /v1/users/7?x=1 HTTP/1.1", f"  Host: 127.0.0.1:{t.main.port}", "  Accept: text/html", "  X-User: 7",
+        "  X-Token: a *** 7", "  X-Key: ***", "  Via: 1.1 httpware"])
+
+
+@case("explain: --json", nginx=NO)
+def _(t: Trial) -> None:
+    result = explained(t, "POST", "/users/7", "--json", "-H", "X-A: 1", "-H", "Authorization: Bearer mine")
+    told = json.loads(result.stdout)
+    expect_same("route", (told["listener"]["name"], told["route"]["name"], told["captures"]), ("web", "users", {"id": "7"}))
+    expect_same("passed", [(each["name"], each["part"]) for each in told["passed"]],
+                [("status", "path"), ("moved", "path"), ("slow", "path")])
+    expect_same("middlewares", [(each["label"], each["ware"], each["decision"]) for each in told["middlewares"]],
+                [("bodyLimit", "bodyLimit", "passed"), ("needsLogin", "requiredHeaders", "passed"), ("requestHeaders", "requestHeaders", "passed")])
+    expect_same("options", told["middlewares"][0]["options"], {"max": "5MiB"})
+    expect_same("upstream", told["upstream"]["head"]["line"], "POST /v1/users/7 HTTP/1.1")
+    check("Authorization: ***" in told["upstream"]["head"]["fields"], told)
+
+
+@case("explain: a ware that answers, one that would wait, and no route", nginx=NO)
+def _(t: Trial) -> None:
+    told = json.loads(explained(t, "GET", "/old", "--json").stdout)
+    expect_same("answer", (told["answer"]["by"], told["answer"]["status"], told["upstream"]), ("redirect", 308, None))
+    check("Location: https://example.com/new" in told["answer"]["fields"], told)
+    told = json.loads(explained(t, "GET", "/slow", "--json").stdout)
+    expect_same("decision", (told["middlewares"][1]["decision"], told["answer"]), ("waits", None))
+    told = json.loads(explained(t, "GET", "/nothing", "--json").stdout)
+    expect_same("answer", (told["route"], told["answer"]["status"], len(told["passed"])), (None, 404, 5))
+    told = json.loads(explained(t, "POST", "/users/7", "--json").stdout)
+    expect_same("answer", (told["answer"]["by"], told["answer"]["status"]), ("needsLogin", 400))
+    expect_same("behind it", told["middlewares"][2]["decision"], "not reached")
+
+
+@case("explain: a forward listener, and CONNECT", nginx=NO)
+def _(t: Trial) -> None:
+    result = explained(t, "CONNECT", "example.org:443")
+    check("opens a tunnel to example.org:443" in result.stdout, result.stdout)
+    result = explained(t, "GET", "http://example.org/a", "--listener", "proxy")
+    check("goes to example.org:80" in result.stdout, result.stdout)
+    result = explained(t, "GET", "http://127.0.0.1/a", "--listener", "proxy")
+    check("answers 403" in result.stdout and "private" in result.stdout, result.stdout)
+
+
+@case("explain: what is no request, no listener or no configuration", nginx=NO)
+def _(t: Trial) -> None:
+    check("answers 400" in explained(t, "GET", "/%00").stdout)
+    for arguments in (["G ET", "/"], ["GET", "/a b"], ["GET", "/", "-H", "X-A"], ["GET", "/", "-H", "X-A: 1\r\nX-B: 2"],
+                      ["GET", "/", "--client", "nobody"], ["GET", "/", "--listener", "wbe"], ["GET"]):
+        expect_same(f"exit of {arguments}", explained(t, *arguments).returncode, 64)
+    result = run(t, "explain", "-c", "-", "GET", "/", text="version: 2\n")
+    expect_same("exit", (result.returncode, "error:" in result.stderr, result.stdout), (1, True, ""))
 
 
 @case("run: a bad file is exit 1 before listening", nginx=NO)
