@@ -30,6 +30,9 @@ public struct Explanation: Sendable {
         public let part: String
         /// Such as `path is not /api/**`.
         public let reason: String
+
+        /// The part of a route whose pattern ran into its limit: the request fails there.
+        static let undecided = "pattern"
     }
 
     /// There is no listener to ask about.
@@ -68,8 +71,14 @@ public struct Explanation: Sendable {
         route = listener.routes.first { $0.route.name == run.plan.route }
         chain = run.plan.chain
         let end = route?.route.index ?? configuration.routes.count
-        passed =
-            run.isRouted ? configuration.routes[..<end].compactMap { Explanation.passed($0, listener, run) } : []
+        var passed: [Passed] = []
+        for route in run.isRouted ? configuration.routes[..<end] : [] {
+            guard let one = Explanation.passed(route, listener, run) else { continue }
+            passed.append(one)
+            // Which route comes then is not known.
+            if one.part == Passed.undecided { break }
+        }
+        self.passed = passed
         secrets = configuration.secretTexts
     }
 
@@ -144,7 +153,7 @@ public struct Explanation: Sendable {
             return Passed(route: route, part: "host", reason: "CONNECT reaches a named service only by its host")
         }
         guard let mismatch = try? route.match.mismatch(with: request) else {
-            return Passed(route: route, part: "pattern", reason: "a pattern takes too long to decide")
+            return Passed(route: route, part: Passed.undecided, reason: "a pattern takes too long to decide")
         }
         let match = route.match
         switch mismatch {

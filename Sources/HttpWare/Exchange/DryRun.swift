@@ -167,6 +167,7 @@ private struct DryRouter: ExchangeRouter {
     func plan(
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan {
+        notes.choose(inner.listenerPlan)
         let plan = try inner.plan(for: request, captures: &captures)
         notes.choose(plan)
         let entries = plan.chain.entries.middlewares.enumerated().map { index, entry in

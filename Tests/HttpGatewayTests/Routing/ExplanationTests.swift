@@ -21,6 +21,7 @@ import Wares
           - { name: path, match: { path: [/a, /b, /c, /d] }, service: api }
           - { name: header, match: { headers: { X-A: secret } }, service: api }
           - { name: query, match: { query: { v: secret } }, service: api }
+          - { name: endless, match: { query: { row: "~^(a+)+$" } }, service: api }
           - { name: elsewhere, listener: other, service: api }
           - { name: out, service: passthrough }
           - { name: user, match: { path: "/users/{id}" }, service: api }
@@ -42,7 +43,8 @@ import Wares
             explanation.passed.map { "\($0.route.name): \($0.reason)" } == [
                 "method: method is not POST or PUT", "host: host is not *.example.com",
                 "path: path is not /a or /b or /c or …", "header: header X-A does not match",
-                "query: query v does not match", "elsewhere: does not serve listener web",
+                "query: query v does not match", "endless: query row does not match",
+                "elsewhere: does not serve listener web",
                 "out: passthrough never matches on a reverse listener",
             ])
         #expect(explanation.asked == ["GET /users/7?v=1 HTTP/1.1", "Host: 127.0.0.1:8080"])
@@ -61,7 +63,7 @@ import Wares
         #expect(explanation.listener.name == "proxy")
         #expect(explanation.asked.first == "CONNECT example.org:443 HTTP/1.1")
         #expect(explanation.route?.route.name == "out")
-        #expect(explanation.passed.map(\.part) == ["host", "host", "host", "host", "host", "listener"])
+        #expect(explanation.passed.map(\.part) == ["host", "host", "host", "host", "host", "host", "listener"])
         #expect(try explain(.connect, "https://example.org/x").asked.first == "CONNECT example.org:443 HTTP/1.1")
     }
 
@@ -72,10 +74,18 @@ import Wares
         #expect(error?.description == "there is no listener \"wbe\"; did you mean \"web\"?")
     }
 
+    @Test func `a pattern that cannot be decided ends the search`() throws {
+        let explanation = try explain(.get, "/?row=\(String(repeating: "a", count: 60))!")
+        #expect(explanation.route == nil)
+        #expect(explanation.passed.last?.part == "pattern")
+        #expect(explanation.passed.last?.route.name == "endless")
+        #expect(explanation.run.response?.status == .internalServerError)
+    }
+
     @Test func `without a route all are passed, and the listener's chain runs alone`() throws {
         let explanation = try explain(.get, "/nothing")
         #expect(explanation.route == nil)
-        #expect(explanation.passed.count == 8)
+        #expect(explanation.passed.count == 9)
         #expect(explanation.run.response?.status == .notFound)
     }
 }
