@@ -1,13 +1,15 @@
 import ArgumentParser
+import Foundation
 import HttpWare
+import Synchronization
 
 /// Asks the admin listener of a running gateway, over the gateway's own transport.
-struct AdminClient {
+struct AdminClient: Sendable {
     let address: SocketAddress
     let token: Secret?
 
     /// What was answered.
-    struct Answer {
+    struct Answer: Sendable {
         var status = 0
         var content: [UInt8] = []
 
@@ -31,7 +33,13 @@ struct AdminClient {
     }
 
     /// Sends a GET and gives each event that comes until `take` answers false, or the listener ends. WHATWG HTML §9.2.
-    func follow(_ target: String, _ take: @escaping (_ event: String, _ data: String) throws -> Bool) throws {
+    ///
+    /// `before` is asked for when the stream has begun, so that nothing falls between the two; `take` gets its answer first.
+    func follow(
+        _ target: String, after before: String, _ first: @escaping (Answer) throws -> Bool,
+        _ take: @escaping (_ event: String, _ data: String) throws -> Bool
+    ) throws {
+        var hasBegun = false
         var events = EventStream()
         var failure: (any Error)?
         var refused = Answer()
@@ -42,6 +50,10 @@ struct AdminClient {
                 return true
             }
             do {
+                if !hasBegun {
+                    hasBegun = true
+                    guard try first(meanwhile(before)) else { return false }
+                }
                 for (event, data) in events.add(bytes) where try !take(event, data) { return false }
                 return true
             } catch {
@@ -53,6 +65,19 @@ struct AdminClient {
         }
         if let failure { throw failure }
         if refused.status != 200 { throw AdminClient.ended("the admin listener answered \(refused.status)", 1) }
+    }
+
+    /// The same as `get`, while this thread's loop is at work.
+    private func meanwhile(_ target: String) throws -> Answer {
+        let result = Mutex<Result<Answer, any Error>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let answer = Result { try get(target) }
+            result.withLock { $0 = answer }
+            done.signal()
+        }
+        done.wait()
+        return try result.withLock { $0 }?.get() ?? Answer()
     }
 
     // MARK: One request

@@ -31,31 +31,42 @@ struct TraceCommand: ParsableCommand {
         let client = try admin.client()
         if let id { return try show(id, client) }
         let output = TraceOutput(json: json)
-        if limit > 0 {
-            let answer = try client.get("/v1/requests?limit=\(limit)")
-            for report in try TraceCommand.decode([ExchangeReport].self, answer).reversed() { output.line(report) }
+        let path = "/v1/requests?limit=\(max(limit, 1))"
+        let count = limit
+        var shown: Set<String> = []
+        func list(_ answer: AdminClient.Answer) throws {
+            for report in try TraceCommand.decode([ExchangeReport].self, answer).prefix(count).reversed() {
+                output.line(report)
+                shown.insert(report.id)
+            }
         }
-        guard follow else { return }
-        try client.follow("/v1/events") { event, data in
-            guard let report = try TraceCommand.exchange(event, data) else { return true }
+        guard follow else { return try list(client.get(path)) }
+        try client.follow("/v1/events", after: path) { answer in
+            try list(answer)
+            return true
+        } _: { event, data in
+            guard let report = try TraceCommand.exchange(event, data), !shown.contains(report.id) else { return true }
             return output.line(report)
         }
     }
 
     private func show(_ id: String, _ client: AdminClient) throws {
         let output = TraceOutput(json: json)
-        let answer = try client.get("/v1/requests/\(id)")
-        if answer.status == 200 {
-            return output.whole(try TraceCommand.decode(ExchangeReport.self, answer))
+        /// Whether it was there.
+        func show(_ answer: AdminClient.Answer) throws -> Bool {
+            if answer.status == 404 { return false }
+            output.whole(try TraceCommand.decode(ExchangeReport.self, answer))
+            return true
         }
-        guard answer.status == 404, follow else {
-            if answer.status == 404 {
-                Terminal.error("request \(id) is not kept, or not any more; httpware trace lists those that are")
-                throw ExitCode(1)
-            }
-            throw TraceCommand.strange(answer)
+        let path = "/v1/requests/\(id)"
+        guard follow else {
+            if try show(client.get(path)) { return }
+            Terminal.error("request \(id) is not kept, or not any more; httpware trace lists those that are")
+            throw ExitCode(1)
         }
-        try client.follow("/v1/events") { event, data in
+        try client.follow("/v1/events", after: path) {
+            try !show($0)
+        } _: { event, data in
             guard let report = try TraceCommand.exchange(event, data), report.id == id || report.exchange == id else {
                 return true
             }
