@@ -26,8 +26,12 @@ let dataPath: [SwiftSetting] =
 let fuzzTargets: [Target] =
     Context.environment["HTTPWARE_FUZZ"] == nil
     ? []
-    : [.target(name: "FuzzSupport", dependencies: ["HttpWare"], path: "Tests/Fuzz/Support", swiftSettings: settings)]
-        + ["RequestHead", "ResponseHead", "Chunks"].map {
+    : [
+        .target(
+            name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            swiftSettings: settings)
+    ]
+        + ["RequestHead", "ResponseHead", "Chunks", "Configuration"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
@@ -36,6 +40,10 @@ let fuzzTargets: [Target] =
 let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil
 let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-testing"])] : []
 let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
+
+// What `httpware version` calls the commit; the Makefile asks git. SwiftPM's own `Context.gitInformation` stays that of the
+// first build, as the result of this file is kept until its text or the environment changes.
+let commit = Context.environment["HTTPWARE_COMMIT"] ?? "unknown"
 
 let package = Package(
     name: "httpware",
@@ -57,7 +65,7 @@ let package = Package(
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
-        .target(name: "CSystem"),
+        .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
             name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
@@ -73,7 +81,7 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpWare", "Wares",
+                "HttpGateway", "GatewayConfig", "HttpWare", "Wares", "CSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -92,6 +100,8 @@ let package = Package(
             name: "HttpGatewayTests",
             dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
     ] + fuzzTargets,
     swiftLanguageModes: [.v6]
 )

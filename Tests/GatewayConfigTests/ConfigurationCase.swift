@@ -115,6 +115,7 @@ extension GatewayConfiguration {
                 }
             lines.append("match \(route.name): \(parts.joined(separator: " "))")
         }
+        if let admin { lines.append("admin \(admin.bind) ui \(admin.ui) token \(admin.token.map { "\($0)" } ?? "-")") }
         lines.append("log \(log.level.rawValue) \(log.format.rawValue) \(log.output.optionText)")
         return lines
     }

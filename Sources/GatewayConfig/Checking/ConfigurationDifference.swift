@@ -62,11 +62,12 @@ public struct ConfigurationDifference: Sendable {
         let after = WrittenNouns(new.written)
         for noun in WrittenNouns.names(before, after) {
             switch noun {
-            case "routes": compareRoutes(before.routes, after.routes)
+            case "routes":
+                // The key is a label or a ware's name: what is secret of one ware is so of all.
+                let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
+                compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
-            case "log", "admin":
-                let bare: Set<[String]> = noun == "admin" ? [["token"]] : []
-                compare(noun, before.single(noun), after.single(noun), secrets: bare)
+            case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
             default:
                 compareNamed(noun, before.named(noun), after.named(noun))
@@ -165,10 +166,6 @@ public struct ConfigurationDifference: Sendable {
         }
     }
 
-    private mutating func compareRoutes(_ old: [ConfigNode], _ new: [ConfigNode]) {
-        compare(NodeSequence.routes(old), NodeSequence.routes(new), "routes")
-    }
-
     private mutating func compareChains(
         _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry], secrets: Set<[String]>
     ) {
@@ -241,14 +238,14 @@ public struct ConfigurationDifference: Sendable {
             let route = place.route.map { " of route \($0)" } ?? ""
             return Loss(
                 what: "chains.\(place.chain): \(place.key)\(route): its state", location: built.options.location)
-        }.sorted { $0.location < $1.location }
+        }.sorted { ($0.location, $0.what) < ($1.location, $1.what) }
     }
 
     /// The options of wares that nothing may print, by name of ware and key.
-    private static func secrets(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> Set<[String]> {
+    static func secrets(_ configurations: GatewayConfiguration...) -> Set<[String]> {
         var secrets: Set<[String]> = []
         var seen: Set<String> = []
-        for built in [old, new].flatMap(\.wares.values) {
+        for built in configurations.flatMap(\.wares.values) {
             let type = type(of: built.ware)
             guard seen.insert(type.name.text).inserted else { continue }
             var reader = OptionsReader.describing()

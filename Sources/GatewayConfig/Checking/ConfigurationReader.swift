@@ -45,7 +45,8 @@ public struct ConfigurationReader: Sendable {
                 configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths, patterns: tree.patterns)
         }
         var checker = ConfigurationChecker(registry: WareRegistry(wares), keeping: former, files: files)
-        let configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
+        var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
+        configuration.fileSecrets = tree.secrets
         var diagnostics = tree.diagnostics
         // What could not be interpolated is one mistake, not two.
         let places = Set(diagnostics.all.map(\.location))

@@ -35,6 +35,7 @@ struct OriginUrl: OptionValue {
     let isSecure: Bool
 
     static let optionType = "URL of an origin server"
+    static var optionForm: OptionForm { .pattern("[Hh][Tt][Tt][Pp][Ss]?://[^?#@]+") }
 
     init(optionText: String) throws(OptionMistake) {
         let hint = "write one such as http://127.0.0.1:3000 or https://example.com"

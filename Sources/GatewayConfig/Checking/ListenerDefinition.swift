@@ -111,6 +111,7 @@ private struct PortNumber: OptionValue {
     let number: Int
 
     static let optionType = "port"
+    static var optionForm: OptionForm { .whole(1...65535) }
     var optionText: String { String(number) }
 
     init(_ number: Int) { self.number = number }

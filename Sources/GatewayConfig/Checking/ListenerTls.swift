@@ -65,6 +65,7 @@ private struct AlpnName: OptionValue {
     let name: ApplicationProtocol
 
     static let optionType = "protocol"
+    static var optionForm: OptionForm { .words(ApplicationProtocol.allCases.map(\.rawValue)) }
     var optionText: String { name.rawValue }
 
     init(_ name: ApplicationProtocol) { self.name = name }

@@ -2,7 +2,7 @@ import HttpWare
 
 /// Finds the options in which two values differ, by key path.
 struct NodeComparison {
-    /// The paths of values that nothing may print; members of lists count as their list.
+    /// The paths of values that nothing may print; members of lists count as their list, and `*` is any key.
     let secrets: Set<[String]>
     private(set) var found: [ConfigurationDifference.KeyChange] = []
 
@@ -11,16 +11,16 @@ struct NodeComparison {
     /// Both are there, and differ somewhere. No deeper than the reader lets a tree be.
     mutating func compare(_ old: ConfigNode, _ new: ConfigNode, _ path: [String]) {
         if let before = old.entries, let after = new.entries, !(old.isEmpty && new.isEmpty) {
+            let former = Dictionary(before.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
             for entry in after {
-                guard let former = before.first(where: { $0.key == entry.key }) else {
+                if let value = former[entry.key] {
+                    compare(value, entry.value, path + [entry.key])
+                } else {
                     add(path + [entry.key], nil, entry.value)
-                    continue
                 }
-                compare(former.value, entry.value, path + [entry.key])
             }
-            for entry in before where !after.contains(where: { $0.key == entry.key }) {
-                add(path + [entry.key], entry.value, nil)
-            }
+            let keys = Set(after.map(\.key))
+            for entry in before where !keys.contains(entry.key) { add(path + [entry.key], entry.value, nil) }
         } else if case .list(let before) = old.content, case .list(let after) = new.content, before.count == after.count
         {
             for (index, pair) in zip(before, after).enumerated() {
@@ -31,34 +31,38 @@ struct NodeComparison {
         }
     }
 
-    /// A path without the places of members.
-    static func bare(_ path: [String]) -> [String] { path.map { String($0.prefix { $0 != "[" }) } }
-
     private mutating func add(_ path: [String], _ old: ConfigNode?, _ new: ConfigNode?) {
-        let bare = NodeComparison.bare(path)
-        let isSecret = secrets.contains { bare.starts(with: $0) }
         found.append(
             ConfigurationDifference.KeyChange(
-                key: path.joined(separator: "."), old: old.map { Self.shown($0, isSecret) },
-                new: new.map { Self.shown($0, isSecret) },
+                key: path.joined(separator: "."), old: old.map { shown($0, path) }, new: new.map { shown($0, path) },
                 location: new?.location ?? old?.location ?? .code))
     }
 
     /// On one line, shortened; a secret is not shown.
-    private static func shown(_ node: ConfigNode, _ isSecret: Bool) -> String {
-        let text = flow(node, isSecret)
+    private func shown(_ node: ConfigNode, _ path: [String]) -> String {
+        let text = flow(node, NodeComparison.bare(path))
         return text.unicodeScalars.count > 200 ? String(text.prefix(200)) + "…" : text
     }
 
-    private static func flow(_ node: ConfigNode, _ isSecret: Bool) -> String {
-        switch node.content {
-        case .scalar where isSecret || node.isSecret: "the secret value"
+    private func flow(_ node: ConfigNode, _ path: [String]) -> String {
+        if isSecret(path) { return "the secret value" }
+        return switch node.content {
         case .scalar: node.shown
-        case .list(let members): "[" + members.map { flow($0, isSecret) }.joined(separator: ", ") + "]"
+        case .list(let members): "[" + members.map { flow($0, path) }.joined(separator: ", ") + "]"
         case .map(let entries):
-            "{ " + entries.map { "\($0.key.shortened): \(flow($0.value, isSecret))" }.joined(separator: ", ") + " }"
+            "{ " + entries.map { "\($0.key.shortened): \(flow($0.value, path + [$0.key]))" }.joined(separator: ", ")
+                + " }"
         }
     }
+
+    private func isSecret(_ path: [String]) -> Bool {
+        secrets.contains { secret in
+            secret.count <= path.count && zip(secret, path).allSatisfy { $0 == "*" || $0 == $1 }
+        }
+    }
+
+    /// A path without the places of members.
+    static func bare(_ path: [String]) -> [String] { path.map { String($0.prefix { $0 != "[" }) } }
 }
 
 /// The nouns of a configuration, with what several files say of one put together.

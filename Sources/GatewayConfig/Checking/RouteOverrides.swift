@@ -35,7 +35,7 @@ struct RouteOverrides {
                     if isDrop {
                         isGuard =
                             isGuard
-                            || entries.contains { isMeant($0) && WareRegistry.guards.contains($0.name) }
+                            || entries.contains { isMeant($0) && WareRegistry.keepsOut($0) }
                         entries.removeAll { isMeant($0) }
                     } else {
                         entries = entries.map { written in

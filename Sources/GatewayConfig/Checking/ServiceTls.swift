@@ -67,10 +67,9 @@ enum TlsFiles {
     static func read(
         _ key: String, _ options: inout OptionsReader, _ files: ConfigurationFiles, doc: String
     ) -> TlsFile? {
-        var path: String?
+        var path: FilePath?
         options.read(key, into: &path, doc: doc)
-        guard let path, !options.isDescribing else { return nil }
-        let full = joined(directory(of: options.location(of: key).file), path)
+        guard let full = path?.path, !options.isDescribing else { return nil }
         do {
             let bytes = try files.read(full, limit)
             options.noteFile(full, content: bytes)

@@ -26,6 +26,8 @@ struct WrittenEntry {
     let type: any ConfigurableWare.Type
     let options: ConfigNode
     let place: WarePlace
+    /// What its placeholders take from the route's path.
+    let captures: [NeededCapture]
 }
 
 /// Reads chains and builds their wares, each entry once.
@@ -39,6 +41,13 @@ struct ChainBuilder {
     /// The files that options name.
     private(set) var files: [String] = []
     private var ordinals: [WarePlace: Int] = [:]
+    private var secrets: [String: Set<[String]>] = [:]
+    /// What responses that wares make are known by.
+    private(set) var labels: Set<String> = []
+    /// The labels of wares that have one, by their names.
+    private(set) var relabelled: [String: String] = [:]
+    /// The names in `if: { responder: … }`, with their key paths.
+    private(set) var responders: [(keyPath: String, node: ConfigNode)] = []
 
     init(registry: WareRegistry, former: [WarePlace: BuiltWare] = [:]) {
         self.registry = registry
@@ -137,6 +146,7 @@ struct ChainBuilder {
         _ name: String, of chain: String, _ nameLocation: SourceLocation, _ options: ConfigNode,
         common: [ConfigNode.Entry], _ location: SourceLocation, _ list: WrittenChain.List
     ) -> WrittenChain.Item? {
+        noteNames(name, common)
         guard let type = registry[name] else {
             diagnostics.error(at: nameLocation, name.shortened, registry.problem(with: name))
             return nil
@@ -168,6 +178,29 @@ struct ChainBuilder {
             build(type, options, at: place, label: label, order: order, condition: condition, location: location))
     }
 
+    /// What the entry's responses are called, and whose responses its condition asks for.
+    private mutating func noteNames(_ name: String, _ common: [ConfigNode.Entry]) {
+        let label = common.first { $0.key == "as" }?.value.text
+        labels.insert(label ?? name)
+        if let label { relabelled[name] = label }
+        for node in common.first(where: { $0.key == "if" })?.value["responder"]?.members ?? [] {
+            responders.append(("\(name).if.responder", node))
+        }
+    }
+
+    /// The key paths of the options that nothing may print.
+    private mutating func secretOptions(of type: any ConfigurableWare.Type) -> Set<[String]> {
+        let name = type.name.text
+        if let known = secrets[name] { return known }
+        var reader = OptionsReader.describing()
+        _ = type.init(options: &reader)
+        let paths = reader.described.filter(\.isSecret).map { option in
+            NodeComparison.bare(option.key.split(separator: ".").map(String.init))
+        }
+        secrets[name] = Set(paths)
+        return Set(paths)
+    }
+
     /// The next place of that key in the chain.
     private mutating func place(of key: String, isLabel: Bool, in chain: String) -> WarePlace {
         let first = WarePlace(chain: chain, key: key, isLabel: isLabel, ordinal: 0)
@@ -187,9 +220,11 @@ struct ChainBuilder {
         files += reader.files.map(\.path)
         if let former = former[place], former.isSame(as: ware) { ware.ware = former.ware }
         built[place] = ware
-        let entry = ChainEntry(ware.ware, label: label ?? name, condition: condition, order: order, location: location)
+        let entry = ChainEntry(
+            ware.ware, label: label ?? name, condition: condition, order: order, location: location,
+            options: options.marking(secrets: secretOptions(of: type)))
         return WrittenEntry(
             entry: entry, name: name, label: label, side: WareRegistry.side(type), type: type, options: options,
-            place: place)
+            place: place, captures: reader.neededCaptures)
     }
 }

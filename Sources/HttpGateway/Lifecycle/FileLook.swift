@@ -97,7 +97,9 @@ struct FileLook {
         let parts = pattern.split(separator: "/", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() where part.contains(where: { "*?[".contains($0) }) {
             let parent = parts[..<index].joined(separator: "/")
-            for directory in index == 0 ? ["."] : ConfigurationFiles.system.list(parent.isEmpty ? "/" : parent) {
+            let path = index == 0 ? "." : parent.isEmpty ? "/" : parent
+            // The one that is named, too: it may not be there yet.
+            for directory in [path] + ConfigurationFiles.system.list(path) {
                 found.formUnion(directories(of: directory + "/."))
             }
         }

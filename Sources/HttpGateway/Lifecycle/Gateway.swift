@@ -8,6 +8,9 @@ import Wares
 /// Unchecked: `status`, `reload` and `stop` are for any thread; everything else is touched on the control loop only, or before
 /// it runs.
 public final class Gateway: @unchecked Sendable {
+    /// The version of the program.
+    public static let version = "0.1.0"
+
     /// What others may know of it.
     public let status: GatewayStatus
 
@@ -20,6 +23,7 @@ public final class Gateway: @unchecked Sendable {
     private let inbox: SignalInbox
     private var running: RunningConfiguration
     private var sockets = ListenerSockets()
+    private var admin: AdminServer?
     private var isDraining = false
     private var watcher: FileWatcher?
     /// Whom the reload that is under way is to be told to; `nil` while there is none.
@@ -27,29 +31,38 @@ public final class Gateway: @unchecked Sendable {
     /// Those who asked meanwhile: what they want to be read may have been written after the files were.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
+    /// What the exchanges did that ended last; `nil` where nobody looks. Changed on the control loop only.
+    public private(set) var records: RequestRecords?
+    private let observes: Bool
+
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change.
+    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
+    /// `observes` keeps records of exchanges, as an admin listener does; without `takesSignals` they are left to the caller.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
     ) throws {
         self.log = log
         self.source = source
+        self.observes = observes
         status = GatewayStatus(configuration, at: SystemLoopClock().wallNow())
         control = try EventLoop(name: "control")
         // Before anything listens: a signal that comes from now on waits for `run()`.
         let inbox = SignalInbox()
         self.inbox = inbox
-        signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
+        signals = try Signals(takesSignals ? [SIGTERM, SIGINT, SIGHUP] : [], on: control) { inbox.received?($0) }
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
+        keepRecords(for: configuration, loops: loops)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            admin = try configuration.admin.map { try AdminServer($0, subject: subject, log: log) }
         } catch {
             bound.closeUntaken()
             throw error
         }
+        noteAdmin()
         for worker in workers {
             worker.loop.execute { [log] in
                 do {
@@ -60,7 +73,10 @@ public final class Gateway: @unchecked Sendable {
                 }
             }
         }
-        swap(to: running, bound)
+        let left = Countdown(loops)
+        swap(to: running, bound) { [control, status] in
+            control.execute { if left.countDown() { status.change { $0.isServing = true } } }
+        }
     }
 
     /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads.
@@ -89,6 +105,7 @@ public final class Gateway: @unchecked Sendable {
             }
         }
         for worker in workers { worker.loop.join() }
+        admin?.close()
         for path in sockets.paths { unlink(path) }
         log.write(.info, "stopped")
         log.flush()
@@ -149,11 +166,23 @@ public final class Gateway: @unchecked Sendable {
         guard let next else { return endReload(.refused(result.errors)) }
         guard !isDraining else { return endReload(.failed("the gateway is draining")) }
         let bound: ListenerSockets
+        let former = admin
         do {
-            bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            try rebindAdmin(next.configuration.admin)
+            do {
+                bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            } catch {
+                if let admin, admin !== former { admin.close() }
+                admin = former
+                throw error
+            }
         } catch {
             return endReload(.failed("\(error)"))
         }
+        keepRecords(for: next.configuration, loops: workers.count)
+        if let former, admin !== former { former.leave() }
+        if let definition = next.configuration.admin { admin?.use(definition, subject: subject) }
+        noteAdmin()
         if next.configuration.log != running.configuration.log { log.use(next.configuration.log) }
         // Nobody finds the way to these any more, so their queues get empty.
         for path in sockets.paths.subtracting(bound.paths) { unlink(path) }
@@ -183,14 +212,45 @@ public final class Gateway: @unchecked Sendable {
     private func tell(_ outcome: ReloadOutcome) {
         switch outcome {
         case .done(let changes, let warnings):
-            for warning in warnings { log.write(.warning, warning.description) }
-            log.write(.notice, "reloaded: " + (changes == 0 ? "no change" : running.summary))
+            log.write(warnings)
+            log.write(.notice, isCertain: true, "reloaded: " + (changes == 0 ? "no change" : running.summary))
         case .refused(let errors):
-            for error in errors { log.write(error.severity == .error ? .error : .warning, error.description) }
-            log.write(.error, "not reloaded: the configuration has errors; the former one runs on")
+            log.write(errors)
+            log.write(
+                .error, isCertain: true, "not reloaded: the configuration has errors; the former one runs on")
         case .failed(let reason):
-            log.write(.error, "not reloaded: \(reason); the former configuration runs on")
+            log.write(.error, isCertain: true, "not reloaded: \(reason); the former configuration runs on")
         }
+    }
+
+    // MARK: The admin listener
+
+    /// What it shows, and what it may ask for.
+    private var subject: AdminSubject {
+        AdminSubject(status: status, census: Census(workers), records: records) { [weak self] done in
+            guard let self else { return done(.failed("the gateway has ended")) }
+            self.reload(done)
+        }
+    }
+
+    /// Opens the admin listener where it is to be and was not; the former one is left as it is.
+    private func rebindAdmin(_ definition: AdminDefinition?) throws {
+        guard definition?.bind != running.configuration.admin?.bind else { return }
+        admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
+    }
+
+    /// Records are kept while somebody may look.
+    private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
+        if observes || configuration.admin != nil {
+            if records == nil { records = RequestRecords(loops: loops) }
+        } else {
+            records = nil
+        }
+    }
+
+    private func noteAdmin() {
+        let address = admin?.address
+        status.change { $0.adminAddress = address }
     }
 
     /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
@@ -204,8 +264,10 @@ public final class Gateway: @unchecked Sendable {
                     router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
             let endpoints = next.services.endpoints
+            let records = records?.rings[index]
+            let isCounted = next.configuration.admin != nil
             worker.loop.execute {
-                worker.serve(listeners, endpoints: endpoints)
+                worker.serve(listeners, endpoints: endpoints, records: records, isCounted: isCounted)
                 done()
             }
         }

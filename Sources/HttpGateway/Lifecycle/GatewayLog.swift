@@ -47,8 +47,9 @@ public final class GatewayLog: Sendable {
         }
     }
 
-    /// Writes a line if its level is asked for. From any thread.
-    public func write(_ level: WareLog.Level, _ message: @autoclosure () -> String) {
+    /// Writes a line if its level is asked for. From any thread. One that `isCertain`, because only those who run the gateway
+    /// bring it about, is not counted.
+    public func write(_ level: WareLog.Level, isCertain: Bool = false, _ message: @autoclosure () -> String) {
         let asked: (dropped: Int, format: LogDefinition.Format, sink: LogSink)? = state.withLock { state in
             guard level >= state.definition.level else { return nil }
             let second = SystemLoopClock().wallNow().seconds
@@ -56,6 +57,7 @@ public final class GatewayLog: Sendable {
                 defer { (state.second, state.lines, state.dropped) = (second, 1, 0) }
                 return (state.dropped, state.definition.format, state.sink)
             }
+            if isCertain { return (0, state.definition.format, state.sink) }
             state.lines += 1
             if state.lines > GatewayLog.linesPerSecond {
                 state.dropped += 1
@@ -66,6 +68,18 @@ public final class GatewayLog: Sendable {
         guard let (dropped, format, sink) = asked else { return }
         if dropped > 0 { sink.append(text: GatewayLog.line(.warning, "\(dropped) lines were left out", format)) }
         sink.append(text: GatewayLog.line(level, message(), format))
+    }
+
+    /// More mistakes of one configuration are not written.
+    private static let mostErrors = 100
+
+    /// Writes what reading a configuration found.
+    func write(_ errors: [ConfigError]) {
+        for error in errors.prefix(GatewayLog.mostErrors) {
+            write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
+        }
+        let left = errors.count - GatewayLog.mostErrors
+        if left > 0 { write(.error, isCertain: true, "\(left) more; httpware check shows all") }
     }
 
     /// Waits until everything is written: before the program ends.
@@ -82,7 +96,7 @@ public final class GatewayLog: Sendable {
     }
 
     /// RFC 3339 in UTC with milliseconds.
-    private static func stamp(_ time: WallTime) -> String {
+    static func stamp(_ time: WallTime) -> String {
         let days = time.seconds >= 0 ? time.seconds / 86400 : (time.seconds - 86399) / 86400
         let inDay = Int(time.seconds - days * 86400)
         let (year, month, day) = HttpDate.civil(days)

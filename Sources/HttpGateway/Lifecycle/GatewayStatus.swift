@@ -30,11 +30,15 @@ public final class GatewayStatus: Sendable {
         public internal(set) var configuration: GatewayConfiguration
         /// In file order.
         public internal(set) var addresses: [Address] = []
+        /// Where the admin listener listens, if there is one.
+        public internal(set) var adminAddress: SocketAddress?
         /// The last reload; the start, where there was none.
         public internal(set) var lastReload: Reload
         /// How many reloads there were, and how many of them failed.
         public internal(set) var reloads = 0
         public internal(set) var failedReloads = 0
+        /// Every loop serves.
+        public internal(set) var isServing = false
         /// Nothing is accepted any more.
         public internal(set) var isDraining = false
     }

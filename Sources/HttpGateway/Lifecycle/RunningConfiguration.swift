@@ -18,9 +18,8 @@ struct RunningConfiguration: Sendable {
             configuration, keeping: former?.services, unchanged: difference?.keptServices ?? [])
         self.services = services
         changes = difference?.changes ?? []
-        routers = (0..<loops).map { _ in
-            configuration.listeners.map { RouteTable($0, services: services.services) }
-        }
+        let tables = configuration.listeners.map { RouteTable($0, services: services.services) }
+        routers = (0..<loops).map { _ in tables.map { RouteTable(copying: $0) } }
     }
 
     /// What it changed, in a line.

@@ -26,6 +26,10 @@ final class Worker: @unchecked Sendable {
     /// Called once, when the last of those has gone.
     private var whenEmpty: (() -> Void)?
     private let log: GatewayLog
+    /// Where its exchanges are kept when they have ended; `nil` where nobody looks.
+    private var records: RecordRing?
+    /// By listener; none where nobody asks. A server that is let go leaves its numbers here.
+    private var counters: [String: ExchangeCounters] = [:]
 
     init(name: String, log: GatewayLog) throws {
         self.log = log
@@ -41,8 +45,12 @@ final class Worker: @unchecked Sendable {
     ///
     /// Sockets that stay are not touched. Those that are not among the new ones accept what waits and are closed, and their
     /// connections finish. Connections upstream end, but those to these endpoints.
-    func serve(_ listeners: [Listener], endpoints: [Endpoint]) {
+    ///
+    /// Exchanges are kept in `records`, and counted if asked for.
+    func serve(_ listeners: [Listener], endpoints: [Endpoint], records: RecordRing?, isCounted: Bool) {
         guard let transport else { return }
+        self.records = records
+        count(isCounted ? listeners.map(\.definition.name) : [])
         for listener in listeners {
             if let descriptor = listener.descriptor {
                 open(descriptor, listener, transport)
@@ -59,6 +67,12 @@ final class Worker: @unchecked Sendable {
         transport.retirePools(except: endpoints)
     }
 
+    private func count(_ names: [String]) {
+        let leaving = names.isEmpty ? [] : leaving.map(\.name)
+        counters = counters.filter { names.contains($0.key) || leaving.contains($0.key) }
+        for name in names where counters[name] == nil { counters[name] = ExchangeCounters() }
+    }
+
     private func open(_ descriptor: Int32, _ listener: Listener, _ transport: LoopTransport) {
         acceptors[listener.socket] = Acceptor(
             descriptor: descriptor, loop: loop, server: makeServer(listener, transport),
@@ -67,6 +81,8 @@ final class Worker: @unchecked Sendable {
 
     private func change(_ acceptor: Acceptor, to listener: Listener, _ transport: LoopTransport) {
         acceptor.mostConnections = listener.mostConnections
+        acceptor.server.records = records
+        acceptor.server.counters = counters[listener.definition.name]
         let definition = listener.definition
         let settings = ServerSettings(definition)
         if settings.isForward == acceptor.server.settings.isForward {
@@ -87,6 +103,8 @@ final class Worker: @unchecked Sendable {
             name: definition.name, transport: transport, settings: ServerSettings(definition),
             forward: ForwardRules(definition), trustedProxies: definition.trustedProxies,
             bindAddress: definition.bind, router: listener.router)
+        server.records = records
+        server.counters = counters[definition.name]
         server.onFailure = { [log] exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(
@@ -122,6 +140,21 @@ final class Worker: @unchecked Sendable {
         acceptors = [:]
         for server in servers { leave(server) }
         if leaving.isEmpty { done() } else { whenEmpty = done }
+    }
+
+    /// What it does at the moment, and has done since it is counted.
+    var numbers: LoopNumbers {
+        var listeners: [String: LoopNumbers.Listener] = [:]
+        for (name, counters) in counters {
+            listeners[name] = LoopNumbers.Listener(accepted: counters.accepted, series: counters.all)
+        }
+        for server in acceptors.values.map(\.server) + leaving {
+            listeners[server.name]?.connections += server.connectionCount
+            listeners[server.name]?.busy += server.busyCount
+        }
+        return LoopNumbers(
+            listeners: listeners, pools: transport?.poolNumbers ?? [], connects: transport?.connects ?? 0,
+            failedConnects: transport?.failedConnects ?? 0)
     }
 
     /// Closes everything now.

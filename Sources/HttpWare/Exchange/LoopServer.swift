@@ -17,6 +17,10 @@ public final class LoopServer: ExchangeSource {
     /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
     private(set) var generation = 0
     public private(set) var isDraining = false
+    /// Where ended exchanges are kept for those who look; `nil` where nobody can.
+    public var records: RecordRing?
+    /// Counts connections and exchanges, if anybody wants to know.
+    public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.
@@ -56,6 +60,9 @@ public final class LoopServer: ExchangeSource {
     /// How many connections there are, with those that make their TLS handshake.
     public var connectionCount: Int { connections.count + handshakes.count }
 
+    /// How many connections have a request under way, or a part of its head. Looks at each connection.
+    public var busyCount: Int { connections.values.count { !$0.isIdle } }
+
     /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
     /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
     public func update(
@@ -69,6 +76,7 @@ public final class LoopServer: ExchangeSource {
         self.trustedProxies = trustedProxies
         self.router = router
         generation += 1
+        counters?.forgetPlans()
         spare = []
     }
 
@@ -87,6 +95,7 @@ public final class LoopServer: ExchangeSource {
     private func begin(_ socket: SocketEvents, _ tls: TlsSession?, _ peer: SocketAddress?) {
         let connection = ServerConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self)
         connections[ObjectIdentifier(connection)] = connection
+        counters?.accepted += 1
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
 

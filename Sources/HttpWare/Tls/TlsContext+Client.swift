@@ -40,7 +40,7 @@ extension TlsContext {
             SSL_CTX_free(context)
             throw error
         }
-        self.init(context, protocols: options.protocols)
+        self.init(context, protocols: ApplicationProtocol.wire(options.protocols))
     }
 
     /// A client that trusts whom the system trusts, and shows nothing of itself; `nil` if OpenSSL cannot give one.

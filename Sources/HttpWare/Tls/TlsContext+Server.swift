@@ -70,8 +70,11 @@ extension TlsContext {
                 }
             }
         }
+        // Who speaks HTTP/1.1 speaks HTTP/1.0 with those who offer no other. RFC 9110 §2.5.
+        let former = options.protocols.contains(.http11) ? ApplicationProtocol.wire("http/1.0") : []
         self.init(
-            groups[0].pointer, protocols: options.protocols, others: groups.dropFirst().map(\.pointer), exact: exact,
+            groups[0].pointer, protocols: ApplicationProtocol.wire(options.protocols) + former,
+            others: groups.dropFirst().map(\.pointer), exact: exact,
             wildcards: wildcards, staples: staples, asksForClientCertificate: options.clientAuthorities != nil)
         setCallbacks()
     }

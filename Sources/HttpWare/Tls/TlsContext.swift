@@ -23,12 +23,12 @@ public final class TlsContext: @unchecked Sendable {
     let asksForClientCertificate: Bool
 
     init(
-        _ pointer: OpaquePointer, protocols: [ApplicationProtocol], others: [OpaquePointer] = [],
+        _ pointer: OpaquePointer, protocols: [UInt8], others: [OpaquePointer] = [],
         exact: [String: OpaquePointer] = [:], wildcards: [String: OpaquePointer] = [:],
         staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false
     ) {
         self.pointer = pointer
-        self.protocols = ApplicationProtocol.wire(protocols)
+        self.protocols = protocols
         self.others = others
         self.exact = exact
         self.wildcards = wildcards

@@ -46,6 +46,9 @@ public enum ApplicationProtocol: String, Sendable, CaseIterable {
 
     /// The names as they go over the wire: each behind its length.
     static func wire(_ protocols: [ApplicationProtocol]) -> [UInt8] {
-        protocols.flatMap { [UInt8($0.rawValue.utf8.count)] + Array($0.rawValue.utf8) }
+        protocols.flatMap { wire($0.rawValue) }
     }
+
+    /// A name behind its length; ours are short.
+    static func wire(_ name: String) -> [UInt8] { [UInt8(name.utf8.count)] + Array(name.utf8) }
 }

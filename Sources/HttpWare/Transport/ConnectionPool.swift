@@ -44,6 +44,11 @@ final class ConnectionPool {
         idleNanoseconds = endpoint.key.limits.idleTimeout.nanoseconds
     }
 
+    /// How many connections wait for work.
+    var idleCount: Int { idle.count }
+    /// How many requests wait for a connection.
+    var waitingCount: Int { waiting.count { $0.waiter != nil } }
+
     /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
     func takeIdle(surely isSure: Bool) -> ClientConnection? {
@@ -78,6 +83,7 @@ final class ConnectionPool {
         ) { result, times in
             switch result {
             case .success(let link):
+                self.transport.connects &+= 1
                 let connection = ClientConnection(pool: self, socket: link.socket, tls: link.tls)
                 if let waiter = ticket.waiter {
                     ticket.waiter = nil
@@ -86,6 +92,7 @@ final class ConnectionPool {
                     self.giveBack(connection)
                 }
             case .failure(let error):
+                self.transport.failedConnects &+= 1
                 self.count -= 1
                 let waiter = ticket.waiter
                 ticket.waiter = nil

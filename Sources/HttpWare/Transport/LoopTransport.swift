@@ -17,6 +17,9 @@ public final class LoopTransport: UpstreamConnector {
     private static let mostSparePipes = 8
     /// Where pieces become one TLS record.
     private var record: UnsafeMutableRawBufferPointer?
+    /// Connections upstream that were made, and that could not be made.
+    public internal(set) var connects = 0
+    public internal(set) var failedConnects = 0
     private var dateSecond: Int64 = .min
     private var dateBytes: [UInt8] = []
 
@@ -125,6 +128,24 @@ public final class LoopTransport: UpstreamConnector {
         body()
         output.flush()
         output.isInEvent = false
+    }
+
+    /// What a pool has at the moment.
+    public struct PoolNumbers: Sendable {
+        /// `host:port`.
+        public let endpoint: String
+        /// Connections that are there or being made, and those among them that wait for work.
+        public let open: Int
+        public let idle: Int
+        /// Requests that wait for a connection.
+        public let waiting: Int
+    }
+
+    /// What each pool has at the moment.
+    public var poolNumbers: [PoolNumbers] {
+        pools.values.map {
+            PoolNumbers(endpoint: $0.endpoint.name, open: $0.count, idle: $0.idleCount, waiting: $0.waitingCount)
+        }
     }
 
     /// Closes the connections that wait for work: before the loop stops.

@@ -38,29 +38,41 @@ struct RunCommand: ParsableCommand {
 enum GatewayRun {
     static func run(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false, hint: Bool = true
+        watches: Bool = false
     ) throws {
-        let loops = workers ?? max(1, ProcessInfo.processInfo.activeProcessorCount)
-        let log = GatewayLog(configuration.log)
-        let gateway: Gateway
+        let gateway = try start(configuration, workers: workers, source: source, watches: watches)
+        tell(gateway)
+        gateway.run()
+    }
+
+    /// A loop for each core.
+    static let usualLoops = max(1, ProcessInfo.processInfo.activeProcessorCount)
+
+    /// A gateway that serves; ends the program when it cannot listen.
+    static func start(
+        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
+    ) throws -> Gateway {
         do {
-            gateway = try Gateway(configuration, loops: loops, log: log, source: source, watches: watches)
+            return try Gateway(
+                configuration, loops: workers ?? usualLoops, log: GatewayLog(configuration.log), source: source,
+                watches: watches, observes: observes, takesSignals: takesSignals)
         } catch {
             Terminal.error("\(error)")
             throw ExitCode(3)
         }
+    }
+
+    /// Says where it listens, and what to try.
+    static func tell(_ gateway: Gateway) {
         let addresses = gateway.status.now.addresses
         for listener in addresses {
             let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
             let layer = listener.isSecure ? ", TLS" : ""
             Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)\(layer)")
         }
-        if hint {
-            for listener in addresses {
-                Terminal.error("try: " + tryLine(listener, "\(listener.address)"))
-            }
-        }
-        gateway.run()
+        if let admin = gateway.status.now.adminAddress { Terminal.error("httpware: admin on \(admin)") }
+        for listener in addresses { Terminal.error("try: " + tryLine(listener, "\(listener.address)")) }
     }
 
     private static func tryLine(_ listener: GatewayStatus.Address, _ address: String) -> String {

@@ -15,10 +15,6 @@ enum FileContent {
     }
 
     private static func load(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
-        guard !path.utf8.contains(0) else {
-            options.fail(at: key, "a path has no NUL")
-            return nil
-        }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(SystemError.text(of: errno))")
