@@ -9,7 +9,10 @@ export SWIFT_BACKTRACE = enable=no
 # Where swiftly and the archive from swift.org put the toolchain, when PATH does not name it.
 export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/usr/local/swift/usr/bin
 
-.PHONY: run test bench format lint setup build wire clients load
+# What `httpware version` shows: read by Package.swift.
+export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
+
+.PHONY: run test bench format lint setup build wire clients load reference
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -34,6 +37,10 @@ clients: build
 
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
+
+# The article about wares, from what they declare.
+reference: build
+	$(BINARY) wares --markdown > Sources/HttpGateway/HttpGateway.docc/Wares.md
 
 format:
 	swift format format --in-place --parallel --recursive Sources Tests Package.swift

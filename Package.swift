@@ -26,8 +26,12 @@ let dataPath: [SwiftSetting] =
 let fuzzTargets: [Target] =
     Context.environment["HTTPWARE_FUZZ"] == nil
     ? []
-    : [.target(name: "FuzzSupport", dependencies: ["HttpWare"], path: "Tests/Fuzz/Support", swiftSettings: settings)]
-        + ["RequestHead", "ResponseHead", "Chunks"].map {
+    : [
+        .target(
+            name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            swiftSettings: settings)
+    ]
+        + ["RequestHead", "ResponseHead", "Chunks", "Configuration"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
@@ -36,6 +40,10 @@ let fuzzTargets: [Target] =
 let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil
 let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-testing"])] : []
 let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
+
+// What `httpware version` calls the commit; the Makefile asks git. SwiftPM's own `Context.gitInformation` stays that of the
+// first build, as the result of this file is kept until its text or the environment changes.
+let commit = Context.environment["HTTPWARE_COMMIT"] ?? "unknown"
 
 let package = Package(
     name: "httpware",
@@ -56,7 +64,7 @@ let package = Package(
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
-        .target(name: "CSystem"),
+        .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
             name: "HttpWare", dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "CSystem"],
@@ -72,7 +80,7 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpWare", "Wares",
+                "HttpGateway", "GatewayConfig", "HttpWare", "Wares", "CSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -85,12 +93,14 @@ let package = Package(
         .testTarget(
             name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases"],
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",
             dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
     ] + fuzzTargets,
     swiftLanguageModes: [.v6]
 )

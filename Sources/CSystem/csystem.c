@@ -39,3 +39,8 @@ int csystem_pipe(int *ends, int size) {
 long csystem_splice(int from, int to, unsigned long count) {
     return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
+
+#define TEXT_OF(token) #token
+#define TEXT(macro) TEXT_OF(macro)
+
+const char *csystem_commit(void) { return TEXT(HTTPWARE_COMMIT); }

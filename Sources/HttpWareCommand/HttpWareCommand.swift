@@ -1,9 +1,21 @@
 import ArgumentParser
 
-/// The command line: `httpware run`, `check`, `proxy`, `version`.
+/// The command line: `httpware run`, `check`, and the others below.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
-        subcommands: [RunCommand.self, CheckCommand.self, ProxyCommand.self, VersionCommand.self])
+        subcommands: [
+            RunCommand.self,
+            CheckCommand.self,
+            ExplainCommand.self,
+            DiffCommand.self,
+            TraceCommand.self,
+            ProxyCommand.self,
+            WithCommand.self,
+            HealthCommand.self,
+            SchemaCommand.self,
+            WaresCommand.self,
+            VersionCommand.self,
+        ])
 }

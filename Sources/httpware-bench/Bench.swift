@@ -10,7 +10,7 @@
     static func main() {
         let filter = CommandLine.arguments.dropFirst().first ?? ""
         #if HTTPWARE_BENCH
-            for benchmark in codecBenchmarks + chainBenchmarks where benchmark.name.contains(filter) {
+            for benchmark in codecBenchmarks + chainBenchmarks + routeBenchmarks where benchmark.name.contains(filter) {
                 if let times = CommandLine.arguments.dropFirst(2).first.flatMap({ Int($0) }) {
                     benchmark.body(times)
                     continue

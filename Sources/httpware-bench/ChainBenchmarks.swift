@@ -30,9 +30,33 @@
         ) throws(Pattern.LimitReached) -> ExchangePlan { listenerPlan }
     }
 
-    /// An exchange that a ware answers behind so many others, each asked on both ways.
-    private func exchange(wares count: Int) -> Benchmark {
-        Benchmark(name: "an exchange through \(count) wares and back, answered by one more") { times in
+    /// A middleware that only passes.
+    private struct PassRequest: Middleware {
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+
+    /// A middleware that sets a field.
+    private struct SetField: Middleware {
+        let line: FieldLine
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+            request.fields.set(line)
+            return .pass
+        }
+    }
+
+    /// Who looks at what the wares do.
+    private enum Observed: String {
+        case not = ""
+        case kept = ", kept in a ring"
+        case live = ", kept in a ring and told to a reader"
+    }
+
+    /// An exchange that a ware answers behind so many others.
+    private func exchange(
+        wares count: Int, _ kind: String, _ observed: Observed = .not, ware: @escaping @Sendable (Int) -> any Middleware
+    ) -> Benchmark {
+        Benchmark(name: "an exchange through \(count) wares\(kind), answered by one more\(observed.rawValue)") {
+            times in
             struct Answer: Middleware {
                 func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
                     .abort(with: HttpResponse(.noContent))
@@ -40,38 +64,47 @@
             }
             guard let loop = try? EventLoop(name: "bench"),
                 let chain = try? WareChain(
-                    middlewares: (0..<count).map { _ in ChainEntry(Pass()) } + [ChainEntry(Answer())], postwares: []),
+                    middlewares: (0..<count).map { ChainEntry(ware($0)) } + [ChainEntry(Answer())], postwares: []),
                 let request = try? HttpRequest(.get, "http://example.com/a/b", fields: ["Host": "example.com"])
             else { return }
             let server = LoopServer(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
                 router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
+            let ring = RecordRing(mostRecords: 2000, mostBytes: .mebibytes(64))
+            if observed != .not { server.records = ring }
+            let reader = RecordSubscription {}
+            if observed == .live { ring.subscribe(reader) }
             let sink = NoSink()
             let driver = ExchangeDriver(server: server)
-            for _ in 0..<times {
+            for turn in 0..<times {
                 driver.prepare(sink: sink, peer: nil, local: nil)
                 driver.exchange.request = request
                 driver.requestStarted()
+                if observed == .live, turn & 255 == 0 { keep(reader.take()) }
             }
         }
     }
 
-    /// The last of so many routes, by path.
-    private func routes(_ count: Int) -> Benchmark {
-        Benchmark(name: "the last of \(count) routes, by path") { times in
-            let matches = (0..<count).compactMap { index -> RequestMatch? in
-                var match = RequestMatch()
-                guard let path = try? PathPattern(optionText: "/service-\(index)/**") else { return nil }
-                match.paths = [path]
-                return match
-            }
-            guard let request = try? HttpRequest(.get, "/service-\(count - 1)/users/7", fields: ["Host": "example.com"])
-            else { return }
-            for _ in 0..<times {
-                keep((try? matches.firstIndex { try $0.matchesTarget(of: request) }) ?? nil)
-            }
-        }
+    private let passing: @Sendable (Int) -> any Middleware = { _ in PassRequest() }
+    private let passingTwice: @Sendable (Int) -> any Middleware = { _ in Pass() }
+    private let settingThree: @Sendable (Int) -> any Middleware = { index in
+        guard index < 3, let name = FieldName("X-Field-\(index)"),
+            let line = try? FieldLine(name, "value")
+        else { return PassRequest() }
+        return SetField(line: line)
     }
 
-    let chainBenchmarks = [0, 1, 5, 20].map(exchange(wares:)) + [1, 100].map(routes)
+    let chainBenchmarks: [Benchmark] = [
+        exchange(wares: 0, " and back", ware: passingTwice),
+        exchange(wares: 1, " and back", ware: passingTwice),
+        exchange(wares: 5, " and back", ware: passingTwice),
+        exchange(wares: 20, " and back", ware: passingTwice),
+        exchange(wares: 10, "", ware: passing),
+        exchange(wares: 10, "", .kept, ware: passing),
+        exchange(wares: 10, "", .live, ware: passing),
+        exchange(wares: 10, " and back", ware: passingTwice),
+        exchange(wares: 10, " and back", .kept, ware: passingTwice),
+        exchange(wares: 10, ", three of which set a field", ware: settingThree),
+        exchange(wares: 10, ", three of which set a field", .kept, ware: settingThree),
+    ]
 #endif

@@ -8,7 +8,7 @@
 set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
-[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks
+[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Configuration
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -22,14 +22,20 @@ binaries=$(build --show-bin-path)
 
 for name in "$@"; do
     corpus=Tests/Fuzz/corpus/$name
+    dict=Tests/Fuzz/http.dict
+    longest=700
+    if [ "$name" = Configuration ]; then
+        dict=Tests/Fuzz/Configuration.dict
+        longest=1500
+    fi
     work=.build-fuzz/$name
     mkdir -p "$work/found" "$work/merged"
-    "$binaries/Fuzz$name" -max_total_time="$seconds" -max_len=700 -timeout=5 -dict=Tests/Fuzz/http.dict \
+    "$binaries/Fuzz$name" -max_total_time="$seconds" -max_len=$longest -timeout=5 -dict="$dict" \
         -artifact_prefix="$work/" -print_final_stats=1 "$work/found" "$corpus" 2>"$work/log" ||
         { tail -40 "$work/log"; exit 1; }
     # The fewest files that cover as much are kept.
     rm -f "$work"/merged/*
-    "$binaries/Fuzz$name" -set_cover_merge=1 -use_counters=0 -max_len=700 "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
+    "$binaries/Fuzz$name" -set_cover_merge=1 -use_counters=0 -max_len=$longest "$work/merged" "$corpus" "$work/found" 2>>"$work/log"
     rm -f "$corpus"/*
     cp "$work"/merged/* "$corpus"/
     echo "$name: $(grep -o 'stat::number_of_executed_units:.*' "$work/log" | tail -1), corpus $(ls "$corpus" | wc -l) files"

@@ -15,14 +15,17 @@ struct ConfigurationCase: CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all: [ConfigurationCase] = {
-        let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Cases")
+    static let all = all(in: "Cases")
+
+    /// The cases of a folder.
+    static func all(in folder: String) -> [ConfigurationCase] {
+        let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(folder)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         return names.filter { $0.hasSuffix(".txt") }.sorted().map { name in
             let text = (try? String(contentsOf: directory.appendingPathComponent(name), encoding: .utf8)) ?? ""
             return ConfigurationCase(name: name, text: text)
         }
-    }()
+    }
 
     init(name: String, text: String) {
         self.name = name
@@ -50,7 +53,9 @@ struct ConfigurationCase: CustomTestStringConvertible {
     }
 
     /// Reads the files from memory.
-    func read() -> ConfigurationReader.Result {
+    func read(
+        _ path: String = "httpware.yaml", keeping former: GatewayConfiguration? = nil
+    ) -> ConfigurationReader.Result {
         let files = self.files
         let source = ConfigurationFiles(
             read: { path, limit throws(ConfigurationFiles.Fault) in
@@ -65,7 +70,7 @@ struct ConfigurationCase: CustomTestStringConvertible {
                 return files.keys.filter { $0.hasPrefix(parts[0]) && $0.hasSuffix(parts[parts.count - 1]) }.sorted()
             })
         return ConfigurationReader(wares: ScriptedWares.all, environment: environment, files: source)
-            .read(path: "httpware.yaml")
+            .read(path: path, keeping: former)
     }
 }
 
@@ -110,6 +115,7 @@ extension GatewayConfiguration {
                 }
             lines.append("match \(route.name): \(parts.joined(separator: " "))")
         }
+        if let admin { lines.append("admin \(admin.bind) ui \(admin.ui) token \(admin.token.map { "\($0)" } ?? "-")") }
         lines.append("log \(log.level.rawValue) \(log.format.rawValue) \(log.output.optionText)")
         return lines
     }

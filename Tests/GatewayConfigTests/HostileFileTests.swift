@@ -41,6 +41,13 @@ import Testing
                 ])
     }
 
+    @Test func `a key that holds control characters stays on one line`() {
+        #expect(
+            errors("version: 1\n\"a\\n\\e[2J\\tb\": 1\ninclude: \"x\\ny\"\n").map { $0.replacing("f.yaml", with: "") }
+                .contains(#":2:1: error: a\n\u{1b}[2J\tb: unknown key"#))
+        #expect(errors("version: 1\nlog: { \"a\\nb\": 1 }\n").allSatisfy { !$0.contains("\n") })
+    }
+
     @Test(arguments: ["[", "{a: ", "- ", "? ", "[{b: "])
     func `deep nesting is one error`(opening: String) {
         for depth in [65, 1000, 100_000] {

@@ -4,6 +4,8 @@ import HttpWare
 enum ScriptedWares {
     static let all: [any ConfigurableWare.Type] = [
         BodyLimit.self, RequestHeaders.self, IpRule.self, Mock.self, Retry.self, AccessLog.self, TimeLog.self,
+        Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Sign.self, CircuitBreaker.self,
+        Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self,
     ]
 
     final class BodyLimit: Middleware, ConfigurableWare, CustomStringConvertible {
@@ -64,6 +66,7 @@ enum ScriptedWares {
         var status = HttpStatus.ok
         var json = ""
         var body: Secret?
+        var holdsState: Bool { true }
 
         init(options: inout OptionsReader) {
             options.read("status", into: &status)
@@ -82,8 +85,10 @@ enum ScriptedWares {
         var statuses: StatusSet = [502, 503, 504]
         var backoff = DurationRange(.milliseconds(100) ... .seconds(2))
         var budget: Ratio = 0.2
+        var methods: [HttpMethod] = [.get]
 
         init(options: inout OptionsReader) {
+            options.read("methods", into: &methods)
             options.read("retryOn", into: &statuses)
             options.read("backoff", into: &backoff)
             options.read("budget", into: &budget)
@@ -123,4 +128,41 @@ enum ScriptedWares {
 
         func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
     }
+
+    /// A middleware that has a name, for rules about the order of wares that are not built yet.
+    protocol NamedMiddleware: Middleware, ConfigurableWare, CustomStringConvertible {
+        init()
+    }
+
+    /// A postware that has a name.
+    protocol NamedPostware: Postware, ConfigurableWare, CustomStringConvertible {
+        init()
+    }
+
+    struct Jwt: NamedMiddleware { static let name: WareName = "jwt" }
+    struct HttpCache: NamedMiddleware { static let name: WareName = "httpCache" }
+    struct Coalesce: NamedMiddleware { static let name: WareName = "coalesce" }
+    struct TokenRefresh: NamedMiddleware { static let name: WareName = "tokenRefresh" }
+    struct TokenInject: NamedMiddleware { static let name: WareName = "tokenInject" }
+    struct Sign: NamedMiddleware { static let name: WareName = "sign" }
+    struct CircuitBreaker: NamedMiddleware { static let name: WareName = "circuitBreaker" }
+    struct Timeout: NamedMiddleware { static let name: WareName = "timeout" }
+    struct HostRule: NamedMiddleware { static let name: WareName = "hostRule" }
+    struct Compress: NamedPostware { static let name: WareName = "compress" }
+    struct RewriteBody: NamedPostware { static let name: WareName = "rewriteBody" }
+    struct ResponseHeaders: NamedPostware { static let name: WareName = "responseHeaders" }
+}
+
+extension ScriptedWares.NamedMiddleware {
+    static var about: WareAbout { WareAbout("Stands at a place.") }
+    init(options: inout OptionsReader) { self.init() }
+    var description: String { Self.name.text }
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+}
+
+extension ScriptedWares.NamedPostware {
+    static var about: WareAbout { WareAbout("Stands at a place.") }
+    init(options: inout OptionsReader) { self.init() }
+    var description: String { Self.name.text }
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
 }

@@ -17,10 +17,12 @@ import Wares
     @Test(arguments: Repository.wareNames)
     func `each built-in ware has an example that names it`(name: String) throws {
         let text = try Repository.text("conf/wares/\(name).yaml")
+        let ware = try #require(BuiltinWares.all.first { $0.name.text == name })
+        #expect(text.hasPrefix("# \(name) (\(WareDescription(ware).side.rawValue)): "), "says what it is")
         #expect(text.contains("- \(name):") || text.contains("- \(name)\n") || text.contains("{ \(name):"))
     }
 
-    @Test(arguments: ["Configuration.md", "Wares.md", "WritingAWare.md"])
+    @Test(arguments: ["Configuration.md", "Wares.md", "WritingAWare.md", "Admin.md"])
     func `a whole configuration in an article is read without errors or warnings`(article: String) throws {
         for block in CodeBlock.all("yaml", in: try Repository.article(article)) where block.text.hasPrefix("version:") {
             #expect(mistakes(in: block.text).isEmpty, "\(article), \(block)")
@@ -46,6 +48,55 @@ import Wares
             #expect(section.contains("| `\(option.key)` |"), "\(option.key)")
         }
         #expect(CodeBlock.all("yaml", in: section).contains { $0.text.contains("- \(name)") })
+    }
+
+    @Test func `the article about wares is what the wares declare`() throws {
+        let article = try Repository.article("Wares.md")
+        #expect(article == WareReference(BuiltinWares.all).article, "make reference writes it anew")
+    }
+
+    @Test func `the table of wares in the README is what the wares declare`() throws {
+        let lines = try Repository.text("README.md").components(separatedBy: "\n")
+        let start = try #require(lines.firstIndex(of: "| ware | side | what it does |"), "no table")
+        let rows = Array(lines[(start + 2)...].prefix { $0.hasPrefix("|") })
+        #expect(rows == WareReference(BuiltinWares.all).rows)
+    }
+
+    @Test func `a relative path is relative to the file that writes it`() throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let inner = directory.appendingPathComponent("conf.d")
+        try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: true)
+        let main = """
+            version: 1
+            include: conf.d/chain.yaml
+            listeners: { web: { bind: "127.0.0.1:8080", chain: pages } }
+            routes: [{ chain: mocks, with: { mock: { file: main.html } } }]
+            log: { output: "file:main.log" }
+            """
+        let chains = """
+            chains:
+              pages: { postwares: [{ errorPage: { file: page.html } }, { accessLog: { output: "file:none/access.log" } }] }
+              mocks: { middlewares: [{ mock: { file: inner.html } }] }
+            """
+        try main.write(to: directory.appendingPathComponent("httpware.yaml"), atomically: true, encoding: .utf8)
+        try chains.write(to: inner.appendingPathComponent("chain.yaml"), atomically: true, encoding: .utf8)
+        func read() -> ConfigurationReader.Result {
+            ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+                .read(path: directory.appendingPathComponent("httpware.yaml").path)
+        }
+        let missing = read().errors.map(\.message)
+        for path in ["main.html", "conf.d/page.html", "conf.d/inner.html", "conf.d/none"] {
+            #expect(missing.contains { $0.contains("\"\(directory.path)/\(path)\"") }, "\(path): \(missing)")
+        }
+        for path in ["main.html", "conf.d/page.html", "conf.d/inner.html"] {
+            try path.write(to: directory.appendingPathComponent(path), atomically: true, encoding: .utf8)
+        }
+        try FileManager.default.createDirectory(
+            at: inner.appendingPathComponent("none"), withIntermediateDirectories: true)
+        let result = read()
+        #expect(result.errors == [])
+        #expect(result.configuration?.log.output == .file("\(directory.path)/main.log"))
     }
 
     // MARK: Reading

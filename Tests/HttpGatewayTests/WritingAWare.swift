@@ -23,7 +23,12 @@ public struct MethodRule: Middleware {
 
 extension MethodRule: ConfigurableWare {
     public static let name: WareName = "methodRule"
-    public static let about = WareAbout("Lets requests of some methods pass.", source: "RFC 9110 §15.5.6")
+    public static let about = WareAbout(
+        "Lets requests of some methods pass.", source: "RFC 9110 §15.5.6",
+        example: """
+            - methodRule: { allow: [GET, HEAD] }
+            """,
+        details: "Others are refused with 405, and `Allow` tells which methods pass.")
 
     public init(options: inout OptionsReader) {
         self.init(allow: [])
@@ -104,6 +109,30 @@ struct OnlyObjects: Middleware {
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard let first = request.content.bytes?.first, first != UInt8(ascii: "{") else { return .pass }
         return .abort(with: .problem(.unprocessableContent, "the content is not an object"))
+    }
+}
+
+/// Answers with content that comes over time: a line a second.
+struct Ticker: Middleware {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        .abort(with: HttpResponse(.ok, source: Ticks(left: 3)))
+    }
+
+    private final class Ticks: ContentSource {
+        private let left: Mutex<Int>
+
+        init(left: Int) { self.left = Mutex(left) }
+
+        func next(_ feed: ContentFeed) {
+            let number = left.withLock { left in
+                defer { left -= 1 }
+                return left
+            }
+            guard number > 0 else { return feed.finish() }
+            feed.after(.seconds(1)) { $0.supply(Array("\(number)\n".utf8)) }
+        }
+
+        func cancelled() {}
     }
 }
 

@@ -29,6 +29,14 @@ import Testing
         #expect(try await pending.response().fields["X-Elapsed"] == "2000")
     }
 
+    @Test func `content from a source comes over time`() async throws {
+        let exchange = try TestExchange([Ticker()])
+        let pending = await exchange.start(.get("/"))
+        for _ in 0..<3 { await exchange.advance(by: .seconds(1)) }
+        #expect(try await pending.response().content.bytes == Array("3\n2\n1\n".utf8))
+        #expect(exchange.outcomes.count == 1)
+    }
+
     @Test(arguments: [Patience(), Queue()] as [any Middleware])
     func `a ware that waits holds its place, and the loop goes on`(ware: any Middleware) async throws {
         let exchange = try TestExchange([ware])

@@ -33,4 +33,7 @@ int csystem_pipe(int *ends, int size);
 /// -1 and errno on failure.
 long csystem_splice(int from, int to, unsigned long count);
 
+/// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
+const char *csystem_commit(void);
+
 #endif

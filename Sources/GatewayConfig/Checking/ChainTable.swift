@@ -6,6 +6,9 @@ struct ChainTable {
     struct Spliced {
         var lists: [WrittenChain.List: [WrittenEntry]] = [:]
 
+        /// What placeholders in its entries take from the route's path.
+        var captures: [NeededCapture] { lists.values.flatMap { $0.flatMap(\.captures) } }
+
         subscript(list: WrittenChain.List) -> [WrittenEntry] { lists[list] ?? [] }
     }
 

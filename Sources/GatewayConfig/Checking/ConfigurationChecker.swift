@@ -4,13 +4,21 @@ import HttpWare
 struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
+    private var entryRules = EntryRules()
+    private var references = References()
 
-    private static let nouns = ["listeners", "services", "chains", "routes", "log"]
-    private static let notYet = ["credentials", "stores", "admin"]
+    static let nouns = ["listeners", "services", "chains", "routes", "admin", "log"]
+    private static let notYet = ["credentials", "stores"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
-    init(registry: WareRegistry) { builder = ChainBuilder(registry: registry) }
+    /// The files that options of wares name.
+    var files: [String] { builder.files }
+
+    /// Wares of the former configuration that would be built the same are kept.
+    init(registry: WareRegistry, keeping former: GatewayConfiguration? = nil) {
+        builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
+    }
 
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
@@ -25,9 +33,11 @@ struct ConfigurationChecker {
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0) }
         }
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
+        for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
-        let log = readLog(entries)
+        let admin = readSingle("admin", entries) { AdminDefinition(options: &$0) }
+        let log = readSingle("log", entries) { LogDefinition(options: &$0) } ?? LogDefinition()
         if listeners.count > Self.mostListeners {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
@@ -36,18 +46,26 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
         }
         resolve(&routes, services, listeners)
+        // A route that could not be read may have what seems to be missing.
+        let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        references.checkResponders(of: builder)
+        if areRoutesKnown { references.checkCaptures() }
+        diagnostics.append(references.diagnostics.all)
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
-        diagnostics.append(Safety(listeners: listeners).found)
+        diagnostics.append(Safety(listeners: listeners, admin: admin).found)
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            diagnostics.append(entryRules.diagnostics.all)
             for chain in written where !chains.used.contains(chain.name) {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
-        return GatewayConfiguration(listeners: listeners, services: services, routes: routes, log: log)
+        return GatewayConfiguration(
+            listeners: listeners, services: services, routes: routes, admin: admin, log: log, written: entries,
+            wares: builder.built)
     }
 
     // MARK: Nouns
@@ -135,16 +153,19 @@ struct ConfigurationChecker {
         return routes
     }
 
-    private mutating func readLog(_ entries: [ConfigNode.Entry]) -> LogDefinition {
-        let sections = entries.filter { $0.key == "log" }
-        guard let first = sections.first else { return LogDefinition() }
+    /// A noun that has one value: the first one written, `nil` where there is none.
+    private mutating func readSingle<T>(
+        _ noun: String, _ entries: [ConfigNode.Entry], _ body: (inout OptionsReader) -> T
+    ) -> T? {
+        let sections = entries.filter { $0.key == noun }
+        guard let first = sections.first else { return nil }
         for other in sections.dropFirst() {
-            diagnostics.error(at: other.location, "log", "is defined twice; the first is at \(first.location)")
+            diagnostics.error(at: other.location, noun, "is defined twice; the first is at \(first.location)")
         }
-        var options = OptionsReader(first.value, keyPath: "log")
-        let log = LogDefinition(options: &options)
+        var options = OptionsReader(first.value, keyPath: noun)
+        let value = body(&options)
         diagnostics.append(options.finish())
-        return log
+        return value
     }
 
     // MARK: Names
@@ -188,8 +209,10 @@ struct ConfigurationChecker {
         }
         for index in listeners.indices {
             listeners[index].chain = WareChain.joining(listener: ofListeners[index], route: .init(), service: .init())
+            references.note(ofListeners[index].captures, for: [])
         }
         var joined: [[String]: WareChain] = [:]
+        var captures: [[String]: [NeededCapture]] = [:]
         for route in routes {
             var own = [
                 chains.chain(route.chainName, for: "routes[\(route.index)].chain"),
@@ -198,15 +221,24 @@ struct ConfigurationChecker {
             var overrides = RouteOverrides(of: route)
             overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
             diagnostics.append(overrides.diagnostics.all)
+            if !route.with.isEmpty {
+                for entry in own.flatMap({ $0.lists.values.joined() }) { entryRules.check(entry) }
+            }
             for index in listeners.indices where route.serves(listeners[index]) {
                 let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
                     $0?.value ?? ""
                 }
                 let isShared = route.with.isEmpty
+                let needed =
+                    (isShared ? captures[names] : nil) ?? (own + [ofListeners[index]]).flatMap(\.captures)
+                references.note(needed, for: route.match.paths)
                 let chain =
                     (isShared ? joined[names] : nil)
                     ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[1])
-                if isShared { joined[names] = chain }
+                if isShared {
+                    joined[names] = chain
+                    captures[names] = needed
+                }
                 listeners[index].routes.append(ResolvedRoute(route: route, chain: chain))
             }
         }

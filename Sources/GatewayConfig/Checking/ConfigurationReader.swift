@@ -17,6 +17,8 @@ public struct ConfigurationReader: Sendable {
         public var errors: [ConfigError]
         /// Every file that was read, or that could not be: the ones to watch. Secrets are among them.
         public var paths: [String]
+        /// The patterns of `include`: a file that comes to match one is to be read, too.
+        public var patterns: [String]
     }
 
     private let wares: [any ConfigurableWare.Type]
@@ -33,18 +35,24 @@ public struct ConfigurationReader: Sendable {
     }
 
     /// Reads a file and all that it includes; `-` is standard input.
-    public func read(path: String) -> Result {
+    ///
+    /// Wares of `former`, the configuration that runs, are kept where they would be built the same: the same chain, label – else
+    /// name, and which of them – and options. Their state goes on.
+    public func read(path: String, keeping former: GatewayConfiguration? = nil) -> Result {
         let tree = SourceTree(path, environment: environment, files: files)
         guard !tree.isBroken else {
-            return Result(configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths)
+            return Result(
+                configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths, patterns: tree.patterns)
         }
-        var checker = ConfigurationChecker(registry: WareRegistry(wares))
-        let configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
+        var checker = ConfigurationChecker(registry: WareRegistry(wares), keeping: former)
+        var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
+        configuration.fileSecrets = tree.secrets
         var diagnostics = tree.diagnostics
         // What could not be interpolated is one mistake, not two.
         let places = Set(diagnostics.all.map(\.location))
         diagnostics.append(checker.diagnostics.all.filter { $0.severity == .warning || !places.contains($0.location) })
         return Result(
-            configuration: diagnostics.hasErrors ? nil : configuration, errors: diagnostics.sorted, paths: tree.paths)
+            configuration: diagnostics.hasErrors ? nil : configuration, errors: diagnostics.sorted,
+            paths: tree.paths + checker.files, patterns: tree.patterns)
     }
 }

@@ -31,6 +31,7 @@ struct OriginUrl: OptionValue {
     let path: String
 
     static let optionType = "URL of an origin server"
+    static var optionForm: OptionForm { .pattern("[Hh][Tt][Tt][Pp]://[^?#@]+") }
 
     init(optionText: String) throws(OptionMistake) {
         let hint = "write one such as http://127.0.0.1:3000 or http://example.com"

@@ -1,13 +1,56 @@
-import HttpWare
+public import HttpWare
 
 /// A checked configuration: immutable, and swapped whole on reload.
 public struct GatewayConfiguration: Sendable {
     /// In file order, each with its routes and their joined chains.
-    public let listeners: [ListenerDefinition]
+    public private(set) var listeners: [ListenerDefinition]
     /// In file order; the built-in `passthrough` is not among them.
     public let services: [ServiceDefinition]
     /// In file order; the first that matches wins.
     public let routes: [RouteDefinition]
+    /// The admin listener; `nil`: there is none.
+    public private(set) var admin: AdminDefinition?
     /// The gateway's own log.
     public let log: LogDefinition
+    /// What the files say, joined and interpolated: the keys of the first file and of those it includes, in file order.
+    let written: [ConfigNode.Entry]
+    /// Every ware, by its place: what a reload may keep.
+    let wares: [WarePlace: BuiltWare]
+    /// What `${file:…}` brought.
+    var fileSecrets: Set<String> = []
+
+    /// One of its listeners alone, bound elsewhere: for a gateway that serves one command. No admin listener is part of it.
+    public func only(_ listener: ListenerDefinition, at bind: SocketAddress) -> GatewayConfiguration {
+        var copy = self
+        var moved = listener
+        moved.bind = bind
+        copy.listeners = [moved]
+        copy.admin = nil
+        return copy
+    }
+}
+
+extension ListenerDefinition {
+    /// The same, reaching whatever this machine reaches: every port by CONNECT, private addresses too. For a listener that only
+    /// this machine can reach, and that asks for nothing which its clients could not do themselves.
+    public var reachingEverything: ListenerDefinition {
+        var copy = self
+        copy.connectPorts = Array(1...65_535)
+        copy.denyPrivate = false
+        return copy
+    }
+}
+
+extension GatewayConfiguration {
+    /// The texts in the files that nothing may print: from `${file:…}`, and of options that are secret.
+    public var secretTexts: [String] {
+        var texts = fileSecrets.union(written.flatMap(\.value.secretTexts))
+        for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
+            for entry in chain.entries.middlewares + chain.entries.postwares {
+                texts.formUnion(entry.options.secretTexts)
+            }
+        }
+        // The longest first: one may be a part of another.
+        return texts.sorted { ($1.utf8.count, $0) < ($0.utf8.count, $1) }
+    }
 }

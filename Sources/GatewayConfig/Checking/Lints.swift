@@ -20,6 +20,12 @@ struct Lints {
         }
         for route in routes { checkPassthrough(route, listeners) }
         checkReach(routes, listeners)
+        var order = ChainOrder()
+        for listener in listeners {
+            order.check(listener.chain)
+            for route in listener.routes { order.check(route.chain) }
+        }
+        diagnostics.append(order.diagnostics.all)
     }
 
     private mutating func checkPassthrough(_ route: RouteDefinition, _ listeners: [ListenerDefinition]) {
@@ -32,34 +38,51 @@ struct Lints {
     // MARK: Routes that are never reached
 
     private mutating func checkReach(_ routes: [RouteDefinition], _ listeners: [ListenerDefinition]) {
-        var hiders: [Int: RouteDefinition] = [:]
+        var hiders: [Int: [RouteDefinition]] = [:]
         var reached: Set<Int> = []
+        var steps = RouteReach.mostSteps
         for listener in listeners {
-            var catchAll: RouteDefinition?
-            var seen: [RequestMatch: RouteDefinition] = [:]
+            var reach = RouteReach(mode: listener.mode, steps: steps)
             for route in listener.routes.map(\.route) {
-                let earlier = [catchAll, seen[route.match]].compactMap(\.self).first { hides($0, route, on: listener) }
-                if let earlier {
-                    hiders[route.index] = earlier
-                } else {
-                    reached.insert(route.index)
-                    seen[route.match] = seen[route.match] ?? route
-                    if route.match.isEmpty { catchAll = catchAll ?? route }
+                switch reach.enter(route) {
+                case .reached: reached.insert(route.index)
+                case .matchesNothing: hiders[route.index] = hiders[route.index] ?? []
+                case .hidden(let others):
+                    let known = hiders[route.index] ?? []
+                    hiders[route.index] = known + others.filter { other in !known.contains { $0.index == other.index } }
                 }
             }
+            steps = reach.stepsLeft
         }
         for route in routes where !reached.contains(route.index) {
-            guard let hider = hiders[route.index] else { continue }
-            let why = hider.match.isEmpty ? "has no match and takes every request" : "matches the same"
-            diagnostics.warning(
-                at: route.location, "routes[\(route.index)]",
-                "is never reached: \(hider.name) before it, at \(hider.location), \(why)")
+            guard let hiders = hiders[route.index] else { continue }
+            let why = hiders.isEmpty ? whyNothing(route, listeners) : why(route, hiders)
+            diagnostics.warning(at: route.location, "routes[\(route.index)]", "is never reached: \(why)")
         }
     }
 
-    /// A route with a named service takes a CONNECT only where `match.host` names the authority, so others stay reachable.
-    private func hides(_ earlier: RouteDefinition, _ later: RouteDefinition, on listener: ListenerDefinition) -> Bool {
-        if listener.mode == .reverse || earlier.service == nil || earlier.service?.isPassthrough == true { return true }
-        return !earlier.match.hosts.isEmpty || (later.service?.isPassthrough == false && later.match.hosts.isEmpty)
+    /// Why no request matches a route: it asks for CONNECT alone.
+    private func whyNothing(_ route: RouteDefinition, _ listeners: [ListenerDefinition]) -> String {
+        if !listeners.contains(where: { $0.mode == .forward && route.serves($0) }) {
+            return "a reverse listener takes no CONNECT"
+        }
+        return route.takesConnect
+            ? "path and query never match a CONNECT"
+            : "a named service takes a CONNECT only where match.host names the authority"
+    }
+
+    /// Why other routes take all that a route matches.
+    private func why(_ route: RouteDefinition, _ hiders: [RouteDefinition]) -> String {
+        let named = hiders.prefix(8).map { "\($0.name) at \($0.location)" }.joined(separator: ", ")
+        switch hiders.count {
+        case 1:
+            let what =
+                hiders[0].match.isEmpty
+                ? "has no match and takes every request"
+                : hiders[0].match == route.match ? "matches the same" : "matches all that it does"
+            return "\(hiders[0].name) before it, at \(hiders[0].location), \(what)"
+        case 2...8: return "those before it match all that it does: \(named)"
+        default: return "\(hiders.count) before it match all that it does, among them \(named)"
+        }
     }
 }

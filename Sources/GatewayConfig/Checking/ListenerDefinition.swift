@@ -76,6 +76,13 @@ public struct ListenerDefinition: Sendable {
     }
 }
 
+extension ListenerDefinition {
+    /// Whether a socket of this listener can go on as the other's: the address is the same, and where that is any port, the name.
+    public func isBound(like other: ListenerDefinition) -> Bool {
+        bind == other.bind && (bind.port != 0 || name == other.name)
+    }
+}
+
 extension ListenerDefinition.Limits {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         options.read("head", into: &head, in: .kibibytes(1) ... .mebibytes(1))
@@ -97,6 +104,7 @@ private struct PortNumber: OptionValue {
     let number: Int
 
     static let optionType = "port"
+    static var optionForm: OptionForm { .whole(1...65535) }
     var optionText: String { String(number) }
 
     init(_ number: Int) { self.number = number }

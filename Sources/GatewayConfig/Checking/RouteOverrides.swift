@@ -35,12 +35,12 @@ struct RouteOverrides {
                     if isDrop {
                         isGuard =
                             isGuard
-                            || entries.contains { isMeant($0) && WareRegistry.guards.contains($0.name) }
+                            || entries.contains { isMeant($0) && WareRegistry.keepsOut($0) }
                         entries.removeAll { isMeant($0) }
                     } else {
                         entries = entries.map { written in
                             guard isMeant(written) else { return written }
-                            return builder.rebuild(written, replacing: options)
+                            return builder.rebuild(written, for: route.name, replacing: options)
                         }
                     }
                     chains[index].lists[list] = entries

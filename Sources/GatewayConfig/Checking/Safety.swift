@@ -6,12 +6,12 @@ struct Safety {
 
     var found: [ConfigError] { diagnostics.all }
 
-    init(listeners: [ListenerDefinition]) {
-        checkBinds(listeners)
+    init(listeners: [ListenerDefinition], admin: AdminDefinition?) {
+        checkBinds(listeners, admin)
         for listener in listeners { checkIsClosed(listener) }
     }
 
-    private mutating func checkBinds(_ listeners: [ListenerDefinition]) {
+    private mutating func checkBinds(_ listeners: [ListenerDefinition], _ admin: AdminDefinition?) {
         var places: [SocketAddress: ListenerDefinition] = [:]
         for listener in listeners where listener.bind.port != 0 {
             if let first = places[listener.bind] {
@@ -21,6 +21,11 @@ struct Safety {
             } else {
                 places[listener.bind] = listener
             }
+        }
+        if let admin, let first = places[admin.bind] {
+            diagnostics.error(
+                at: admin.bindLocation, "admin.bind",
+                "\(admin.bind) is taken by listener \(first.name) at \(first.bindLocation)")
         }
     }
 

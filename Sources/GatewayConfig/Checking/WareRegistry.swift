@@ -23,6 +23,11 @@ struct WareRegistry {
     /// Those that keep strangers out: a forward listener open to the network needs one, and dropping one is worth a warning.
     static let guards: Set<String> = ["ipRule", "basicAuth", "apiKey", "jwt", "introspect", "extAuthz", "oidcLogin"]
 
+    /// Whether an entry refuses requests for the sake of security, so that a route should not drop it without a word.
+    static func keepsOut(_ entry: WrittenEntry) -> Bool {
+        guards.contains(entry.name) || entry.name == "hostRule" || entry.type is any AccessGuard.Type
+    }
+
     static func isGuard(_ ware: any Ware) -> Bool {
         (ware as? any AccessGuard)?.admitsOnlyKnown ?? false
     }
@@ -32,6 +37,9 @@ struct WareRegistry {
     }
 
     subscript(name: String) -> (any ConfigurableWare.Type)? { types[name] }
+
+    /// What the catalogue names and no ware here has, in name order.
+    var notBuilt: [String] { Self.catalogue.filter { types[$0] == nil }.sorted() }
 
     enum Side {
         /// Works on the request; a two-sided ware does both, and is listed there.

@@ -25,14 +25,34 @@ struct WrittenEntry {
     let side: WareRegistry.Side
     let type: any ConfigurableWare.Type
     let options: ConfigNode
+    let place: WarePlace
+    /// What its placeholders take from the route's path.
+    let captures: [NeededCapture]
 }
 
 /// Reads chains and builds their wares, each entry once.
 struct ChainBuilder {
     let registry: WareRegistry
     var diagnostics = Diagnostics()
+    /// Every ware that was built, by its place.
+    private(set) var built: [WarePlace: BuiltWare] = [:]
+    /// Those of the configuration that runs: one that would be built the same is taken from here.
+    private let former: [WarePlace: BuiltWare]
+    /// The files that options name.
+    private(set) var files: [String] = []
+    private var ordinals: [WarePlace: Int] = [:]
+    private var secrets: [String: Set<[String]>] = [:]
+    /// What responses that wares make are known by.
+    private(set) var labels: Set<String> = []
+    /// The labels of wares that have one, by their names.
+    private(set) var relabelled: [String: String] = [:]
+    /// The names in `if: { responder: … }`, with their key paths.
+    private(set) var responders: [(keyPath: String, node: ConfigNode)] = []
 
-    init(registry: WareRegistry) { self.registry = registry }
+    init(registry: WareRegistry, former: [WarePlace: BuiltWare] = [:]) {
+        self.registry = registry
+        self.former = former
+    }
 
     private static let longestList = 1000
 
@@ -51,28 +71,34 @@ struct ChainBuilder {
                 diagnostics.error(at: node.location, keyPath, "a map is not a list; write - before each ware")
                 continue
             }
-            chain.items[list] = node.members.compactMap { item($0, list, keyPath) }
+            chain.items[list] = node.members.compactMap { item($0, of: name, list, keyPath) }
         }
         diagnostics.append(options.finish())
         return chain
     }
 
-    /// The entry once more, with some of its options replaced.
-    mutating func rebuild(_ written: WrittenEntry, replacing replacements: [ConfigNode.Entry]) -> WrittenEntry {
+    /// The entry once more, for one route, with some of its options replaced.
+    mutating func rebuild(
+        _ written: WrittenEntry, for route: String, replacing replacements: [ConfigNode.Entry]
+    ) -> WrittenEntry {
+        var place = written.place
+        place.route = route
         let replaced = Set(replacements.map(\.key))
         let kept = (written.options.entries ?? []).filter { !replaced.contains($0.key) }
         let options = ConfigNode(.map(kept + replacements), at: written.options.location)
         return build(
-            written.type, options, label: written.label, order: written.entry.order, condition: written.entry.condition,
-            location: written.entry.location)
+            written.type, options, at: place, label: written.label, order: written.entry.order,
+            condition: written.entry.condition, location: written.entry.location)
     }
 
     // MARK: One entry
 
-    private mutating func item(_ node: ConfigNode, _ list: WrittenChain.List, _ keyPath: String) -> WrittenChain.Item? {
+    private mutating func item(
+        _ node: ConfigNode, of chain: String, _ list: WrittenChain.List, _ keyPath: String
+    ) -> WrittenChain.Item? {
         if let name = node.text {
             let options = ConfigNode(.map([]), at: node.location)
-            return entry(name, node.location, options, common: [], node.location, list)
+            return entry(name, of: chain, node.location, options, common: [], node.location, list)
         }
         guard let entries = node.entries else {
             diagnostics.error(at: node.location, keyPath, "a list is not a ware; write its name, or name: {options}")
@@ -98,7 +124,7 @@ struct ChainBuilder {
             return nil
         }
         if ware.key == "use" { return use(ware, common, keyPath) }
-        return entry(ware.key, ware.location, ware.value, common: common, node.location, list)
+        return entry(ware.key, of: chain, ware.location, ware.value, common: common, node.location, list)
     }
 
     private mutating func use(
@@ -117,9 +143,10 @@ struct ChainBuilder {
     }
 
     private mutating func entry(
-        _ name: String, _ nameLocation: SourceLocation, _ options: ConfigNode, common: [ConfigNode.Entry],
-        _ location: SourceLocation, _ list: WrittenChain.List
+        _ name: String, of chain: String, _ nameLocation: SourceLocation, _ options: ConfigNode,
+        common: [ConfigNode.Entry], _ location: SourceLocation, _ list: WrittenChain.List
     ) -> WrittenChain.Item? {
+        noteNames(name, common)
         guard let type = registry[name] else {
             diagnostics.error(at: nameLocation, name.shortened, registry.problem(with: name))
             return nil
@@ -146,19 +173,58 @@ struct ChainBuilder {
         }
         if let label, label.isEmpty { reader.fail(at: "as", "is empty; write a label") }
         diagnostics.append(reader.finish())
-        return .entry(build(type, options, label: label, order: order, condition: condition, location: location))
+        let place = place(of: label ?? name, isLabel: label != nil, in: chain)
+        return .entry(
+            build(type, options, at: place, label: label, order: order, condition: condition, location: location))
+    }
+
+    /// What the entry's responses are called, and whose responses its condition asks for.
+    private mutating func noteNames(_ name: String, _ common: [ConfigNode.Entry]) {
+        let label = common.first { $0.key == "as" }?.value.text
+        labels.insert(label ?? name)
+        if let label { relabelled[name] = label }
+        for node in common.first(where: { $0.key == "if" })?.value["responder"]?.members ?? [] {
+            responders.append(("\(name).if.responder", node))
+        }
+    }
+
+    /// The key paths of the options that nothing may print.
+    private mutating func secretOptions(of type: any ConfigurableWare.Type) -> Set<[String]> {
+        let name = type.name.text
+        if let known = secrets[name] { return known }
+        var reader = OptionsReader.describing()
+        _ = type.init(options: &reader)
+        let paths = reader.described.filter(\.isSecret).map { option in
+            NodeComparison.bare(option.key.split(separator: ".").map(String.init))
+        }
+        secrets[name] = Set(paths)
+        return Set(paths)
+    }
+
+    /// The next place of that key in the chain.
+    private mutating func place(of key: String, isLabel: Bool, in chain: String) -> WarePlace {
+        let first = WarePlace(chain: chain, key: key, isLabel: isLabel, ordinal: 0)
+        let ordinal = ordinals[first, default: 0]
+        ordinals[first] = ordinal + 1
+        return WarePlace(chain: chain, key: key, isLabel: isLabel, ordinal: ordinal)
     }
 
     private mutating func build(
-        _ type: any ConfigurableWare.Type, _ options: ConfigNode, label: String?, order: WareOrder?,
-        condition: Condition?, location: SourceLocation
+        _ type: any ConfigurableWare.Type, _ options: ConfigNode, at place: WarePlace, label: String?,
+        order: WareOrder?, condition: Condition?, location: SourceLocation
     ) -> WrittenEntry {
         let name = type.name.text
         var reader = OptionsReader(options, keyPath: name)
-        let ware = type.init(options: &reader)
+        var ware = BuiltWare(ware: type.init(options: &reader), options: options, files: reader.files)
         diagnostics.append(reader.finish())
-        let entry = ChainEntry(ware, label: label ?? name, condition: condition, order: order, location: location)
+        files += reader.files.map(\.path)
+        if let former = former[place], former.isSame(as: ware) { ware.ware = former.ware }
+        built[place] = ware
+        let entry = ChainEntry(
+            ware.ware, label: label ?? name, condition: condition, order: order, location: location,
+            options: options.marking(secrets: secretOptions(of: type)))
         return WrittenEntry(
-            entry: entry, name: name, label: label, side: WareRegistry.side(type), type: type, options: options)
+            entry: entry, name: name, label: label, side: WareRegistry.side(type), type: type, options: options,
+            place: place, captures: reader.neededCaptures)
     }
 }

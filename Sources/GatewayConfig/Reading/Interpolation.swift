@@ -102,8 +102,11 @@ struct Interpolation {
         return ""
     }
 
+    /// What was read from files.
+    private(set) var secrets: Set<String> = []
+
     private mutating func secret(_ path: String, _ location: SourceLocation, _ keyPath: String) -> String {
-        let path = joined(directory, path)
+        let path = FilePath.joined(directory, path)
         read.append(path)
         do {
             var content = try files.read(path, Self.largestSecret)
@@ -112,22 +115,11 @@ struct Interpolation {
                 diagnostics.error(at: location, keyPath, "\(path): is not UTF-8")
                 return ""
             }
+            if !text.isEmpty { secrets.insert(text) }
             return text
         } catch {
             diagnostics.error(at: location, keyPath, "\(path): \(error.reason)")
             return ""
         }
     }
-}
-
-/// A path relative to a directory; an absolute one as it is.
-func joined(_ directory: String, _ path: String) -> String {
-    directory.isEmpty || path.hasPrefix("/")
-        ? path : directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
-}
-
-/// What stands before the last slash; empty for a plain name.
-func directory(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "" }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
 }

@@ -7,6 +7,10 @@ struct SourceTree {
     private(set) var diagnostics = Diagnostics()
     /// Every file that was read, secrets too.
     private(set) var paths: [String] = []
+    /// What `${file:…}` brought.
+    private(set) var secrets: Set<String> = []
+    /// The names with wildcards that were included.
+    private(set) var patterns: [String] = []
     /// A file could not be read or is not YAML: what is missing would only cause more errors.
     private(set) var isBroken = false
 
@@ -61,9 +65,10 @@ struct SourceTree {
             return
         }
         var interpolation = Interpolation(
-            environment: environment, files: files, directory: path == "-" ? "" : directory(of: path))
+            environment: environment, files: files, directory: path == "-" ? "" : FilePath.directory(of: path))
         let root = interpolation.apply(to: node)
         diagnostics.append(interpolation.diagnostics.all)
+        secrets.formUnion(interpolation.secrets)
         paths += interpolation.read.filter { !paths.contains($0) }
         open.append(path)
         merge(root, path, isFirst: includer == nil)
@@ -109,8 +114,9 @@ struct SourceTree {
             )
             return
         }
-        let target = joined(path == "-" ? "" : directory(of: path), name)
+        let target = FilePath.joined(path == "-" ? "" : FilePath.directory(of: path), name)
         if name.contains(where: { "*?[".contains($0) }) {
+            patterns.append(target)
             for match in files.list(target) { read(match, from: node.location) }
         } else {
             read(target, from: node.location)

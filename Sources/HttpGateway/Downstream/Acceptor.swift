@@ -5,8 +5,10 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
     private let loop: EventLoop
     private let socket: SocketEvents
     private let retry: LoopTimer
-    let server: LoopServer
-    private let mostConnections: Int
+    /// Who takes the connections.
+    var server: LoopServer
+    /// More connections than these wait.
+    var mostConnections: Int
     private let reports: (String) -> Void
     private var isShort = false
 
@@ -35,9 +37,9 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
 
     func socketWritable() {}
 
-    private func accept(atMost most: Int) {
+    private func accept(atMost most: Int, isLast: Bool = false) {
         for _ in 0..<most {
-            guard server.connectionCount < mostConnections else {
+            guard isLast || server.connectionCount < mostConnections else {
                 return pause("\(server.name): \(mostConnections) connections are open on one loop; new ones wait")
             }
             switch Socket.accept(socket.descriptor) {
@@ -68,10 +70,10 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
         accept(atMost: Acceptor.acceptsPerEvent)
     }
 
-    /// Accepts what waits already, then closes the socket: closing resets what is left in its queue.
+    /// Accepts what waits already, whatever the limit, then closes the socket: closing resets what is left in its queue.
     func close() {
         guard socket.descriptor >= 0 else { return }
-        accept(atMost: 65536)
+        accept(atMost: 65536, isLast: true)
         retry.cancel()
         socket.close()
     }

@@ -1,52 +1,69 @@
 public import GatewayConfig
 import Glibc
-public import HttpWare
+import HttpWare
 import Wares
 
 /// A running gateway: its loops, listeners and services.
 ///
-/// Used from one thread: the one that runs `run()`.
-public final class Gateway {
-    private let configuration: GatewayConfiguration
+/// Unchecked: `status`, `reload` and `stop` are for any thread; everything else is touched on the control loop only, or before
+/// it runs.
+public final class Gateway: @unchecked Sendable {
+    /// The version of the program.
+    public static let version = "0.1.0"
+
+    /// What others may know of it.
+    public let status: GatewayStatus
+
     private let log: GatewayLog
+    private var source: ConfigurationSource?
     private var workers: [Worker] = []
-    /// The loop of the thread that called `run()`: signals, and the end.
+    /// The loop of the thread that called `run()`: signals, reloads, and the end.
     private let control: EventLoop
     private let signals: Signals
     private let inbox: SignalInbox
-    private var unixPaths: [String] = []
-    /// Where each listener listens, in file order: the port is the one that was given for port 0.
-    public private(set) var addresses: [(name: String, mode: ListenerDefinition.Mode, address: SocketAddress)] = []
+    private var running: RunningConfiguration
+    private var sockets = ListenerSockets()
+    private var admin: AdminServer?
+    private var isDraining = false
+    private var watcher: FileWatcher?
+    /// Whom the reload that is under way is to be told to; `nil` while there is none.
+    private var reloading: [@Sendable (ReloadOutcome) -> Void]?
+    /// Those who asked meanwhile: what they want to be read may have been written after the files were.
+    private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
+
+    /// What the exchanges did that ended last; `nil` where nobody looks. Changed on the control loop only.
+    public private(set) var records: RequestRecords?
+    private let observes: Bool
 
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served.
-    public init(_ configuration: GatewayConfiguration, loops: Int, log: GatewayLog) throws {
-        self.configuration = configuration
+    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
+    /// `observes` keeps records of exchanges, as an admin listener does; without `takesSignals` they are left to the caller.
+    public init(
+        _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
+    ) throws {
         self.log = log
+        self.source = source
+        self.observes = observes
+        status = GatewayStatus(configuration, at: SystemLoopClock().wallNow())
         control = try EventLoop(name: "control")
         // Before anything listens: a signal that comes from now on waits for `run()`.
         let inbox = SignalInbox()
         self.inbox = inbox
-        signals = try Signals([SIGTERM, SIGINT, SIGHUP], on: control) { inbox.received?($0) }
-        let services = ServiceTable.make(configuration)
-        var sockets: [(ListenerDefinition, [Int32])] = []
+        signals = try Signals(takesSignals ? [SIGTERM, SIGINT, SIGHUP] : [], on: control) { inbox.received?($0) }
+        running = RunningConfiguration(configuration, loops: loops)
+        if let source, watches { try watch(source) }
+        keepRecords(for: configuration, loops: loops)
+        let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
-            for listener in configuration.listeners {
-                let descriptors = try Gateway.bind(listener, count: loops)
-                sockets.append((listener, descriptors))
-                let address = descriptors.first.flatMap { Socket.localAddress($0) } ?? listener.bind
-                addresses.append((listener.name, listener.mode, address))
-                if case .unix(let path) = listener.bind { unixPaths.append(path) }
-            }
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            admin = try configuration.admin.map { try AdminServer($0, subject: subject, log: log) }
         } catch {
-            for (_, descriptors) in sockets { for descriptor in descriptors { Socket.close(descriptor) } }
+            bound.closeUntaken()
             throw error
         }
-        for (index, worker) in workers.enumerated() {
-            let routers = sockets.map { listener, descriptors in
-                (listener, descriptors[index], RouteTable(listener, services: services))
-            }
+        noteAdmin()
+        for worker in workers {
             worker.loop.execute { [log] in
                 do {
                     try worker.prepare()
@@ -54,51 +71,25 @@ public final class Gateway {
                     log.write(.critical, "the resolver cannot start: \(error)")
                     exit(3)
                 }
-                for (listener, descriptor, router) in routers {
-                    worker.listen(
-                        on: descriptor, listener, router: router,
-                        mostConnections: max(1, listener.limits.connections / loops))
-                }
             }
+        }
+        let left = Countdown(loops)
+        swap(to: running, bound) { [control, status] in
+            control.execute { if left.countDown() { status.change { $0.isServing = true } } }
         }
     }
 
-    /// One descriptor a loop. TCP listeners share the port; those of a Unix socket are copies of one.
-    private static func bind(_ listener: ListenerDefinition, count: Int) throws -> [Int32] {
-        var descriptors: [Int32] = []
-        do {
-            var address = listener.bind
-            for _ in 0..<count {
-                if case .unix = address, let first = descriptors.first {
-                    let copy = fcntl(first, F_DUPFD_CLOEXEC, 0)
-                    guard copy >= 0 else { throw SystemError("dup") }
-                    descriptors.append(copy)
-                    continue
-                }
-                descriptors.append(try Socket.listen(on: address))
-                if address.port == 0, let bound = Socket.localAddress(descriptors[0]) { address = bound }
-            }
-            return descriptors
-        } catch {
-            for descriptor in descriptors { Socket.close(descriptor) }
-            throw ListenError(listener: listener, reason: "\(error)")
-        }
-    }
-
-    /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP reopens log files.
+    /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads.
     public func run() {
-        var isDraining = false
         inbox.received = { [self] signal in
             if signal == SIGHUP {
                 log.write(.info, "reopening log files")
                 LogWriter.shared.reopen()
-                return
-            }
-            if isDraining {
+                if source != nil { startReload { _ in } }
+            } else if isDraining {
                 log.write(.info, "stopping")
                 control.stop()
             } else {
-                isDraining = true
                 log.write(.info, "draining")
                 drain()
             }
@@ -106,6 +97,7 @@ public final class Gateway {
         control.run()
         inbox.received = nil
         signals.close()
+        watcher?.close()
         for worker in workers {
             worker.loop.execute {
                 worker.close()
@@ -113,7 +105,8 @@ public final class Gateway {
             }
         }
         for worker in workers { worker.loop.join() }
-        for path in unixPaths { unlink(path) }
+        admin?.close()
+        for path in sockets.paths { unlink(path) }
         log.write(.info, "stopped")
         log.flush()
     }
@@ -122,6 +115,8 @@ public final class Gateway {
     public func stop() { control.stop() }
 
     private func drain() {
+        isDraining = true
+        status.change { $0.isDraining = true }
         // Touched on the control loop only.
         let left = Countdown(workers.count)
         let control = self.control
@@ -130,6 +125,159 @@ public final class Gateway {
                 worker.drain { control.execute { if left.countDown() { control.stop() } } }
             }
         }
+    }
+
+    private func watch(_ source: ConfigurationSource) throws {
+        let watcher = try FileWatcher(
+            loop: control,
+            changed: { [unowned self] in
+                log.write(.info, "files changed: reading them again")
+                startReload { _ in }
+            }, reports: { [log] in log.write(.warning, $0) })
+        watcher.watch(paths: source.paths, patterns: source.patterns, readAfter: source.look)
+        self.watcher = watcher
+    }
+
+    // MARK: Reload
+
+    /// Reads the configuration again and runs it, if it is good: CONFIG.md §4. From any thread; `done` is called on the
+    /// control loop, once, when every loop goes by it, or when it was refused. Not called if the gateway ends first.
+    public func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
+        control.execute { self.startReload(done) }
+    }
+
+    private func startReload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
+        if reloading != nil { return waiting.append(done) }
+        guard let source else { return done(.failed("the configuration was not read from a file")) }
+        reloading = [done]
+        let before = watcher?.look() ?? FileLook()
+        // Files may be slow: not on a loop.
+        Task.detached { [running, control, loops = workers.count] in
+            let result = source.read(keeping: running.configuration)
+            let next = result.configuration.map { RunningConfiguration($0, loops: loops, replacing: running) }
+            control.execute {
+                self.watcher?.watch(paths: result.paths, patterns: result.patterns, readAfter: before)
+                self.finishReload(result, next)
+            }
+        }
+    }
+
+    private func finishReload(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
+        guard let next else { return endReload(.refused(result.errors)) }
+        guard !isDraining else { return endReload(.failed("the gateway is draining")) }
+        let bound: ListenerSockets
+        let former = admin
+        do {
+            try rebindAdmin(next.configuration.admin)
+            do {
+                bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            } catch {
+                if let admin, admin !== former { admin.close() }
+                admin = former
+                throw error
+            }
+        } catch {
+            return endReload(.failed("\(error)"))
+        }
+        keepRecords(for: next.configuration, loops: workers.count)
+        if let former, admin !== former { former.leave() }
+        if let definition = next.configuration.admin { admin?.use(definition, subject: subject) }
+        noteAdmin()
+        if next.configuration.log != running.configuration.log { log.use(next.configuration.log) }
+        // Nobody finds the way to these any more, so their queues get empty.
+        for path in sockets.paths.subtracting(bound.paths) { unlink(path) }
+        let outcome = ReloadOutcome.done(
+            changes: next.changes.count, warnings: result.errors.filter { $0.severity == .warning })
+        let left = Countdown(workers.count)
+        let control = self.control
+        swap(to: next, bound) { control.execute { if left.countDown() { self.endReload(outcome) } } }
+    }
+
+    private func endReload(_ outcome: ReloadOutcome) {
+        tell(outcome)
+        let configuration = running.configuration
+        status.change { status in
+            status.lastReload = .init(time: SystemLoopClock().wallNow(), outcome: outcome)
+            status.reloads += 1
+            if outcome.isSuccess { status.configuration = configuration } else { status.failedReloads += 1 }
+        }
+        let told = reloading ?? []
+        reloading = nil
+        for done in told { done(outcome) }
+        let waited = waiting
+        waiting = []
+        for done in waited { startReload(done) }
+    }
+
+    private func tell(_ outcome: ReloadOutcome) {
+        switch outcome {
+        case .done(let changes, let warnings):
+            log.write(warnings)
+            log.write(.notice, isCertain: true, "reloaded: " + (changes == 0 ? "no change" : running.summary))
+        case .refused(let errors):
+            log.write(errors)
+            log.write(
+                .error, isCertain: true, "not reloaded: the configuration has errors; the former one runs on")
+        case .failed(let reason):
+            log.write(.error, isCertain: true, "not reloaded: \(reason); the former configuration runs on")
+        }
+    }
+
+    // MARK: The admin listener
+
+    /// What it shows, and what it may ask for.
+    private var subject: AdminSubject {
+        AdminSubject(status: status, census: Census(workers), records: records) { [weak self] done in
+            guard let self else { return done(.failed("the gateway has ended")) }
+            self.reload(done)
+        }
+    }
+
+    /// Opens the admin listener where it is to be and was not; the former one is left as it is.
+    private func rebindAdmin(_ definition: AdminDefinition?) throws {
+        guard definition?.bind != running.configuration.admin?.bind else { return }
+        admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
+    }
+
+    /// Records are kept while somebody may look.
+    private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
+        if observes || configuration.admin != nil {
+            if records == nil { records = RequestRecords(loops: loops) }
+        } else {
+            records = nil
+        }
+    }
+
+    private func noteAdmin() {
+        let address = admin?.address
+        status.change { $0.adminAddress = address }
+    }
+
+    /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
+    private func swap(
+        to next: RunningConfiguration, _ bound: ListenerSockets, done: @escaping @Sendable () -> Void = {}
+    ) {
+        for (index, worker) in workers.enumerated() {
+            let listeners = zip(bound.bound, next.routers[index]).map { socket, router in
+                Worker.Listener(
+                    socket: socket.number, descriptor: socket.descriptors?[index], definition: socket.listener,
+                    router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
+            }
+            let endpoints = next.services.endpoints
+            let records = records?.rings[index]
+            let isCounted = next.configuration.admin != nil
+            worker.loop.execute {
+                worker.serve(listeners, endpoints: endpoints, records: records, isCounted: isCounted)
+                done()
+            }
+        }
+        sockets = bound
+        sockets.markTaken()
+        running = next
+        let addresses = bound.bound.map {
+            GatewayStatus.Address(name: $0.listener.name, mode: $0.listener.mode, address: $0.address)
+        }
+        status.change { $0.addresses = addresses }
     }
 }
 
@@ -150,15 +298,5 @@ private final class Countdown: @unchecked Sendable {
     func countDown() -> Bool {
         left -= 1
         return left == 0
-    }
-}
-
-/// A listener cannot be bound.
-public struct ListenError: Error, CustomStringConvertible {
-    let listener: ListenerDefinition
-    let reason: String
-
-    public var description: String {
-        "\(listener.location): listeners.\(listener.name): cannot listen on \(listener.bind): \(reason)"
     }
 }

@@ -7,42 +7,79 @@ import Wares
 ///
 /// Lines are queued and written by the log writer's thread: from any thread, and no loop waits for a disk.
 public final class GatewayLog: Sendable {
-    private let level: WareLog.Level
-    private let format: LogDefinition.Format
-    private let sink: LogSink
-    /// Guards the count of lines in the present second.
-    private let budget = Mutex<(second: Int64, lines: Int, dropped: Int)>((0, 0, 0))
+    private struct State {
+        var definition: LogDefinition
+        var sink: LogSink
+        // The lines of the present second.
+        var second: Int64 = 0
+        var lines = 0
+        var dropped = 0
+    }
+
+    /// Guards the definition, which a reload changes, and the count of lines.
+    private let state: Mutex<State>
     /// More lines in one second are counted, not written: a fault that comes with every request must not fill a disk.
     private static let linesPerSecond = 100
 
     /// Begins to log, and takes over what wares have to say.
     public init(_ definition: LogDefinition) {
-        level = definition.level
-        format = definition.format
-        let format = definition.format
-        sink = LogWriter.shared.sink(for: definition.output) { dropped in
-            GatewayLog.line(.warning, "\(dropped) lines were dropped: the output is too slow", format)
+        state = Mutex(State(definition: definition, sink: GatewayLog.sink(definition)))
+        lead(definition)
+    }
+
+    /// Goes by another definition from now on. From any thread.
+    public func use(_ definition: LogDefinition) {
+        let sink = GatewayLog.sink(definition)
+        state.withLock { state in
+            state.definition = definition
+            state.sink = sink
         }
+        lead(definition)
+    }
+
+    private func lead(_ definition: LogDefinition) {
         WareLog.shared.use(definition.level) { [weak self] level, message in self?.write(level, message) }
     }
 
-    /// Writes a line if its level is asked for. From any thread.
-    public func write(_ level: WareLog.Level, _ message: @autoclosure () -> String) {
-        guard level >= self.level else { return }
-        let second = SystemLoopClock().wallNow().seconds
-        let dropped: Int? = budget.withLock { budget in
-            if budget.second != second {
-                let dropped = budget.dropped
-                budget = (second, 1, 0)
-                return dropped
-            }
-            budget.lines += 1
-            if budget.lines > GatewayLog.linesPerSecond { budget.dropped += 1 }
-            return budget.lines > GatewayLog.linesPerSecond ? nil : 0
+    private static func sink(_ definition: LogDefinition) -> LogSink {
+        LogWriter.shared.sink(for: definition.output) { dropped in
+            line(.warning, "\(dropped) lines were dropped: the output is too slow", definition.format)
         }
-        guard let dropped else { return }
+    }
+
+    /// Writes a line if its level is asked for. From any thread. One that `isCertain`, because only those who run the gateway
+    /// bring it about, is not counted.
+    public func write(_ level: WareLog.Level, isCertain: Bool = false, _ message: @autoclosure () -> String) {
+        let asked: (dropped: Int, format: LogDefinition.Format, sink: LogSink)? = state.withLock { state in
+            guard level >= state.definition.level else { return nil }
+            let second = SystemLoopClock().wallNow().seconds
+            if state.second != second {
+                defer { (state.second, state.lines, state.dropped) = (second, 1, 0) }
+                return (state.dropped, state.definition.format, state.sink)
+            }
+            if isCertain { return (0, state.definition.format, state.sink) }
+            state.lines += 1
+            if state.lines > GatewayLog.linesPerSecond {
+                state.dropped += 1
+                return nil
+            }
+            return (0, state.definition.format, state.sink)
+        }
+        guard let (dropped, format, sink) = asked else { return }
         if dropped > 0 { sink.append(text: GatewayLog.line(.warning, "\(dropped) lines were left out", format)) }
         sink.append(text: GatewayLog.line(level, message(), format))
+    }
+
+    /// More mistakes of one configuration are not written.
+    private static let mostErrors = 100
+
+    /// Writes what reading a configuration found.
+    func write(_ errors: [ConfigError]) {
+        for error in errors.prefix(GatewayLog.mostErrors) {
+            write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
+        }
+        let left = errors.count - GatewayLog.mostErrors
+        if left > 0 { write(.error, isCertain: true, "\(left) more; httpware check shows all") }
     }
 
     /// Waits until everything is written: before the program ends.
@@ -59,7 +96,7 @@ public final class GatewayLog: Sendable {
     }
 
     /// RFC 3339 in UTC with milliseconds.
-    private static func stamp(_ time: WallTime) -> String {
+    static func stamp(_ time: WallTime) -> String {
         let days = time.seconds >= 0 ? time.seconds / 86400 : (time.seconds - 86399) / 86400
         let inDay = Int(time.seconds - days * 86400)
         let (year, month, day) = HttpDate.civil(days)

@@ -5,11 +5,31 @@ import HttpWare
 ///
 /// Unchecked: everything but `loop` is touched on the loop's thread only, through `loop.submit` and `loop.execute`.
 final class Worker: @unchecked Sendable {
+    /// A listener as one loop is to have it.
+    struct Listener: Sendable {
+        /// The number of its socket: one that the loop has already is kept.
+        let socket: Int
+        /// The loop's own descriptor of a new socket, which it takes over.
+        let descriptor: Int32?
+        let definition: ListenerDefinition
+        /// Of this loop only: others do not count its references.
+        let router: RouteTable
+        let mostConnections: Int
+    }
+
     let loop: EventLoop
     private var transport: LoopTransport?
-    private var acceptors: [Acceptor] = []
-    private var servers: [LoopServer] = []
+    /// By the number of the socket.
+    private var acceptors: [Int: Acceptor] = [:]
+    /// Those that have no socket any more; their connections finish what they do.
+    private var leaving: [LoopServer] = []
+    /// Called once, when the last of those has gone.
+    private var whenEmpty: (() -> Void)?
     private let log: GatewayLog
+    /// Where its exchanges are kept when they have ended; `nil` where nobody looks.
+    private var records: RecordRing?
+    /// By listener; none where nobody asks. A server that is let go leaves its numbers here.
+    private var counters: [String: ExchangeCounters] = [:]
 
     init(name: String, log: GatewayLog) throws {
         self.log = log
@@ -21,26 +41,71 @@ final class Worker: @unchecked Sendable {
         transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
     }
 
-    /// Begins to accept on a listening descriptor, which it takes over.
-    func listen(on descriptor: Int32, _ listener: ListenerDefinition, router: any ExchangeRouter, mostConnections: Int)
-    {
+    /// Serves these listeners from now on, in place of those it had: in one step, for nothing else runs on the loop meanwhile.
+    ///
+    /// Sockets that stay are not touched. Those that are not among the new ones accept what waits and are closed, and their
+    /// connections finish. Connections upstream end, but those to these endpoints.
+    ///
+    /// Exchanges are kept in `records`, and counted if asked for.
+    func serve(_ listeners: [Listener], endpoints: [Endpoint], records: RecordRing?, isCounted: Bool) {
         guard let transport else { return }
-        var settings = ServerSettings()
-        settings.limits.head = listener.limits.head.bytes
-        settings.limits.fieldLines = listener.limits.fieldLines
-        settings.limits.requestTarget = listener.limits.requestTarget.bytes
-        settings.headTimeout = listener.limits.headTimeout
-        settings.idleTimeout = listener.limits.idleTimeout
-        settings.bodyMinRate = listener.limits.bodyMinRate.map { max(1, $0.count / $0.period.seconds) }
-        settings.isForward = listener.mode == .forward
-        var forward = ForwardRules()
-        forward.connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
-        forward.deniesPrivate = listener.denyPrivate
-        let log = self.log
+        self.records = records
+        count(isCounted ? listeners.map(\.definition.name) : [])
+        for listener in listeners {
+            if let descriptor = listener.descriptor {
+                open(descriptor, listener, transport)
+            } else if let acceptor = acceptors[listener.socket] {
+                change(acceptor, to: listener, transport)
+            }
+        }
+        let kept = Set(listeners.map(\.socket))
+        for (socket, acceptor) in acceptors where !kept.contains(socket) {
+            acceptors[socket] = nil
+            acceptor.close()
+            leave(acceptor.server)
+        }
+        transport.retirePools(except: endpoints)
+    }
+
+    private func count(_ names: [String]) {
+        let leaving = names.isEmpty ? [] : leaving.map(\.name)
+        counters = counters.filter { names.contains($0.key) || leaving.contains($0.key) }
+        for name in names where counters[name] == nil { counters[name] = ExchangeCounters() }
+    }
+
+    private func open(_ descriptor: Int32, _ listener: Listener, _ transport: LoopTransport) {
+        acceptors[listener.socket] = Acceptor(
+            descriptor: descriptor, loop: loop, server: makeServer(listener, transport),
+            mostConnections: listener.mostConnections, reports: { [log] in log.write(.warning, $0) })
+    }
+
+    private func change(_ acceptor: Acceptor, to listener: Listener, _ transport: LoopTransport) {
+        acceptor.mostConnections = listener.mostConnections
+        acceptor.server.records = records
+        acceptor.server.counters = counters[listener.definition.name]
+        let definition = listener.definition
+        let settings = ServerSettings(definition)
+        if settings.isForward == acceptor.server.settings.isForward {
+            acceptor.server.update(
+                name: definition.name, settings: settings, forward: ForwardRules(definition),
+                trustedProxies: definition.trustedProxies, router: listener.router)
+        } else {
+            // A connection to a gateway cannot become one to a proxy.
+            let former = acceptor.server
+            acceptor.server = makeServer(listener, transport)
+            leave(former)
+        }
+    }
+
+    private func makeServer(_ listener: Listener, _ transport: LoopTransport) -> LoopServer {
+        let definition = listener.definition
         let server = LoopServer(
-            name: listener.name, transport: transport, settings: settings, forward: forward,
-            trustedProxies: listener.trustedProxies, bindAddress: listener.bind, router: router)
-        server.onFailure = { exchange in
+            name: definition.name, transport: transport, settings: ServerSettings(definition),
+            forward: ForwardRules(definition), trustedProxies: definition.trustedProxies,
+            bindAddress: definition.bind, router: listener.router)
+        server.records = records
+        server.counters = counters[definition.name]
+        server.onFailure = { [log] exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(
                 separator: " → ")
@@ -51,35 +116,74 @@ final class Worker: @unchecked Sendable {
                 log.write(failure.fault == .noRoute ? .debug : .error, "\(exchange.listener): \(failure.reason)")
             }
         }
-        servers.append(server)
-        acceptors.append(
-            Acceptor(
-                descriptor: descriptor, loop: loop, server: server, mostConnections: mostConnections,
-                reports: { log.write(.warning, $0) }))
+        return server
+    }
+
+    /// Lets a server's connections finish, then lets it go.
+    private func leave(_ server: LoopServer) {
+        leaving.append(server)
+        server.onEmpty = { [unowned self, unowned server] in
+            guard let index = leaving.firstIndex(where: { $0 === server }) else { return }
+            withExtendedLifetime(leaving.remove(at: index)) { $0.closeAll() }
+            if leaving.isEmpty { whenEmpty.take()?() }
+        }
+        server.drain()
     }
 
     /// Stops accepting, and lets exchanges finish; `done` is called on the loop when no connection is left.
     func drain(_ done: @escaping @Sendable () -> Void) {
-        for acceptor in acceptors { acceptor.close() }
-        acceptors = []
-        var left = servers.count
-        guard left > 0 else { return done() }
-        for server in servers {
-            var isEmpty = false
-            server.onEmpty = {
-                guard !isEmpty else { return }
-                isEmpty = true
-                left -= 1
-                if left == 0 { done() }
-            }
-            server.drain()
+        for acceptor in acceptors.values { acceptor.close() }
+        let servers = acceptors.values.map(\.server)
+        acceptors = [:]
+        for server in servers { leave(server) }
+        if leaving.isEmpty { done() } else { whenEmpty = done }
+    }
+
+    /// What it does at the moment, and has done since it is counted.
+    var numbers: LoopNumbers {
+        var listeners: [String: LoopNumbers.Listener] = [:]
+        for (name, counters) in counters {
+            listeners[name] = LoopNumbers.Listener(accepted: counters.accepted, series: counters.all)
         }
+        for server in acceptors.values.map(\.server) + leaving {
+            listeners[server.name]?.connections += server.connectionCount
+            listeners[server.name]?.busy += server.busyCount
+        }
+        return LoopNumbers(
+            listeners: listeners, pools: transport?.poolNumbers ?? [], connects: transport?.connects ?? 0,
+            failedConnects: transport?.failedConnects ?? 0)
     }
 
     /// Closes everything now.
     func close() {
-        for acceptor in acceptors { acceptor.close() }
-        for server in servers { server.closeAll() }
+        for acceptor in acceptors.values {
+            acceptor.close()
+            acceptor.server.closeAll()
+        }
+        for server in leaving { server.closeAll() }
         transport?.closeIdle()
+    }
+}
+
+extension ServerSettings {
+    /// What a listener's definition says of its connections.
+    init(_ listener: ListenerDefinition) {
+        self.init()
+        limits.head = listener.limits.head.bytes
+        limits.fieldLines = listener.limits.fieldLines
+        limits.requestTarget = listener.limits.requestTarget.bytes
+        headTimeout = listener.limits.headTimeout
+        idleTimeout = listener.limits.idleTimeout
+        bodyMinRate = listener.limits.bodyMinRate.map { max(1, $0.count / $0.period.seconds) }
+        isForward = listener.mode == .forward
+    }
+}
+
+extension ForwardRules {
+    /// What a listener's definition says of where its clients may go.
+    init(_ listener: ListenerDefinition) {
+        self.init()
+        connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
+        deniesPrivate = listener.denyPrivate
     }
 }

@@ -1,16 +1,27 @@
 import GatewayConfig
 import HttpWare
 
-/// Makes the services of a configuration.
-enum ServiceTable {
-    /// Each service by its name, `passthrough` among them.
-    static func make(_ configuration: GatewayConfiguration) -> [String: UpstreamService] {
+/// The services of a configuration as they run.
+struct ServiceTable: Sendable {
+    /// Each by its name, `passthrough` among them.
+    let services: [String: UpstreamService]
+
+    /// Makes the services; those that the former table has and that did not change are taken from there.
+    init(_ configuration: GatewayConfiguration, keeping former: ServiceTable? = nil, unchanged: Set<String> = []) {
         var services: [String: UpstreamService] = [:]
-        for definition in configuration.services { services[definition.name] = make(definition) }
-        services[ServiceDefinition.passthroughName] = UpstreamService(
-            name: ServiceDefinition.passthroughName, endpoints: [], isPassthrough: true, host: .preserve)
-        return services
+        for definition in configuration.services {
+            let kept = unchanged.contains(definition.name) ? former?.services[definition.name] : nil
+            services[definition.name] = kept ?? ServiceTable.make(definition)
+        }
+        let name = ServiceDefinition.passthroughName
+        services[name] =
+            former?.services[name]
+            ?? UpstreamService(name: name, endpoints: [], isPassthrough: true, host: .preserve)
+        self.services = services
     }
+
+    /// Those of all services.
+    var endpoints: [Endpoint] { services.values.flatMap(\.endpoints) }
 
     private static func make(_ definition: ServiceDefinition) -> UpstreamService {
         var limits = Endpoint.PoolLimits()

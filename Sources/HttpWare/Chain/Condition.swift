@@ -28,9 +28,19 @@ public struct Condition: Sendable {
         if let statuses = options.statuses, !statuses.contains(response.status.code) { return false }
         if !options.responders.isEmpty, !options.responders.contains(exchange.responder.name) { return false }
         for header in responseHeaders where try !response.fields.matches(header.name, header.values) { return false }
-        guard try options.request.matchesTarget(of: exchange.request, asReceived: true) else { return false }
+        return try matchesReceived(exchange.request)
+    }
+
+    /// Whether it asks something of the response.
+    var asksResponse: Bool {
+        options.statuses != nil || !options.responders.isEmpty || !options.responseHeaders.isEmpty
+    }
+
+    /// Whether the request is one that the condition means, judged as received.
+    func matchesReceived(_ request: HttpRequest) throws(Pattern.LimitReached) -> Bool {
+        guard try options.request.matchesTarget(of: request, asReceived: true) else { return false }
         guard !headers.isEmpty else { return true }
-        let received = exchange.request.fields.received
+        let received = request.fields.received
         for header in headers where try !received.matches(header.name, header.values) { return false }
         return true
     }
@@ -51,14 +61,7 @@ extension ValueMatch {
         case .exactly(let wanted): return wanted == value
         case .pattern(let pattern):
             var copy = value
-            let result = copy.withUTF8 { bytes -> Result<Bool, Pattern.LimitReached> in
-                do throws(Pattern.LimitReached) {
-                    return .success(try pattern.matches(UnsafeRawBufferPointer(bytes)))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            return try result.get()
+            return try copy.withUTF8 { pattern.result(for: UnsafeRawBufferPointer($0)) }.get()
         }
     }
 }
@@ -73,33 +76,78 @@ extension [ValueMatch] {
     }
 }
 
+extension QueryParameters {
+    /// Whether there is a parameter of that name with one of the values.
+    func contains(_ name: String, _ wanted: [ValueMatch]) throws(Pattern.LimitReached) -> Bool {
+        var place = start
+        while let parameter = next(from: &place) {
+            guard isText(parameter.name, name) else { continue }
+            for value in wanted {
+                switch value {
+                case .exactly(let text): if isText(parameter.value, text) { return true }
+                case .pattern(let pattern):
+                    let value = decoded(parameter.value)
+                    if try value.withUnsafeBytes({ pattern.result(for: $0) }).get() { return true }
+                }
+            }
+        }
+        return false
+    }
+}
+
+extension Pattern {
+    /// What `matches` answers or throws: closures that lend bytes throw no error of a certain type.
+    fileprivate func result(for subject: UnsafeRawBufferPointer) -> Result<Bool, LimitReached> {
+        do throws(LimitReached) {
+            return .success(try matches(subject))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
 extension RequestMatch {
     /// Whether method, host, path and query are those that are asked for, as they are now or as received.
     /// Path and query never match CONNECT. Throws when a pattern runs into its limit.
     public func matchesTarget(
         of request: HttpRequest, asReceived: Bool = false
     ) throws(Pattern.LimitReached) -> Bool {
-        if !methods.isEmpty, !methods.contains(asReceived ? request.receivedMethod : request.method) { return false }
-        if !hosts.isEmpty {
-            let port = (asReceived ? request.target.receivedNames.port : request.port).map(Int.init)
-            guard
-                hosts.contains(where: { host in
-                    request.withHost(asReceived: asReceived) { host.matches($0, port: port) }
-                })
-            else { return false }
-        }
-        if !paths.isEmpty {
-            guard request.target.form != .authority,
-                paths.contains(where: { path in request.withPath(asReceived: asReceived) { path.matches($0) } })
-            else { return false }
-        }
-        if !query.isEmpty {
-            guard request.target.form != .authority else { return false }
-            let text = asReceived ? request.receivedQuery : request.query
-            for match in query {
-                guard try match.values.match(anyOf: HttpRequest.queryValues(match.name, in: text)) else { return false }
-            }
-        }
+        guard matchesMethod(of: request, asReceived: asReceived), matchesHost(of: request, asReceived: asReceived),
+            matchesPath(of: request, asReceived: asReceived)
+        else { return false }
+        return try matchesQuery(of: request, asReceived: asReceived)
+    }
+
+    /// Whether the method is one of those that are asked for.
+    @inline(__always)
+    func matchesMethod(of request: HttpRequest, asReceived: Bool = false) -> Bool {
+        methods.isEmpty || methods.contains(asReceived ? request.receivedMethod : request.method)
+    }
+
+    /// Whether the host, with its port, is one of those that are asked for.
+    @inline(__always)
+    func matchesHost(of request: HttpRequest, asReceived: Bool = false) -> Bool {
+        guard !hosts.isEmpty else { return true }
+        let port = (asReceived ? request.target.receivedNames.port : request.port).map(Int.init)
+        return request.withHost(asReceived: asReceived) { host in hosts.contains { $0.matches(host, port: port) } }
+    }
+
+    /// Whether the path is one of those that are asked for; that of CONNECT is none.
+    @inline(__always)
+    func matchesPath(of request: HttpRequest, asReceived: Bool = false) -> Bool {
+        guard !paths.isEmpty else { return true }
+        guard request.target.form != .authority else { return false }
+        return request.withPath(asReceived: asReceived) { path in paths.contains { $0.matches(path) } }
+    }
+
+    /// Whether all parameters that are asked for are there, each with one of its values, as `QueryParameters` reads them;
+    /// CONNECT has none.
+    @inline(__always)
+    func matchesQuery(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
+        guard !query.isEmpty else { return true }
+        guard request.target.form != .authority else { return false }
+        let parameters = request.queryParameters(asReceived: asReceived)
+        for match in query where try !parameters.contains(match.name, match.values) { return false }
         return true
     }
 }
@@ -119,9 +167,10 @@ extension HttpRequest {
         return target.bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[part.range])) }
     }
 
-    /// The query as received.
-    fileprivate var receivedQuery: String? {
+    /// The parameters of the query, valid as long as the request.
+    fileprivate func queryParameters(asReceived: Bool) -> QueryParameters {
         let names = target.receivedNames
-        return names.hasQuery ? target.string(names.query) : nil
+        if asReceived { return QueryParameters(target.bytes, names.hasQuery ? names.query.range : 0..<0) }
+        return QueryParameters(target.bytes, target.hasQuery ? target.query.range : 0..<0)
     }
 }

@@ -111,6 +111,19 @@ public final class Exchange {
     /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
     public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(body) }
 
+    // MARK: The record
+
+    /// Whether somebody observes what the wares do: the inspector, a log, a ware of the chain.
+    public var isObserved: Bool { record.trail.labels != nil }
+
+    /// Says more about what the ware that is at work decides, for the record: `behind refresh 7`. With `asDecision` it names
+    /// the decision, in place of *passed* or *aborted*: `hit`.
+    ///
+    /// The text is made only where somebody observes; it holds no credentials. To be called before the ware answers.
+    public func note(_ text: @autoclosure () -> String, asDecision: Bool = false) {
+        if isObserved { record.trail.say(text(), isDecision: asDecision) }
+    }
+
     // MARK: Content
 
     /// Lets the request's content pass through a filter on its way upstream. For middlewares.

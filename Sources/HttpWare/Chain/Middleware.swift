@@ -22,6 +22,8 @@ public protocol Ware: Sendable {
     var failsOpen: Bool { get }
     /// Whether the response half may answer `.replay`: only then the request is kept as it was.
     var mayReplay: Bool { get }
+    /// Whether the ware remembers something from one exchange to the next, which is lost with the instance.
+    var holdsState: Bool { get }
     /// Where the ware stands when nobody gives it another place.
     var order: WareOrder { get }
 }
@@ -30,6 +32,7 @@ extension Ware {
     public var contentNeed: ContentNeed { .none }
     public var failsOpen: Bool { false }
     public var mayReplay: Bool { false }
+    public var holdsState: Bool { false }
     public var order: WareOrder { .middle }
 }
 

@@ -10,16 +10,19 @@ public struct ChainEntry: Sendable {
     public let order: WareOrder
     /// Where it was written.
     public let location: SourceLocation
+    /// Its options as they were written, secrets marked: for people to look at.
+    public let options: ConfigNode
 
     public init(
         _ ware: any Ware, label: String? = nil, condition: Condition? = nil, order: WareOrder? = nil,
-        location: SourceLocation = .code
+        location: SourceLocation = .code, options: ConfigNode = [:]
     ) {
         self.ware = ware
         self.label = label ?? "\(type(of: ware))"
         self.condition = condition
         self.order = order ?? ware.order
         self.location = location
+        self.options = options
     }
 }
 
@@ -61,8 +64,10 @@ public final class WareChain: Sendable {
     let hasResponseHalves: Bool
     /// The wares that are told when an exchange ends.
     let observers: [Observer]
-    /// A ware asks for each ware's times.
+    /// A ware asks for what each ware did.
     let observesWares: Bool
+    /// What the wares are called, for records.
+    let labels: ChainLabels
 
     /// The entries in the order that they run.
     public let entries: (middlewares: [ChainEntry], postwares: [ChainEntry])
@@ -112,7 +117,8 @@ public final class WareChain: Sendable {
                     Observer(ware: $0, condition: entry.condition, isPostware: true)
                 }
             }
-        observesWares = (before + after).contains { $0.ware is any WareObserver }
+        observesWares = (before + after).contains { ($0.ware as? any WareObserver)?.observesWares == true }
+        labels = ChainLabels(middlewares: before.map(\.label), postwares: after.map(\.label))
     }
 
     /// A chain without wares.
@@ -126,6 +132,7 @@ public final class WareChain: Sendable {
         hasResponseHalves = false
         observers = []
         observesWares = false
+        labels = ChainLabels(middlewares: [], postwares: [])
         entries = ([], [])
     }
 
@@ -151,8 +158,16 @@ public final class WareChain: Sendable {
     }
 }
 
-/// A ware that reads each ware's times in the exchange's record: they are taken only if one is in the chain.
-public protocol WareObserver: Ware {}
+/// A ware that reads what each ware did in the exchange's record: it is noted if one is in the chain, or if somebody else
+/// observes the exchange.
+public protocol WareObserver: Ware {
+    /// Whether it does, as configured. Read once, when the chain is made.
+    var observesWares: Bool { get }
+}
+
+extension WareObserver {
+    public var observesWares: Bool { true }
+}
 
 extension ContentNeed {
     var wholeLimit: Int? {

@@ -12,6 +12,8 @@ protocol Http2SessionHandler: AnyObject {
     func write(_ bytes: UnsafeRawBufferPointer)
     /// The socket takes no more at present.
     var isOutputFull: Bool { get }
+    /// How heads are read from now on.
+    var rules: Http2HeadDecoder.Rules { get }
     /// In nanoseconds of the loop's clock.
     var now: Int64 { get }
     /// The peer's SETTINGS came.
@@ -28,7 +30,8 @@ final class Http2Session {
 
     private var session: OpaquePointer?
     private let role: Role
-    private let rules: Http2HeadDecoder.Rules
+    /// As they were when the present head began.
+    private var rules: Http2HeadDecoder.Rules
     unowned(unsafe) private let handler: any Http2SessionHandler
     /// The open streams.
     private(set) var streams: [Http2Stream] = []
@@ -58,9 +61,9 @@ final class Http2Session {
     static let connectionWindow: Int32 = 4 * 1024 * 1024
 
     /// The handler outlives the session's calls; it owns the session.
-    init(_ role: Role, rules: Http2HeadDecoder.Rules, handler: any Http2SessionHandler) {
+    init(_ role: Role, handler: any Http2SessionHandler) {
         self.role = role
-        self.rules = rules
+        rules = handler.rules
         self.handler = handler
         let own = Unmanaged.passUnretained(self).toOpaque()
         let shared = Http2Library.shared
@@ -330,6 +333,7 @@ final class Http2Session {
             lastStream = max(lastStream, id)
             nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
             headStream = stream
+            rules = handler.rules
             decoder.begin(.request)
             request.reset()
             return

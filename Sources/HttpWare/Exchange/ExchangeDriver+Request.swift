@@ -18,7 +18,7 @@ extension ExchangeDriver: RequestHandler {
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
-        if !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
+        beginRecord()
         exchange.route = plan.route
         exchange.service = plan.service?.name
         setDeadline()
@@ -72,6 +72,7 @@ extension ExchangeDriver: RequestHandler {
             return callUpstream()
         }
         if !isRequestLent { lendRequest() }
+        if isObserved { watchRequest() }
         while requestIndex < chain.middlewares.count {
             let index = requestIndex
             var isMeant = true
@@ -79,7 +80,6 @@ extension ExchangeDriver: RequestHandler {
                 do throws(Pattern.LimitReached) {
                     isMeant = try condition.matches(request)
                 } catch {
-                    if chain.observesWares { wareStarted = loop.tick().nanoseconds }
                     if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
                         continue
                     }
@@ -88,14 +88,11 @@ extension ExchangeDriver: RequestHandler {
             }
             if !isMeant {
                 passed[index] = false
-                if chain.observesWares {
-                    note(chain.middlewares[index].label, .skipped, isResponse: false, since: loop.tick())
-                }
+                if isObserved { noteSkipped(.request, index) }
                 requestIndex = index + 1
                 continue
             }
             if let limit = chain.middlewares[index].whole, !takeWholeContent(upTo: limit) { return }
-            if chain.observesWares { wareStarted = loop.tick().nanoseconds }
             let verdict: Verdict
             do {
                 verdict = try chain.middlewares[index].ware.handle(&request, in: exchange)
@@ -105,30 +102,36 @@ extension ExchangeDriver: RequestHandler {
                 }
                 return
             }
-            if case .pass = verdict, !chain.observesWares, !chain.middlewares[index].mayReplay {
-                passed[index] = true
-                requestIndex = index + 1
-                continue
+            if case .pass = verdict {
+                pass(index, chain)
+            } else if case .wait(let continuing) = verdict {
+                return waitForMiddleware(continuing)
+            } else {
+                guard decided(verdict, chain) else { return }
             }
-            if case .wait(let continuing) = verdict { return waitForMiddleware(continuing) }
-            guard decided(verdict, chain) else { return }
         }
         takeRequestBack()
         callUpstream()
     }
 
+    /// The request goes on inward.
+    @inline(__always)
+    private func pass(_ index: Int, _ chain: WareChain, hasWaited: Bool = false) {
+        if isObserved { noteRequest(.passed, hasWaited: hasWaited) }
+        passed[index] = true
+        if chain.middlewares[index].mayReplay { snapshot(index) }
+        requestIndex = index + 1
+    }
+
     /// Takes a verdict; true when the request goes on inward.
-    private func decided(_ verdict: Verdict, _ chain: WareChain) -> Bool {
+    private func decided(_ verdict: Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Bool {
         let index = requestIndex
         switch verdict {
         case .pass:
-            if chain.observesWares { note(chain.middlewares[index].label, .pass, isResponse: false) }
-            passed[index] = true
-            if chain.middlewares[index].mayReplay { snapshot(index) }
-            requestIndex = index + 1
+            pass(index, chain, hasWaited: hasWaited)
             return true
         case .abort(let response):
-            if chain.observesWares { note(chain.middlewares[index].label, .abort, isResponse: false) }
+            if isObserved { noteRequest(.aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
             exchange.responder = .ware(chain.middlewares[index].label)
             answer(with: response, from: index - 1)
@@ -151,7 +154,7 @@ extension ExchangeDriver: RequestHandler {
             let chain = driver.chain
             switch result {
             case .success(let verdict):
-                if driver.decided(verdict, chain) { driver.runMiddlewares() }
+                if driver.decided(verdict, chain, hasWaited: true) { driver.runMiddlewares() }
             case .failure(let error):
                 let step = chain.middlewares[driver.requestIndex]
                 if driver.threw(error, step.label, failsOpen: step.failsOpen) { driver.runMiddlewares() }
@@ -161,7 +164,7 @@ extension ExchangeDriver: RequestHandler {
 
     /// A ware could not do its work; true when the request goes on all the same.
     private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Bool {
-        if chain.observesWares { note(label, .failed, isResponse: false) }
+        if isObserved { noteRequest(.failed) }
         if failsOpen {
             passed[requestIndex] = false
             requestIndex += 1
@@ -172,15 +175,6 @@ extension ExchangeDriver: RequestHandler {
         let fault = error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "\(label) failed: \(error)")
         fail(fault, from: requestIndex - 1)
         return false
-    }
-
-    /// Records what a ware did.
-    func note(_ label: String, _ decision: ExchangeRecord.Decision, isResponse: Bool, since: LoopInstant? = nil) {
-        let now = loop.tick().nanoseconds
-        exchange.record.wares.append(
-            ExchangeRecord.WareStep(
-                label: label, isResponse: isResponse, decision: decision,
-                duration: now - (since?.nanoseconds ?? wareStarted)))
     }
 
     // MARK: Content
@@ -311,6 +305,7 @@ extension ExchangeDriver: RequestHandler {
     }
 
     private func failWithoutChain(_ error: GatewayError) {
+        beginRecord()
         if passed.count != chain.middlewares.count { passed = [Bool](repeating: false, count: chain.middlewares.count) }
         fail(error, from: -1)
     }

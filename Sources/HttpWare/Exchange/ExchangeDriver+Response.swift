@@ -24,10 +24,21 @@ extension ExchangeDriver: ResponseHandler {
 
     /// A response that did not come from upstream starts its way back at the ware in that place.
     func answer(with response: HttpResponse, from index: Int) {
-        self.response = response
-        if self.response.content.bytes == nil { self.response.content = .none }
         discardUpstream()
+        self.response = response
+        takeSource()
         startResponse(from: index)
+    }
+
+    /// A response of ours brings its content with it: whole, or from a source, which stands in for the origin server then.
+    private func takeSource() {
+        guard let source = response.source else {
+            if response.content.bytes == nil { response.content = .none }
+            return
+        }
+        response.source = nil
+        guard response.content.bytes == nil else { return source.cancelled() }
+        upstream = ContentStream(source, extent: response.content.extent, transport: transport, handler: self)
     }
 
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
@@ -42,6 +53,7 @@ extension ExchangeDriver: ResponseHandler {
 
     func fail(_ error: GatewayError, from index: Int) {
         guard phase != .ended else { return }
+        if isObserved { noteGivenUp() }
         if phase == .streaming || phase == .tunnel {
             exchange.failure = error
             return end(.cutOff)
@@ -87,6 +99,7 @@ extension ExchangeDriver: ResponseHandler {
 
     func runResponseWares() {
         let chain = self.chain
+        if isObserved { watchResponse() }
         if chain.hasResponseHalves {
             while halfIndex >= 0 {
                 let index = halfIndex
@@ -105,15 +118,12 @@ extension ExchangeDriver: ResponseHandler {
                 do throws(Pattern.LimitReached) {
                     isMeant = try condition.matches(response, in: exchange)
                 } catch {
-                    if chain.observesWares { wareStarted = loop.tick().nanoseconds }
                     guard threw(error, chain.postwares[index].label, chain.postwares[index].failsOpen) else { return }
                     continue
                 }
             }
             if !isMeant {
-                if chain.observesWares {
-                    note(chain.postwares[index].label, .skipped, isResponse: true, since: loop.tick())
-                }
+                if isObserved { noteSkipped(.postware, index) }
                 postIndex = index + 1
                 continue
             }
@@ -129,10 +139,10 @@ extension ExchangeDriver: ResponseHandler {
     /// Asks one ware; true when the next one's turn has come.
     @inline(__always)
     private func ask(_ ware: PostwareCall, _ label: String, _ failsOpen: Bool) -> Bool {
-        if chain.observesWares { wareStarted = loop.tick().nanoseconds }
         do {
             let answer = try ware.handle(&response, in: exchange)
-            if case .pass = answer, !chain.observesWares {
+            if case .pass = answer {
+                if isObserved { noteResponse(.passed) }
                 advance()
                 return true
             }
@@ -145,28 +155,32 @@ extension ExchangeDriver: ResponseHandler {
     @inline(__always)
     private func advance() { if halfIndex >= 0 { halfIndex -= 1 } else { postIndex += 1 } }
 
-    private func decided(_ answer: Answer, _ label: String) -> Bool {
+    private func decided(_ answer: Answer, _ label: String, hasWaited: Bool = false) -> Bool {
         switch answer {
         case .pass:
-            if chain.observesWares { note(label, .pass, isResponse: true) }
+            if isObserved { noteResponse(.passed, hasWaited: hasWaited) }
             advance()
             return true
         case .replace(let other):
-            if chain.observesWares { note(label, .replace, isResponse: true) }
+            if isObserved { noteResponse(.replaced, status: other.status.code, hasWaited: hasWaited) }
             discardUpstream()
             exchange.responseFilters.removeAll()
             response = other
-            if response.content.bytes == nil { response.content = .none }
+            takeSource()
             exchange.responder = .ware(label)
+            if isObserved { watch.begin(&response) }
             advance()
             return true
         case .replay(let delay):
             guard halfIndex >= 0, mayReplay(halfIndex) else {
-                if chain.observesWares { note(label, .pass, isResponse: true) }
+                if isObserved {
+                    exchange.note("could not replay")
+                    noteResponse(.passed, hasWaited: hasWaited)
+                }
                 advance()
                 return true
             }
-            if chain.observesWares { note(label, .replay, isResponse: true) }
+            if isObserved { noteResponse(.replayed, status: response.status.code, hasWaited: hasWaited) }
             replay(halfIndex, after: delay)
             return false
         case .wait(let continuing):
@@ -180,7 +194,7 @@ extension ExchangeDriver: ResponseHandler {
             driver.response = message
             let goesOn: Bool
             switch result {
-            case .success(let answer): goesOn = driver.decided(answer, label)
+            case .success(let answer): goesOn = driver.decided(answer, label, hasWaited: true)
             case .failure(let error): goesOn = driver.threw(error, label, driver.failsOpenNow)
             }
             if goesOn { driver.runResponseWares() }
@@ -193,7 +207,7 @@ extension ExchangeDriver: ResponseHandler {
 
     /// A ware could not do its work; the response goes on, as it is or as a 502.
     private func threw(_ error: any Error, _ label: String, _ failsOpen: Bool) -> Bool {
-        if chain.observesWares { note(label, .failed, isResponse: true) }
+        if isObserved { noteResponse(.failed) }
         if !failsOpen {
             discardUpstream()
             let fault = error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "\(label) failed: \(error)")
@@ -201,6 +215,7 @@ extension ExchangeDriver: ResponseHandler {
             exchange.responder = .gateway
             exchange.responseFilters.removeAll()
             response = GatewayResponse.make(for: fault)
+            if isObserved { watch.begin(&response) }
         }
         advance()
         return true
@@ -256,6 +271,7 @@ extension ExchangeDriver: ResponseHandler {
     /// Nothing stands in the way any more: the response is discarded, and the request sent again when it is time.
     private func startReplay() {
         exchange.record.replays += 1
+        exchange.record.forgetAttempt()
         discardUpstream()
         exchange.responseFilters.removeAll()
         exchange.failure = nil
@@ -329,7 +345,7 @@ extension ExchangeDriver: ResponseHandler {
         sink.send(response, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
-        if extent == .none { discardUpstream() }
+        if extent == .none || response.status.neverHasContent || exchange.request.method == .head { discardUpstream() }
         if upstream == nil { return end(.completed) }
         upstream?.resume()
     }

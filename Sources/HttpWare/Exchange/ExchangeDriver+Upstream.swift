@@ -51,9 +51,12 @@ extension ExchangeDriver: ConnectionWaiter {
         let endpoint: Endpoint
         switch choose(service) {
         case .success(let chosen): endpoint = chosen
-        case .failure(let error): return fail(error)
+        case .failure(let error):
+            self.endpoint = nil
+            return fail(error)
         }
         self.endpoint = endpoint
+        connectAsked = loop.now.nanoseconds
         let timeout = exchange.timeouts.connect ?? service.connectTimeout
         let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
         // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
@@ -103,6 +106,8 @@ extension ExchangeDriver: ConnectionWaiter {
             exchange.record.resolveStarted = times.resolveStarted
             exchange.record.connectStarted = times.connectStarted
             exchange.record.connected = times.connected
+        } else {
+            exchange.record.forgetAttempt()
         }
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused
@@ -120,6 +125,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     private func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
         phase = .awaitingResponse
+        exchange.record.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         options.defaults = service.defaults
         options.via = exchange.request.version
@@ -217,6 +223,7 @@ extension ExchangeDriver: ConnectionWaiter {
             }
         }
         upstream.sendEnd(requestTrailers)
+        if exchange.record.firstByte == 0 { exchange.record.requestSent = loop.now.nanoseconds }
     }
 
     /// The content cannot go on: the client is told, unless a response is on its way already.
@@ -242,6 +249,7 @@ extension ExchangeDriver: ConnectionWaiter {
         ticket = nil
         guard phase == .connecting, let service = plan.service else { return }
         endpointsTried += 1
+        exchange.record.connectFailed(error.fault, asked: connectAsked, failed: loop.now.nanoseconds)
         // Nothing was sent, so any request may go to another endpoint.
         if endpointsTried < service.endpoints.count, error.mayRetry {
             connect(service)

@@ -41,7 +41,10 @@ final class ExchangeDriver: LoopTimerHandler {
     }
 
     let server: LoopServer
+    /// The server's, when this was made.
+    let generation: Int
     let transport: LoopTransport
+    let loop: EventLoop
     var exchange: Exchange
     var sink: (any ResponseSink)?
     var plan: ExchangePlan
@@ -78,6 +81,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// The place of the endpoint that was tried first.
     var firstEndpoint = 0
     var endpointsTried = 0
+    /// When a connection to the endpoint was asked for, in nanoseconds of the loop's clock.
+    var connectAsked: Int64 = 0
     var hasRetried = false
     /// Some of the content has gone upstream, through the filters.
     var hasSentContent = false
@@ -110,7 +115,13 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
     let totalTimer: LoopTimer
+
+    // Observing.
+
+    /// What wares do is noted.
+    var isObserved = false
     var wareStarted: Int64 = 0
+    var watch = ChangeWatch()
 
     /// A request as it was when it left a ware that may replay, and how many filters it had then.
     struct Snapshot {
@@ -121,14 +132,15 @@ final class ExchangeDriver: LoopTimerHandler {
 
     init(server: LoopServer) {
         self.server = server
+        generation = server.generation
         transport = server.transport
+        loop = server.transport.loop
         exchange = Exchange(loop: server.transport.loop)
         plan = server.router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
     }
 
-    var loop: EventLoop { transport.loop }
     var chain: WareChain { plan.chain }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
@@ -171,6 +183,7 @@ final class ExchangeDriver: LoopTimerHandler {
     func end(_ end: ExchangeEnd) {
         guard phase != .ended else { return }
         let hasBegun = phase != .awaitingRequest
+        if isObserved { noteGivenUp() }
         takeRequestBack()
         phase = .ended
         exchange.record.ended = loop.now.nanoseconds
@@ -208,6 +221,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// 10. Those who asked to know.
     private func tellObservers() {
         if exchange.failure != nil { server.onFailure?(exchange) }
+        server.counters?.ended(exchange, plan)
         for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
         // They are let go, for they may hold the exchange that holds them.
         while !exchange.endHandlers.isEmpty {
@@ -215,6 +229,7 @@ final class ExchangeDriver: LoopTimerHandler {
             exchange.endHandlers = []
             for handler in handlers { handler(exchange) }
         }
+        if isObserved, let records = server.records { records.add(&exchange, endpoint: endpoint) }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.

@@ -4,6 +4,7 @@ public final class LocalCaller {
     private let server: LoopServer
     private let peer: SocketAddress?
     private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
+    private var receive: ((HttpResponse, UnsafeRawBufferPointer) -> Void)?
     private var driver: ExchangeDriver?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
@@ -21,13 +22,16 @@ public final class LocalCaller {
     /// Sends the request, whose content is at hand, and calls `completion` once: with the response, its content whole, or
     /// with an error when the response was cut off. A response that the gateway made for a fault is a response.
     ///
+    /// `receive` is given each piece of content as it comes, with the response's head; the completion is then without content.
     /// `observe` is called when the exchange has ended.
     public func send(
-        _ request: HttpRequest, observe: ((Exchange) -> Void)? = nil,
+        _ request: HttpRequest, receive: ((HttpResponse, UnsafeRawBufferPointer) -> Void)? = nil,
+        observe: ((Exchange) -> Void)? = nil,
         completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
         precondition(driver == nil, "a caller sends one request")
         self.completion = completion
+        self.receive = receive
         let driver = ExchangeDriver(server: server)
         self.driver = driver
         driver.prepare(sink: self, peer: peer, local: nil)
@@ -79,6 +83,7 @@ extension LocalCaller: ResponseSink {
     }
 
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        if let receive { return receive(response, bytes) }
         if content.count + bytes.count <= limit { return content.append(contentsOf: bytes) }
         let driver = self.driver
         finish(.failure(GatewayError(.gateway, .responseContentTooLarge, "the response is larger than \(limit) bytes")))

@@ -1,20 +1,26 @@
 /// One loop's part of a listener: its connections and their exchanges. Used on the loop's thread only.
 public final class LoopServer: ExchangeSource {
     /// The listener's name.
-    public let name: String
+    public private(set) var name: String
     let transport: LoopTransport
     /// Where streams to origin servers come from: the loop's transport, unless a test puts a script in its place.
     var connector: any UpstreamConnector
-    public let settings: ServerSettings
-    public let forward: ForwardRules
-    public let trustedProxies: [IPNetwork]
+    public private(set) var settings: ServerSettings
+    public private(set) var forward: ForwardRules
+    public private(set) var trustedProxies: [IPNetwork]
     /// Where the listener is bound, unless that is a wildcard address.
     let bindAddress: SocketAddress?
     /// Only this host reaches the listener.
     let isBoundToLoopback: Bool
-    /// Chooses plans; swapped whole on reload.
-    public var router: any ExchangeRouter
+    /// Chooses plans.
+    public private(set) var router: any ExchangeRouter
+    /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
+    private(set) var generation = 0
     public private(set) var isDraining = false
+    /// Where ended exchanges are kept for those who look; `nil` where nobody can.
+    public var records: RecordRing?
+    /// Counts connections and exchanges, if anybody wants to know.
+    public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
     /// Called when the last connection has gone.
@@ -49,10 +55,31 @@ public final class LoopServer: ExchangeSource {
     /// How many connections there are.
     public var connectionCount: Int { connections.count }
 
+    /// How many connections have a request under way, or a part of its head. Looks at each connection.
+    public var busyCount: Int { connections.values.count { !$0.isIdle } }
+
+    /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
+    /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
+    public func update(
+        name: String, settings: ServerSettings, forward: ForwardRules, trustedProxies: [IPNetwork],
+        router: any ExchangeRouter
+    ) {
+        precondition(settings.isForward == self.settings.isForward, "a listener keeps its mode")
+        self.name = name
+        self.settings = settings
+        self.forward = forward
+        self.trustedProxies = trustedProxies
+        self.router = router
+        generation += 1
+        counters?.forgetPlans()
+        spare = []
+    }
+
     /// Takes over a connection that was accepted.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let connection = ServerConnection(transport: transport, descriptor: descriptor, peer: peer, source: self)
         connections[ObjectIdentifier(connection)] = connection
+        counters?.accepted += 1
     }
 
     /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
@@ -78,7 +105,7 @@ public final class LoopServer: ExchangeSource {
 
     func recycle(_ driver: ExchangeDriver) {
         // A driver holds its server: none is left behind when that is over.
-        if spare.count < LoopServer.mostSpare, !isStopped { spare.append(driver) }
+        if spare.count < LoopServer.mostSpare, driver.generation == generation, !isStopped { spare.append(driver) }
     }
 
     func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {

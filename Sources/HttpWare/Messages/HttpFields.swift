@@ -34,6 +34,8 @@ public struct HttpFields: Sendable {
     var present: UInt64 = 0
     /// The same for other names.
     var others = NameFilter()
+    /// Another number after each change: mixed with the size, so that other fields with as many changes have another one.
+    private(set) var changes: UInt32 = 1
     /// How many of `lines` came from the peer.
     var receivedCount = 0
 
@@ -45,6 +47,7 @@ public struct HttpFields: Sendable {
         lines.removeAll(keepingCapacity: true)
         present = 0
         others = NameFilter()
+        changes = 0
         receivedCount = 0
     }
 
@@ -121,6 +124,7 @@ public struct HttpFields: Sendable {
 
     /// Adds a prepared line behind the others.
     public mutating func append(_ line: FieldLine) {
+        noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: line.wire)
         let nameCount = line.name.text.utf8.count
@@ -137,6 +141,7 @@ public struct HttpFields: Sendable {
         if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) {
             for name in block.names { remove(name) }
         }
+        noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         block.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
         present |= block.present
@@ -152,6 +157,7 @@ public struct HttpFields: Sendable {
     /// Gives each line of one name another name, in place of all lines that had it. Does nothing if there is none.
     public mutating func rename(_ name: FieldName, to other: FieldName) {
         guard name != other, let first = firstIndex(of: name) else { return }
+        noteChange()
         remove(other)
         var next: Int? = first
         while let index = next {
@@ -167,6 +173,7 @@ public struct HttpFields: Sendable {
     public mutating func remove(_ name: FieldName) -> Bool {
         var next = firstIndex(of: name)
         let found = next != nil
+        if found { noteChange() }
         while let index = next {
             lines[index].flags |= Line.removed
             next = self.index(of: name, from: index + 1)
@@ -205,6 +212,7 @@ public struct HttpFields: Sendable {
 
     mutating func remove(_ known: KnownField) {
         guard present & known.bit != 0 else { return }
+        noteChange()
         for index in lines.indices where lines[index].known == known { lines[index].flags |= Line.removed }
     }
 
@@ -219,7 +227,13 @@ public struct HttpFields: Sendable {
     }
 
     @inline(__always)
+    private mutating func noteChange() {
+        changes = (changes ^ UInt32(truncatingIfNeeded: bytes.count)) &* 0x9e37_79b1 &+ 1
+    }
+
+    @inline(__always)
     private mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
+        noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: name.text.utf8)
         bytes.append(0x3a)

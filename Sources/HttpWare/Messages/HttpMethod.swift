@@ -12,6 +12,10 @@ public struct HttpMethod: Sendable {
         init(_ text: String) { self.text = text }
     }
 
+    /// Whether it is the same known method: what can be told without comparing text.
+    @inline(__always)
+    func isSurely(_ method: HttpMethod) -> Bool { code == method.code && code != 0 }
+
     private static let names = ["", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
 
     /// Makes a method from its name; `nil` when the name is no token (RFC 9110 §5.6.2).

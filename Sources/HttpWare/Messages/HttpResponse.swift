@@ -16,11 +16,20 @@ public struct HttpResponse: Sendable {
     var isPersistent = true
     /// The content ends where the connection does. RFC 9112 §6.3.
     var endsByClose = false
+    /// Brings the content, until the driver has taken it over.
+    var source: (any ContentSource)?
 
     public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), content: HttpContent = .none) {
         self.status = status
         self.fields = fields
         self.content = content
+    }
+
+    /// A response whose content is brought while it is sent. A source that is to bring another length than it said fails.
+    public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), source: any ContentSource, length: Int? = nil)
+    {
+        self.init(status, fields: fields, content: HttpContent(extent: length.map { .length(max(0, $0)) } ?? .unknown))
+        self.source = source
     }
 
     /// Empties the response and keeps its memory.
@@ -33,6 +42,7 @@ public struct HttpResponse: Sendable {
         upgrade = nil
         isPersistent = true
         endsByClose = false
+        source = nil
     }
 }
 

@@ -38,6 +38,8 @@ struct RequestTarget: Sendable {
     var hasQuery = false
     /// What a ware changed since, as it was.
     private var namesBefore: Names?
+    /// Counts the changes since it was received.
+    private(set) var changes: UInt32 = 0
 
     /// What conditions compare.
     struct Names: Sendable {
@@ -54,10 +56,14 @@ struct RequestTarget: Sendable {
     }
 
     /// To be called before a ware's change; the bytes stay where they are.
-    mutating func keepReceivedNames() { namesBefore = receivedNames }
+    mutating func keepReceivedNames() {
+        namesBefore = receivedNames
+        changes &+= 1
+    }
 
     mutating func reset() {
         namesBefore = nil
+        changes = 0
         bytes.removeAll(keepingCapacity: true)
         form = .origin
         received = Part()

@@ -29,6 +29,7 @@ public struct ByteCount: Sendable, Hashable, Comparable, CustomStringConvertible
 
 extension ByteCount: OptionValue {
     public static let optionType = "byte count"
+    public static var optionForm: OptionForm { .quantity(units, to: .max) }
     public var optionText: String { description }
     public init(optionText: String) throws(OptionMistake) {
         guard let count = UnitText.product(optionText, units: Self.units) else {

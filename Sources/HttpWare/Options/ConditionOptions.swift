@@ -11,6 +11,9 @@ public struct ConditionOptions: Sendable, Hashable {
     /// On postwares only.
     public var responseHeaders: [NamedMatch] = []
 
+    /// The keys that ask something of the response.
+    public static let responseKeys = ["status", "responder", "responseHeaders"]
+
     /// A condition that asks nothing.
     public init() {}
 
@@ -21,7 +24,7 @@ public struct ConditionOptions: Sendable, Hashable {
         options.read("responder", into: &responders)
         responseHeaders = NamedMatch.readFields("responseHeaders", &options)
         guard !isPostware else { return }
-        for key in ["status", "responder", "responseHeaders"] where options.isGiven(key) {
+        for key in Self.responseKeys where options.isGiven(key) {
             options.fail(at: key, "a middleware is decided before there is a response; use it in postwares")
         }
     }

@@ -30,6 +30,6 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String {
-        "\(location): \(severity.rawValue): \(keyPath.isEmpty ? "" : keyPath + ": ")\(message)"
+        "\(location): \(severity.rawValue): \(keyPath.isEmpty ? "" : keyPath + ": ")\(message)".onOneLine
     }
 }

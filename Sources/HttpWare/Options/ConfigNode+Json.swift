@@ -18,6 +18,32 @@ extension ConfigNode {
     }
 }
 
+extension ConfigNode {
+    /// The same over several lines, for people; a list or a map that fits stays on one.
+    public var prettyJson: String { prettyJson(indent: "", used: 0) }
+
+    private func prettyJson(indent: String, used: Int) -> String {
+        let compact = json
+        if indent.utf8.count + used + compact.utf8.count <= 100 { return compact }
+        let inner = indent + "  "
+        let lines: [String]
+        let ends: (String, String)
+        switch content {
+        case .scalar: return compact
+        case .list(let members):
+            lines = members.map { $0.prettyJson(indent: inner, used: 0) }
+            ends = ("[", "]")
+        case .map(let entries):
+            lines = entries.map { entry in
+                let key = entry.key.jsonString + ": "
+                return key + entry.value.prettyJson(indent: inner, used: key.utf8.count)
+            }
+            ends = ("{", "}")
+        }
+        return ends.0 + "\n" + lines.map { inner + $0 }.joined(separator: ",\n") + "\n" + indent + ends.1
+    }
+}
+
 extension String {
     /// This text as a JSON string (RFC 8259 §7), quotes included.
     public var jsonString: String {

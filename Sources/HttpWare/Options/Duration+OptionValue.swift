@@ -1,5 +1,6 @@
 extension Duration: OptionValue {
     public static var optionType: String { "duration" }
+    public static var optionForm: OptionForm { .quantity(units, to: longest) }
     public var optionText: String { UnitText.spelling(milliseconds, units: Self.units) }
 
     /// `250ms`, `5s`, `2m`, `1h`: one number, one unit, at most 100 years.

@@ -14,6 +14,9 @@ public struct DurationRange: Sendable, Hashable {
 
 extension DurationRange: OptionValue {
     public static let optionType = "range of durations"
+    public static var optionForm: OptionForm {
+        .pattern("(0|[1-9][0-9]*)(h|m|s|ms)\\.\\.(0|[1-9][0-9]*)(h|m|s|ms)")
+    }
     public var optionText: String { "\(lower.optionText)..\(upper.optionText)" }
     public init(optionText: String) throws(OptionMistake) {
         let hint = "write two durations, the shorter first, such as 100ms..2s"

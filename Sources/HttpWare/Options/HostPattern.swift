@@ -6,8 +6,9 @@ public struct HostPattern: Sendable, Hashable {
     /// As it was written.
     public let source: String
     /// In lower case without a trailing dot; for a wildcard, what follows `*`, with its dot.
-    let name: [UInt8]
-    let isWildcard: Bool
+    public let name: [UInt8]
+    /// Begins with `*.`.
+    public let isWildcard: Bool
     /// `nil`: any port.
     public let port: Int?
 
@@ -34,6 +35,9 @@ public struct HostPattern: Sendable, Hashable {
 
 extension HostPattern: OptionValue {
     public static let optionType = "host pattern"
+    public static var optionForm: OptionForm {
+        .pattern("(\\[[0-9A-Fa-f:.]+\\]|(\\*\\.)?[0-9A-Za-z_-]+(\\.[0-9A-Za-z_-]+)*\\.?)(:[1-9][0-9]{0,4})?")
+    }
     public var optionText: String { source }
 
     public init(optionText: String) throws(OptionMistake) {

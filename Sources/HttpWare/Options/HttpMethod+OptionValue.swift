@@ -1,5 +1,6 @@
 extension HttpMethod: OptionValue {
     public static let optionType = "method"
+    public static var optionForm: OptionForm { FieldName.token }
     public var optionText: String { name }
 
     /// Any token, but not a known method in the wrong case: methods are case-sensitive (RFC 9110 §9.1).

@@ -1,5 +1,6 @@
 extension IPNetwork: OptionValue {
     public static let optionType = "network"
+    public static var optionForm: OptionForm { .pattern("[0-9A-Fa-f.:]+(/[0-9]{1,3})?") }
     public var optionText: String { description }
     public init(optionText: String) throws(OptionMistake) {
         guard let network = IPNetwork(optionText) else {

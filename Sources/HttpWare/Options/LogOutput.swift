@@ -8,6 +8,7 @@ public enum LogOutput: Sendable, Hashable {
 
 extension LogOutput: OptionValue {
     public static let optionType = "log output"
+    public static var optionForm: OptionForm { .pattern("stdout|stderr|syslog|file:.+") }
 
     public var optionText: String {
         switch self {

@@ -4,14 +4,20 @@ public protocol OptionValue: Sendable {
     static var optionType: String { get }
     /// Nothing may print the value.
     static var isSecret: Bool { get }
+    /// What its texts look like, for schemas.
+    static var optionForm: OptionForm { get }
     /// Reads the text as a whole; spaces are not skipped.
     init(optionText: String) throws(OptionMistake)
     /// As a configuration file would spell it, for help and dumps.
     var optionText: String { get }
+    /// The captures of the route's path pattern that its placeholders take.
+    var neededCaptures: [String] { get }
 }
 
 extension OptionValue {
     public static var isSecret: Bool { false }
+    public static var optionForm: OptionForm { .text }
+    public var neededCaptures: [String] { [] }
 }
 
 /// Why a text is not a value of its type.
@@ -38,6 +44,7 @@ public protocol OptionWord: OptionValue, CaseIterable, RawRepresentable where Ra
 
 extension OptionWord {
     public static var optionType: String { allCases.map(\.rawValue).joined(separator: " | ") }
+    public static var optionForm: OptionForm { .words(allCases.map(\.rawValue)) }
     public var optionText: String { rawValue }
 
     public init(optionText: String) throws(OptionMistake) {
@@ -59,6 +66,7 @@ extension String: OptionValue {
 
 extension Bool: OptionValue {
     public static var optionType: String { "boolean" }
+    public static var optionForm: OptionForm { .boolean }
     public var optionText: String { self ? "true" : "false" }
     public init(optionText: String) throws(OptionMistake) {
         switch optionText {
@@ -71,6 +79,7 @@ extension Bool: OptionValue {
 
 extension Int: OptionValue {
     public static var optionType: String { "whole number" }
+    public static var optionForm: OptionForm { .whole(.min ... .max) }
     public var optionText: String { String(self) }
     public init(optionText: String) throws(OptionMistake) {
         let isNegative = optionText.utf8.first == UInt8(ascii: "-")

@@ -4,32 +4,40 @@ extension OptionsReader {
     /// Reads a list; a single value stands for a list of one, and replaces the default as a whole.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T], doc: String = "") {
         let text = "[" + values.map(\.optionText).joined(separator: ", ") + "]"
-        guard let node = take(key, "list of \(T.optionType)", text, nil, T.isSecret, doc) else { return }
+        guard let node = take(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc) else {
+            return
+        }
         if let read: [T] = parseList(node, path(key)) { values = read }
     }
 
     /// Reads a list that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T]?, doc: String = "") {
-        guard let node = take(key, "list of \(T.optionType)", "", nil, T.isSecret, doc) else { return }
+        guard let node = take(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
+            return
+        }
         if let read: [T] = parseList(node, path(key)) { values = read }
     }
 
     /// Reads a list that is one value, such as a set of statuses.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T, doc: String = "") {
-        guard let node = take(key, T.optionType, value.optionText, nil, T.isSecret, doc) else { return }
+        let shape = OptionShape.list(T.optionForm)
+        guard let node = take(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
     /// Reads a list that is one value and has no default.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T?, doc: String = "") {
-        guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
+        let shape = OptionShape.list(T.optionForm)
+        guard let node = take(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
     /// Reads a list whose members keep their places, for those that are checked later.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>], doc: String = "") {
         let text = "[" + values.map(\.value.optionText).joined(separator: ", ") + "]"
-        guard let node = take(key, "list of \(T.optionType)", text, nil, T.isSecret, doc) else { return }
+        guard let node = take(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc) else {
+            return
+        }
         guard let read: [T] = parseList(node, path(key)) else { return }
         values = zip(read, node.members).map { Located($0, at: $1.location) }
     }
@@ -47,9 +55,9 @@ extension OptionsReader {
     public mutating func read<K: OptionValue, V: OptionValue>(
         _ key: String, into map: inout OptionMap<K, V>, doc: String = ""
     ) {
-        guard let node = take(key, "map of \(K.optionType) to \(V.optionType)", "{}", nil, V.isSecret, doc) else {
-            return
-        }
+        let type = "map of \(K.optionType) to \(V.optionType)"
+        let shape = OptionShape.map(K.optionForm, .value(V.optionForm))
+        guard let node = take(key, type, shape, "{}", nil, V.isSecret, doc) else { return }
         if let read: OptionMap<K, V> = parseMap(node, path(key), { $0.parse($1, $2) }) { map = read }
     }
 
@@ -58,7 +66,8 @@ extension OptionsReader {
         _ key: String, into map: inout OptionMap<K, [V]>, doc: String = ""
     ) {
         let type = "map of \(K.optionType) to list of \(V.optionType)"
-        guard let node = take(key, type, "{}", nil, V.isSecret, doc) else { return }
+        let shape = OptionShape.map(K.optionForm, .list(V.optionForm))
+        guard let node = take(key, type, shape, "{}", nil, V.isSecret, doc) else { return }
         if let read: OptionMap<K, [V]> = parseMap(node, path(key), { $0.parseList($1, $2) }) { map = read }
     }
 
@@ -67,7 +76,8 @@ extension OptionsReader {
         _ key: String, intoNames map: inout OptionMap<K, V?>, doc: String = ""
     ) {
         let type = "list of \(K.optionType), or map of \(K.optionType) to \(V.optionType)"
-        guard let node = take(key, type, "[]", nil, V.isSecret, doc) else { return }
+        let shape = OptionShape.names(K.optionForm, V.optionForm)
+        guard let node = take(key, type, shape, "[]", nil, V.isSecret, doc) else { return }
         if case .map = node.content {
             if let read: OptionMap<K, V?> = parseMap(node, path(key), { $0.parse($1, $2).map(Optional.some) }) {
                 map = read
@@ -81,7 +91,7 @@ extension OptionsReader {
 
     /// Reads a map whose keys have types of their own. The body runs also where the key is absent, on an empty map.
     public mutating func read(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
-        let node = take(key, "options", "{}", nil, false, doc)
+        let node = take(key, "options", .options, "{}", nil, false, doc)
         var nested: OptionsReader
         if isDescribing {
             nested = .describing(path(key))
@@ -97,7 +107,7 @@ extension OptionsReader {
     public mutating func readEach(
         _ key: String, orText only: String? = nil, doc: String = "", _ body: (inout OptionsReader) -> Void
     ) {
-        let node = take(key, "list of options", "[]", nil, false, doc)
+        let node = take(key, "list of options", .optionsList(orText: only), "[]", nil, false, doc)
         if isDescribing {
             var nested = OptionsReader.describing("\(path(key))[]")
             return absorb(&nested, body)
@@ -116,6 +126,8 @@ extension OptionsReader {
     private mutating func absorb(_ nested: inout OptionsReader, _ body: (inout OptionsReader) -> Void) {
         body(&nested)
         diagnostics.append(nested.finish())
+        neededCaptures += nested.neededCaptures
+        files += nested.files
         for var option in nested.described {
             let prefix = keyPath.isEmpty ? "" : keyPath + "."
             let group = nested.keyPath.dropFirst(prefix.count)

@@ -26,6 +26,12 @@ public struct OptionsReader: Sendable {
     /// What was asked for, in order; filled only when describing.
     public internal(set) var described: [OptionDescription] = []
 
+    /// The files whose content became part of what was built.
+    public internal(set) var files: [FileOfOptions] = []
+
+    /// What placeholders take from the route's path.
+    public internal(set) var neededCaptures: [NeededCapture] = []
+
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
 
@@ -55,13 +61,15 @@ public struct OptionsReader: Sendable {
 
     /// Reads a value; the default stays where the key is absent.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T, doc: String = "") {
-        guard let node = take(key, T.optionType, value.optionText, nil, T.isSecret, doc) else { return }
+        let shape = OptionShape.value(T.optionForm)
+        guard let node = take(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
         if let read: T = parse(node, path(key)) { value = read }
     }
 
     /// Reads a value that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
-        guard let node = take(key, T.optionType, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
+        let shape = OptionShape.value(T.optionForm)
+        guard let node = take(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
         if let read: T = parse(node, path(key)) { value = read }
     }
 
@@ -69,14 +77,17 @@ public struct OptionsReader: Sendable {
     public mutating func read<T: OptionValue & Comparable>(
         _ key: String, into value: inout T, in range: ClosedRange<T>, doc: String = ""
     ) {
-        guard let node = take(key, T.optionType, value.optionText, shown(range), T.isSecret, doc) else { return }
+        guard let node = take(key, T.optionType, shape(range), value.optionText, shown(range), T.isSecret, doc) else {
+            return
+        }
         if let read = parse(node, path(key), in: range) { value = read }
     }
 
     public mutating func read<T: OptionValue & Comparable>(
         _ key: String, into value: inout T?, in range: ClosedRange<T>, doc: String = ""
     ) {
-        guard let node = take(key, T.optionType, value?.optionText ?? "", shown(range), T.isSecret, doc) else { return }
+        let text = value?.optionText ?? ""
+        guard let node = take(key, T.optionType, shape(range), text, shown(range), T.isSecret, doc) else { return }
         if let read = parse(node, path(key), in: range) { value = read }
     }
 
@@ -87,7 +98,13 @@ public struct OptionsReader: Sendable {
 
     /// The value as it was written, for options whose shape is their own affair.
     public mutating func readNode(_ key: String, type: String, doc: String = "") -> ConfigNode? {
-        take(key, type, "", nil, false, doc)
+        take(key, type, .any, "", nil, false, doc)
+    }
+
+    /// Notes that a file's content – nothing, where it cannot be read – belongs to what is built: when it changes, a reload
+    /// builds anew.
+    public mutating func noteFile(_ path: String, content: [UInt8]) {
+        files.append(FileOfOptions(path: path, content: content))
     }
 
     // MARK: Mistakes
@@ -101,6 +118,9 @@ public struct OptionsReader: Sendable {
 
     /// Exactly one of the keys has to be there. Call it after reading them.
     public mutating func requireOne(of keys: String...) {
+        for index in described.indices where keys.contains(described[index].key) {
+            described[index].alternatives = keys
+        }
         guard !isDescribing, isMap else { return }
         let given = keys.filter(isGiven)
         if given.isEmpty {
@@ -164,14 +184,15 @@ public struct OptionsReader: Sendable {
 
     /// Remembers that the key is known, describes it, and returns its value.
     mutating func take(
-        _ key: String, _ type: String, _ text: String, _ allowed: String?, _ isSecret: Bool, _ doc: String
+        _ key: String, _ type: String, _ shape: OptionShape, _ text: String, _ allowed: String?, _ isSecret: Bool,
+        _ doc: String
     ) -> ConfigNode? {
         known.append(key)
         if isDescribing {
             described.append(
                 OptionDescription(
-                    key: key, type: type, defaultText: isSecret ? "" : text, allowed: allowed, isSecret: isSecret,
-                    doc: doc))
+                    key: key, type: type, shape: shape, defaultText: isSecret ? "" : text, allowed: allowed,
+                    isSecret: isSecret, doc: doc))
         }
         return entry(key)?.value
     }
@@ -182,7 +203,11 @@ public struct OptionsReader: Sendable {
             return nil
         }
         do {
-            return try T(optionText: text)
+            let value = try T(optionText: text)
+            neededCaptures += value.neededCaptures.map {
+                NeededCapture(name: $0, keyPath: keyPath, location: node.location)
+            }
+            return value
         } catch {
             let isSecret = node.isSecret || T.isSecret
             let shown = isSecret ? "the secret value" : node.shown
@@ -202,6 +227,10 @@ public struct OptionsReader: Sendable {
             return nil
         }
         return value
+    }
+
+    private func shape<T: OptionValue>(_ range: ClosedRange<T>) -> OptionShape {
+        .value(T.optionForm.within(range.lowerBound.optionText, range.upperBound.optionText))
     }
 
     private func shown<T: OptionValue>(_ range: ClosedRange<T>) -> String {

@@ -4,7 +4,8 @@
 /// other text stands for any number of bytes, none too. The pattern itself is normalised like a path when it is read, so
 /// `/%7euser` means `/~user`. Matching allocates nothing, and its time is linear in the path.
 public struct PathPattern: Sendable, Hashable {
-    enum Segment: Sendable, Hashable {
+    /// What one segment of the path has to be.
+    public enum Segment: Sendable, Hashable {
         case text([UInt8])
         /// Text with `*` in it.
         case glob([UInt8])
@@ -15,9 +16,10 @@ public struct PathPattern: Sendable, Hashable {
     public let source: String
     /// The names of the captured segments, in order.
     public let captures: [String]
-    let segments: [Segment]
+    /// From the front; without the `**` at the end.
+    public let segments: [Segment]
     /// Ends with `/**`.
-    let isPrefix: Bool
+    public let isPrefix: Bool
 
     /// Whether the path, which begins with `/` and has no query, matches.
     public func matches(_ path: Span<UInt8>) -> Bool {
@@ -56,7 +58,7 @@ public struct PathPattern: Sendable, Hashable {
                 guard text.count == end - start else { return false }
                 for i in text.indices where text[i] != path[start + i] { return false }
             case .glob(let glob):
-                guard end > start, Self.glob(glob, path, start, end) else { return false }
+                guard end > start, Self.glob(glob, path.bytes, start, end) else { return false }
             case .capture:
                 guard end > start else { return false }
                 capture(start..<end)
@@ -66,8 +68,9 @@ public struct PathPattern: Sendable, Hashable {
         return start == path.count || (isPrefix && path[start] == slash)
     }
 
-    /// Goes back to the last `*` only: at most pattern × segment steps.
-    private static func glob(_ glob: [UInt8], _ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+    /// Whether a segment of the path, from `start` to `end`, is what text with `*` in it stands for. Goes back to the last `*`
+    /// only: at most pattern × segment steps.
+    static func glob(_ glob: [UInt8], _ path: RawSpan, _ start: Int, _ end: Int) -> Bool {
         let star = UInt8(ascii: "*")
         var at = 0
         var position = start
@@ -76,7 +79,7 @@ public struct PathPattern: Sendable, Hashable {
             if at < glob.count, glob[at] == star {
                 retry = (at + 1, position)
                 at += 1
-            } else if at < glob.count, glob[at] == path[position] {
+            } else if at < glob.count, glob[at] == path.byte(at: position) {
                 at += 1
                 position += 1
             } else if let last = retry {
@@ -92,8 +95,20 @@ public struct PathPattern: Sendable, Hashable {
     }
 }
 
+extension PathPattern.Segment {
+    /// Whether this is the segment of a path, without slashes.
+    public func matches(_ segment: [UInt8]) -> Bool {
+        switch self {
+        case .text(let text): text == segment
+        case .glob(let glob): !segment.isEmpty && PathPattern.glob(glob, segment.span.bytes, 0, segment.count)
+        case .capture: !segment.isEmpty
+        }
+    }
+}
+
 extension PathPattern: OptionValue {
     public static let optionType = "path pattern"
+    public static var optionForm: OptionForm { .pattern("/[^?#]*") }
     public var optionText: String { source }
 
     public init(optionText: String) throws(OptionMistake) {

@@ -37,6 +37,7 @@ public struct Rate: Sendable, Hashable, Comparable, CustomStringConvertible {
 
 extension Rate: OptionValue {
     public static let optionType = "rate"
+    public static var optionForm: OptionForm { .pattern("(0|[1-9][0-9]*)/[smh]") }
     public var optionText: String { description }
     /// Makes a rate of its parts.
     public init(optionText: String) throws(OptionMistake) {

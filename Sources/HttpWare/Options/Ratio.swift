@@ -14,6 +14,9 @@ public struct Ratio: Sendable, Hashable, Comparable, CustomStringConvertible, Ex
 
 extension Ratio: OptionValue {
     public static let optionType = "ratio"
+    public static var optionForm: OptionForm {
+        .either([.share, .pattern("0*(100(\\.0+)?|[0-9]{1,2}(\\.[0-9]+)?)%")])
+    }
     public var optionText: String { description }
     public init(optionText: String) throws(OptionMistake) {
         let isPercent = optionText.utf8.last == UInt8(ascii: "%")

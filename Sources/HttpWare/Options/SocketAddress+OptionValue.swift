@@ -1,5 +1,8 @@
 extension SocketAddress: OptionValue {
     public static let optionType = "address"
+    public static var optionForm: OptionForm {
+        .pattern("unix:.+|([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|[0-9.]+|\\[[0-9A-Fa-f:.%a-z]+\\]):[0-9]{1,5}")
+    }
     public var optionText: String { description }
 
     /// An address and a port, or the path of a Unix socket; `localhost` is 127.0.0.1. No other name is resolved.

@@ -39,6 +39,9 @@ extension StatusSet: ExpressibleByArrayLiteral {
 
 extension StatusSet: OptionUnion {
     public static let optionType = "set of statuses"
+    public static var optionForm: OptionForm {
+        .either([.whole(100...599), .pattern("[1-5]xx"), .pattern("[1-5][0-9]{2}-[1-5][0-9]{2}")])
+    }
     public var optionText: String { "[\(description)]" }
 
     /// All of the codes of several sets.

@@ -21,16 +21,15 @@ public struct Template: Sendable, Hashable {
         default: return nil
         }
     }
-
-    /// The names of path captures that it needs.
-    public var captures: [String] {
-        segments.compactMap { if case .placeholder(.path(let name)) = $0 { name } else { nil } }
-    }
 }
 
 extension Template: OptionValue {
     public static let optionType = "template"
     public var optionText: String { source }
+
+    public var neededCaptures: [String] {
+        segments.compactMap { if case .placeholder(.path(let name)) = $0 { name } else { nil } }
+    }
 
     public init(optionText: String) throws(OptionMistake) {
         let open = UInt8(ascii: "{")

@@ -44,6 +44,8 @@ final class ConnectionPool {
     private(set) var count = 0
     private var waiting: [ConnectionTicket] = []
     let idleNanoseconds: Int64
+    /// No service has the endpoint any more: connections end with the work that they are doing.
+    var isRetired = false { didSet { if isRetired { closeIdle() } } }
 
     init(transport: LoopTransport, endpoint: Endpoint) {
         self.transport = transport
@@ -51,6 +53,11 @@ final class ConnectionPool {
         isShared = endpoint.key.speaks == .h2
         idleNanoseconds = endpoint.key.limits.idleTimeout.nanoseconds
     }
+
+    /// How many connections wait for work.
+    var idleCount: Int { idle.count + shared.count { $0.session.streams.isEmpty } }
+    /// How many requests wait for a connection.
+    var waitingCount: Int { waiting.count { $0.waiter != nil } + joining.count { $0.waiter != nil } }
 
     /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
@@ -101,6 +108,7 @@ final class ConnectionPool {
             if self.isShared { return self.madeShared(result, times) }
             switch result {
             case .success(let descriptor):
+                self.transport.connects &+= 1
                 let connection = ClientConnection(pool: self, descriptor: descriptor)
                 if let waiter = ticket.waiter {
                     ticket.waiter = nil
@@ -109,6 +117,7 @@ final class ConnectionPool {
                     self.giveBack(connection)
                 }
             case .failure(let error):
+                self.transport.failedConnects &+= 1
                 self.count -= 1
                 let waiter = ticket.waiter
                 ticket.waiter = nil
@@ -123,6 +132,7 @@ final class ConnectionPool {
         making -= 1
         switch result {
         case .success(let descriptor):
+            transport.connects &+= 1
             let connection = Http2ClientConnection(pool: self, descriptor: descriptor, isSecure: false)
             shared.append(connection)
             while connection.room > 0, let ticket = joining.popFirstTicket() {
@@ -130,6 +140,7 @@ final class ConnectionPool {
             }
             connection.settleIdle()
         case .failure(let error):
+            transport.failedConnects &+= 1
             count -= 1
             let tickets = joining
             joining = []
@@ -179,7 +190,7 @@ final class ConnectionPool {
             waiter.connectionReady(connection, nil)
             return
         }
-        guard idle.count < endpoint.key.limits.maxIdle else { return connection.close() }
+        guard idle.count < endpoint.key.limits.maxIdle, !isRetired else { return connection.close() }
         connection.becomeIdle(until: transport.loop.now.nanoseconds &+ idleNanoseconds)
         idle.append(connection)
     }
@@ -205,7 +216,7 @@ final class ConnectionPool {
     /// Closes what waits for work.
     func closeIdle() {
         for connection in idle + discarding { connection.close() }
-        for connection in shared where connection.session.streams.isEmpty { connection.close() }
+        for connection in shared { connection.retire() }
     }
 }
 

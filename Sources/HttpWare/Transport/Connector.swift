@@ -57,6 +57,12 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         }
     }
 
+    /// Why no connection is made to a private address.
+    static func denied(_ endpoint: Endpoint) -> GatewayError {
+        GatewayError(
+            .downstream, .destinationProhibited, "\(endpoint.name) has a private address, which is denied")
+    }
+
     private func found(_ found: [SocketAddress]) {
         guard completion != nil else { return }
         addresses = found[...]
@@ -64,11 +70,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         if endpoint.key.deniesPrivate {
             addresses = addresses.filter { !$0.isPrivate }[...]
             if addresses.isEmpty {
-                return answer(
-                    .failure(
-                        GatewayError(
-                            .downstream, .destinationProhibited,
-                            "\(endpoint.name) has a private address, which is denied")))
+                return answer(.failure(Connector.denied(endpoint)))
             }
         }
         times.connectStarted = loop.now.nanoseconds

@@ -3,8 +3,7 @@ import Glibc
 /// A connection of HTTP/2 to an origin server: as many requests at once as it lets us send. RFC 9113.
 final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTurnHandler {
     private unowned let pool: ConnectionPool
-    private(set) lazy var session = Http2Session(
-        .client, rules: Http2HeadDecoder.Rules(limits: .response, isSecure: isSecure), handler: self)
+    private(set) lazy var session = Http2Session(.client, handler: self)
     let isSecure: Bool
     private var spare: [Http2ClientStream] = []
     private var isSendFiled = false
@@ -56,6 +55,7 @@ final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTu
 
     /// Waits for work as long as the pool lets it.
     private func becameIdle() {
+        if pool.isRetired { isRetired = true }
         if isRetired { return loop.later { if self.session.streams.isEmpty { self.close() } } }
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ pool.idleNanoseconds)
     }
@@ -100,6 +100,8 @@ final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTu
 
     override func outputDrained() { sendAll() }
 
+    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules(limits: .response, isSecure: isSecure) }
+
     var now: Int64 { loop.now.nanoseconds }
 
     // MARK: What the session tells
@@ -122,7 +124,7 @@ final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTu
     func retire() {
         guard !isRetired else { return }
         isRetired = true
-        if session.streams.isEmpty { becameIdle() }
+        if session.streams.isEmpty { close() }
     }
 
     // MARK: Endings

@@ -5,8 +5,8 @@
 final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2SessionHandler, LoopTurnHandler {
     let source: any ExchangeSource
     let peer: SocketAddress?
-    private(set) lazy var session = Http2Session(.server, rules: rules, handler: self)
-    private let rules: Http2HeadDecoder.Rules
+    private(set) lazy var session = Http2Session(.server, handler: self)
+    private let isSecure: Bool
     /// Streams to be used again.
     private var spare: [Http2ServerStream] = []
     private var isSendFiled = false
@@ -29,8 +29,7 @@ final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2
     {
         self.source = source
         self.peer = peer
-        rules = Http2HeadDecoder.Rules(
-            limits: source.settings.limits, isForward: source.settings.isForward, isSecure: isSecure)
+        self.isSecure = isSecure
         idleDeadline = .max
         super.init(transport: transport, descriptor: descriptor)
         // Until the client has said anything of its own it is as if it were sending a head.
@@ -44,6 +43,8 @@ final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2
 
     /// What was read before it was known to be HTTP/2; with nothing, our settings go out.
     func start(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
+
+    var isIdle: Bool { session.streams.isEmpty && !session.isReadingHead }
 
     func drain(idleFor nanoseconds: Int64) {
         guard lastStreamsDeadline == .max, lingeringLeft == nil else { return }
@@ -135,6 +136,12 @@ final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2
     override func outputDrained() {
         guard lingeringLeft == nil else { return }
         sendAll()
+    }
+
+    var rules: Http2HeadDecoder.Rules {
+        let settings = source.settings
+        return Http2HeadDecoder.Rules(
+            limits: settings.limits, isForward: settings.isForward, isSecure: isSecure)
     }
 
     var now: Int64 { loop.now.nanoseconds }

@@ -13,6 +13,9 @@ public final class LoopTransport: UpstreamConnector {
     private var lastPool: ConnectionPool?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
+    /// Connections upstream that were made, and that could not be made.
+    public internal(set) var connects = 0
+    public internal(set) var failedConnects = 0
     private var dateSecond: Int64 = .min
     private var dateBytes: [UInt8] = []
 
@@ -51,6 +54,7 @@ public final class LoopTransport: UpstreamConnector {
 
     private func findPool(for endpoint: Endpoint) -> ConnectionPool {
         let pool = pools[endpoint.key] ?? ConnectionPool(transport: self, endpoint: endpoint)
+        if endpoint.isPassing { pool.isRetired = false }
         pools[endpoint.key] = pool
         lastEndpoint = endpoint
         lastPool = pool
@@ -85,6 +89,15 @@ public final class LoopTransport: UpstreamConnector {
         }
     }
 
+    /// Keeps the connections to these endpoints, and to those that clients of a forward proxy chose. All others end: those
+    /// that wait for work at once, the rest when their exchange is over.
+    public func retirePools(except endpoints: [Endpoint]) {
+        let kept = Set(endpoints.map(\.key))
+        for pool in Array(pools.values) where !pool.endpoint.isPassing {
+            pool.isRetired = !kept.contains(pool.endpoint.key)
+        }
+    }
+
     /// Runs a piece of work whose output leaves at its end.
     @inline(__always)
     func inEvent(_ body: () -> Void) {
@@ -93,6 +106,24 @@ public final class LoopTransport: UpstreamConnector {
         body()
         output.flush()
         output.isInEvent = false
+    }
+
+    /// What a pool has at the moment.
+    public struct PoolNumbers: Sendable {
+        /// `host:port`.
+        public let endpoint: String
+        /// Connections that are there or being made, and those among them that wait for work.
+        public let open: Int
+        public let idle: Int
+        /// Requests that wait for a connection.
+        public let waiting: Int
+    }
+
+    /// What each pool has at the moment.
+    public var poolNumbers: [PoolNumbers] {
+        pools.values.map {
+            PoolNumbers(endpoint: $0.endpoint.name, open: $0.count, idle: $0.idleCount, waiting: $0.waitingCount)
+        }
     }
 
     /// Closes the connections that wait for work: before the loop stops.

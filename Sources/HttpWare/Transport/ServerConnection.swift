@@ -60,6 +60,8 @@ protocol DownstreamConnection: SocketConnection {
     var peer: SocketAddress? { get }
     /// Our end of the connection.
     var local: SocketAddress? { get }
+    /// No request is under way, nor a part of its head.
+    var isIdle: Bool { get }
     /// The present requests are the last; a connection without one closes after so long.
     func drain(idleFor nanoseconds: Int64)
 }

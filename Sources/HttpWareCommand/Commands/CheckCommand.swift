@@ -8,13 +8,48 @@ struct CheckCommand: ParsableCommand {
         commandName: "check", abstract: "Check a configuration: every error and warning, exit 1 on errors.")
 
     @OptionGroup var file: ConfigurationOption
+    @Flag(help: "Print errors, warnings and their numbers as JSON, on standard output.")
+    var json = false
 
     func run() throws {
         let result = try file.read()
-        for error in result.errors { Terminal.error(error.description) }
+        if json {
+            print(CheckCommand.json(result).prettyJson)
+        } else {
+            for error in result.errors { Terminal.error(error.description) }
+        }
         guard let configuration = result.configuration else { throw ExitCode(1) }
-        print(
-            "ok: \(configuration.listeners.count) listeners, \(configuration.routes.count) routes, "
-                + "\(configuration.services.count) services")
+        if !json {
+            print(
+                "ok: \(configuration.listeners.count) listeners, \(configuration.routes.count) routes, "
+                    + "\(configuration.services.count) services")
+        }
+    }
+
+    private static func json(_ result: ConfigurationReader.Result) -> ConfigNode {
+        let errors = result.errors.count { $0.severity == .error }
+        var summary: [(String, ConfigNode)] = [
+            ("errors", ConfigNode(integerLiteral: errors)),
+            ("warnings", ConfigNode(integerLiteral: result.errors.count - errors)),
+        ]
+        if let configuration = result.configuration {
+            summary += [
+                ("listeners", ConfigNode(integerLiteral: configuration.listeners.count)),
+                ("routes", ConfigNode(integerLiteral: configuration.routes.count)),
+                ("services", ConfigNode(integerLiteral: configuration.services.count)),
+            ]
+        }
+        return ["diagnostics": .list(result.errors.map(\.json)), "summary": .map(summary)]
+    }
+}
+
+extension ConfigError {
+    /// The line, taken apart.
+    fileprivate var json: ConfigNode {
+        [
+            "file": .text(location.file), "line": ConfigNode(integerLiteral: location.line),
+            "column": ConfigNode(integerLiteral: location.column), "severity": .text(severity.rawValue),
+            "keyPath": .text(keyPath), "message": .text(message),
+        ]
     }
 }

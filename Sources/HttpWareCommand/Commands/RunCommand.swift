@@ -9,46 +9,69 @@ import HttpGateway
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run the gateway in the foreground.",
-        discussion: "SIGTERM drains: exchanges in flight finish. A second SIGTERM stops.")
+        discussion:
+            "SIGTERM drains: exchanges in flight finish. A second SIGTERM stops. SIGHUP reads the configuration again.")
 
     @OptionGroup var file: ConfigurationOption
     @Option(help: "The number of loops, each with a thread. Default: one per core.")
     var workers: Int?
 
+    @Flag(help: "Reload when a file of the configuration changes, as on SIGHUP.")
+    var watch = false
+
     func validate() throws {
+        if watch, file.path == "-" { throw ValidationError("--watch needs a file; standard input is read once") }
         if let workers, !(1...1024).contains(workers) { throw ValidationError("--workers is 1 to 1024") }
     }
 
     func run() throws {
-        let result = try file.read()
+        let path = try file.readableFile()
+        let (source, result) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
-        try GatewayRun.run(configuration, workers: workers)
+        // Standard input is read once.
+        try GatewayRun.run(configuration, workers: workers, source: path == "-" ? nil : source, watches: watch)
     }
 }
 
 /// Starts a gateway and stays until it ends.
 enum GatewayRun {
-    static func run(_ configuration: GatewayConfiguration, workers: Int?, hint: Bool = true) throws {
-        let loops = workers ?? max(1, ProcessInfo.processInfo.activeProcessorCount)
-        let log = GatewayLog(configuration.log)
-        let gateway: Gateway
+    static func run(
+        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
+        watches: Bool = false
+    ) throws {
+        let gateway = try start(configuration, workers: workers, source: source, watches: watches)
+        tell(gateway)
+        gateway.run()
+    }
+
+    /// A loop for each core.
+    static let usualLoops = max(1, ProcessInfo.processInfo.activeProcessorCount)
+
+    /// A gateway that serves; ends the program when it cannot listen.
+    static func start(
+        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
+    ) throws -> Gateway {
         do {
-            gateway = try Gateway(configuration, loops: loops, log: log)
+            return try Gateway(
+                configuration, loops: workers ?? usualLoops, log: GatewayLog(configuration.log), source: source,
+                watches: watches, observes: observes, takesSignals: takesSignals)
         } catch {
             Terminal.error("\(error)")
             throw ExitCode(3)
         }
-        for listener in gateway.addresses {
+    }
+
+    /// Says where it listens, and what to try.
+    static func tell(_ gateway: Gateway) {
+        let addresses = gateway.status.now.addresses
+        for listener in addresses {
             let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
             Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)")
         }
-        if hint {
-            for listener in gateway.addresses {
-                Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)"))
-            }
-        }
-        gateway.run()
+        if let admin = gateway.status.now.adminAddress { Terminal.error("httpware: admin on \(admin)") }
+        for listener in addresses { Terminal.error("try: " + tryLine(listener.mode, "\(listener.address)")) }
     }
 
     private static func tryLine(_ mode: ListenerDefinition.Mode, _ address: String) -> String {

@@ -1,15 +1,32 @@
 import ArgumentParser
+import CSystem
+import GatewayConfig
+import HttpGateway
 import HttpWare
 
 /// `httpware version`.
 struct VersionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "version", abstract: "Print the version, and those of the libraries that the program runs with.")
+        commandName: "version", abstract: "Print the version and commit, and the versions of the libraries that run.")
+
+    @Flag(help: "Print JSON.")
+    var json = false
 
     func run() {
-        print("httpware 0.1.0")
-        print("libevent \(EventLoop.libraryVersion)")
-        print("c-ares \(Resolver.libraryVersion)")
-        print("PCRE2 \(Pattern.libraryVersion)")
+        let commit = String(cString: csystem_commit())
+        let libraries = [
+            ("libevent", EventLoop.libraryVersion), ("c-ares", Resolver.libraryVersion),
+            ("PCRE2", Pattern.libraryVersion),
+        ]
+        if json {
+            let answer: ConfigNode = [
+                "version": .text(Gateway.version), "commit": .text(commit),
+                "libraries": .map(libraries.map { ($0.0, .text($0.1)) }),
+            ]
+            print(answer.prettyJson)
+        } else {
+            print("httpware \(Gateway.version)\ncommit \(commit)")
+            for (name, version) in libraries { print("\(name) \(version)") }
+        }
     }
 }

@@ -26,6 +26,8 @@ public final class TestExchange: Sendable {
         public var captures: [(name: String, value: String)] = []
         /// The route's name.
         public var route: String? = "test"
+        /// Where the records of its exchanges are kept; `nil` where nobody observes them.
+        public var records: RecordRing?
         /// Where wares and loops read the time; stands still at 2026-01-01T00:00:00Z.
         public var clock = ManualClock()
 
@@ -223,6 +225,7 @@ private final class Stage: @unchecked Sendable {
             bindAddress: setting.bind,
             router: OnePlan(
                 ExchangePlan(chain: chain, service: service, route: setting.route), captures: setting.captures))
+        server?.records = setting.records
         let loop = self.loop
         upstream.onRefuse = { [weak self] in
             guard let self else { return }

@@ -35,7 +35,16 @@ public struct HostRule: Middleware {
 
 extension HostRule: ConfigurableWare {
     public static let name: WareName = "hostRule"
-    public static let about = WareAbout("Says which hosts a forward proxy may be asked for.", source: "Squid dstdomain")
+    public static let about = WareAbout(
+        "Says which hosts a forward proxy may be asked for, CONNECT included; others are refused with 403.",
+        source: "Squid dstdomain",
+        example: #"""
+            - hostRule: { allow: ["*.example.com", "deb.debian.org"], deny: ["admin.example.com"] }
+            """#,
+        details: #"""
+            One of the two has to be there. A request that names no host is refused. A pattern with a port means requests to that port, written or
+            the scheme's own. Private addresses are the listener's `denyPrivate`, which judges what a name resolves to.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()

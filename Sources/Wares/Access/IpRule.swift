@@ -36,7 +36,15 @@ extension IpRule: AccessGuard {
 
 extension IpRule: ConfigurableWare {
     public static let name: WareName = "ipRule"
-    public static let about = WareAbout("Lets clients in by address.", source: "Traefik ipAllowList")
+    public static let about = WareAbout(
+        "Lets clients in by address; others are refused.", source: "Traefik ipAllowList",
+        example: #"""
+            - ipRule: { allow: ["10.0.0.0/8", "::1"], deny: ["10.0.13.7"] }
+            """#,
+        details: #"""
+            One of `allow` and `deny` has to be there. The address is the client's, as the listener's `trustedProxies` make it known. A client without an
+            address, on a Unix socket, is refused.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -109,11 +109,17 @@ public struct FieldEdits: Sendable {
         var append: OptionMap<FieldName, [Template]> = [:]
         var remove: [FieldName] = []
         var rename: OptionMap<FieldName, FieldName> = [:]
-        options.read("set", into: &set, doc: "puts the field in place of all of its name")
-        options.read("setIfAbsent", into: &setIfAbsent, doc: "adds the field unless there is one of its name")
-        options.read("append", into: &append, doc: "adds a line, or several, to those that are there")
-        options.read("remove", into: &remove, doc: "takes all lines of the name away")
-        options.read("rename", into: &rename, doc: "gives the lines of one name another, in place of those that had it")
+        options.read("set", into: &set, doc: "puts the field in place of all of its name; no framing fields")
+        options.read(
+            "setIfAbsent", into: &setIfAbsent,
+            doc: "adds the field unless there is one of its name; no framing fields, no Host")
+        options.read(
+            "append", into: &append, doc: "adds a line, or several, to those that are there; no framing fields, no Host"
+        )
+        options.read("remove", into: &remove, doc: "takes all lines of the name away; no framing fields, no Host")
+        options.read(
+            "rename", into: &rename,
+            doc: "gives the lines of one name another, in place of those that had it; no framing fields, no Host")
 
         check(set.map(\.key), "set", allowsHost: setHost != nil, &options)
         check(setIfAbsent.map(\.key), "setIfAbsent", allowsHost: false, &options)

@@ -86,7 +86,17 @@ public struct Forwarded: Middleware {
 
 extension Forwarded: ConfigurableWare {
     public static let name: WareName = "forwarded"
-    public static let about = WareAbout("Tells the origin server who the client is.", source: "RFC 7239")
+    public static let about = WareAbout(
+        "Tells the origin server who the client is, in `X-Forwarded-For`, `-Proto` and `-Host`, or in `Forwarded`.",
+        source: "RFC 7239",
+        example: #"""
+            - forwarded: { style: both }
+            """#,
+        details: #"""
+            Only from a peer in the listener's `trustedProxies` is kept what the request brought of these, and the peer's address is appended. From any other
+            peer they are removed first – those of the other style too, and `X-Forwarded-Port`, `-Prefix`, `-Server`, `-Ssl` and `X-Real-IP`. The
+            host is the request's at this place, so let this ware stand before one that changes the host.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -42,7 +42,20 @@ public struct RequestHeaders: Middleware {
 extension RequestHeaders: ConfigurableWare {
     public static let name: WareName = "requestHeaders"
     public static let about = WareAbout(
-        "Edits the fields of the request before it goes upstream.", source: "RFC 9110 §5, §7.6.1")
+        "Edits the fields of the request before it goes upstream.", source: "RFC 9110 §5, §7.6.1",
+        example: #"""
+            - requestHeaders:
+                rename: { X-Old-Token: X-Token }
+                remove: [X-Debug]
+                set: { X-Client-Address: "{client.ip}" }
+                setIfAbsent: { Accept: "*/*" }
+                append: { X-Seen-By: [gateway, "{exchange.id}"] }
+            """#,
+        details: #"""
+            One of them has to be there. The verbs act in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. To set
+            `Host` is to name another authority, which then goes upstream whatever the service's `host` says. A placeholder that brings a byte which no
+            field value may hold refuses the request with 400.
+            """#)
 
     public init(options: inout OptionsReader) {
         var host: Template?

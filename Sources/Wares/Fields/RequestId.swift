@@ -72,14 +72,24 @@ public struct RequestId: Middleware, Postware {
 extension RequestId: ConfigurableWare {
     public static let name: WareName = "requestId"
     public static let about = WareAbout(
-        "Gives every request an identifier, sends it upstream and back to the client.", source: "RFC 9562")
+        "Gives every request an identifier, sends it upstream and back to the client.", source: "RFC 9562",
+        example: #"""
+            - requestId: { trustInbound: false }
+            """#,
+        details: #"""
+            It is the exchange's own then: `{exchange.id}`, and `id` in the access log.
+            One that the client sent is kept only where it is trusted, and only if it is 1 to 128 visible ASCII characters in one line.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("header", into: &header, doc: "the field that carries it")
+        options.read("header", into: &header, doc: "the field that carries it; no framing field, not Host")
         options.read("generator", into: &generator, doc: "how a new one is made")
         options.read(
-            "trustInbound", into: &trustInbound, doc: "keeps one that the client sent; by default on loopback only")
+            "trustInbound", into: &trustInbound,
+            doc:
+                "keeps one that the client sent; by default where the listener is bound to a loopback address or a Unix socket"
+        )
         options.read("echo", into: &echo, doc: "sends it back to the client too")
         if FieldEdits.isFraming(header) || header == .host {
             options.fail(at: "header", "\(header) has a meaning of its own; write a name such as X-Request-Id")

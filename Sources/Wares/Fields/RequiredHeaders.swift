@@ -49,12 +49,21 @@ public struct RequiredHeaders: Middleware {
 extension RequiredHeaders: ConfigurableWare {
     public static let name: WareName = "requiredHeaders"
     public static let about = WareAbout(
-        "Refuses a request that lacks a field, or whose field has another form.", source: "RFC 9457")
+        "Refuses a request that lacks a field, or whose field has another form, and says which.", source: "RFC 9457",
+        example: #"""
+            - requiredHeaders: { headers: [X-Api-Version] }
+            - requiredHeaders: { headers: { X-Tenant: "^[a-z]{3,12}$" }, status: 422 }
+            """#,
+        details: #"""
+            A field of several lines has the form when each line has it.
+            """#)
 
     public init(options: inout OptionsReader) {
         var headers: OptionMap<FieldName, Pattern?> = [:]
         self.init([])
-        options.read("headers", intoNames: &headers, doc: "must be there, and match the expression where one is given")
+        options.read(
+            "headers", intoNames: &headers,
+            doc: "one or more that must be there, and match the expression where one is given")
         options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal")
         options.require("headers")
         if options.isGiven("headers"), options.isEmpty("headers") {

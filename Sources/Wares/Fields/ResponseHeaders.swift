@@ -34,7 +34,15 @@ public struct ResponseHeaders: Postware {
 extension ResponseHeaders: ConfigurableWare {
     public static let name: WareName = "responseHeaders"
     public static let about = WareAbout(
-        "Edits the fields of the response on its way back.", source: "RFC 9110 §5, §7.6.1")
+        "Edits the fields of the response on its way back.", source: "RFC 9110 §5, §7.6.1",
+        example: #"""
+            - responseHeaders: { remove: [Server, X-Powered-By], set: { X-Content-Type-Options: nosniff } }
+            - responseHeaders: { statuses: [5xx], set: { Cache-Control: no-store } }
+            """#,
+        details: #"""
+            As `requestHeaders`; one of the verbs has to be there. Placeholders are filled from the request. A placeholder that brings a byte which no field
+            value may hold makes the response a 502.
+            """#)
 
     public init(options: inout OptionsReader) {
         edits = FieldEdits(options: &options)

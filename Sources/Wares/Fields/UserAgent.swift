@@ -43,12 +43,15 @@ public struct UserAgent: Middleware {
 extension UserAgent: ConfigurableWare {
     public static let name: WareName = "userAgent"
     public static let about = WareAbout(
-        "Names the calling program to the origin server.", source: "RFC 9110 §10.1.5")
+        "Names the calling program to the origin server.", source: "RFC 9110 §10.1.5",
+        example: #"""
+            - userAgent: { value: "example-app/1.4", mode: append }
+            """#)
 
     public init(options: inout OptionsReader) {
         var value: Template?
         mode = .ifAbsent
-        options.read("value", into: &value, doc: "such as app/1.4")
+        options.read("value", into: &value, doc: "product tokens and comments, such as app/1.4")
         options.read("mode", into: &mode, doc: "what becomes of the request's own User-Agent")
         options.require("value")
         self.value = value ?? ""

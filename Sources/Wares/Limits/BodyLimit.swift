@@ -49,7 +49,15 @@ public struct BodyLimit: Middleware, Postware {
 
 extension BodyLimit: ConfigurableWare {
     public static let name: WareName = "bodyLimit"
-    public static let about = WareAbout("Refuses content larger than a limit.", source: "RFC 9110 §15.5.14")
+    public static let about = WareAbout(
+        "Refuses content larger than a limit: requests with 413, responses with 502.", source: "RFC 9110 §15.5.14",
+        example: #"""
+            - bodyLimit: { max: 1MiB, response: 100MiB }
+            """#,
+        details: #"""
+            Content whose length is stated is refused before any of it is read. Other content is counted as it streams, and refused at the first byte over; a
+            response that has begun by then is cut off.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()

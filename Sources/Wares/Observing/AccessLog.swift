@@ -8,7 +8,7 @@ public import HttpWare
 ///
 /// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
 /// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`,
-/// `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete) and `fields`. `combined` is Apache's and
+/// `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
 /// nginx's format. `template` is the text of that option with placeholders: those of the configuration and `{time}`, `{target}`,
 /// `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
 ///
@@ -20,8 +20,9 @@ public import HttpWare
 /// | `sample`   | ratio                              | `1.0`            | 0 … 1   |
 /// | `always`   | list of `errors`, `slow`           | `[errors, slow]` | errors: 5xx, a fault or a cut-off; slow: a second or more |
 /// | `fields`   | list of field names                | `[]`             | request fields, as received; `json` only |
+/// | `wares`    | boolean                            | `false`          | what each ware did and how long it took; `json` only |
 /// | `redact`   | list of field names                | `[authorization, proxy-authorization, cookie, set-cookie, x-api-key]` | shown as `…` |
-public struct AccessLog: Postware, ExchangeObserver {
+public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     /// How a line looks.
     public enum Format: String, OptionWord {
         case json, combined, template
@@ -38,16 +39,16 @@ public struct AccessLog: Postware, ExchangeObserver {
     public var sample: Ratio = 1.0
     public var always: [Always] = [.errors, .slow]
     public var fields: [FieldName] = [] { didSet { prepareFields() } }
-    public var redact: [FieldName] = [
-        .authorization, .proxyAuthorization, .cookie, .setCookie, "X-Api-Key",
-    ]
-    { didSet { prepareFields() } }
+    /// Whether a line says what each ware did.
+    public var wares = false
+    public var redact = Redaction.fields { didSet { prepareFields() } }
 
     /// Each name with its key as JSON.
     private var preparedFields: [(name: FieldName, key: [UInt8], isRedacted: Bool)] = []
     private var sink: LogSink
 
     public var failsOpen: Bool { true }
+    public var observesWares: Bool { wares }
 
     /// Writes JSON to this output.
     public init(output: LogOutput = .stdout) {
@@ -133,6 +134,10 @@ public struct AccessLog: Postware, ExchangeObserver {
             line.raw(end == .cutOff ? ",\"end\":\"cutOff\"" : ",\"end\":\"clientLeft\"")
         }
         if !preparedFields.isEmpty { writeFields(request, &line) }
+        if wares {
+            line.raw(",\"wares\":")
+            line.raw(Array(exchange.record.waresJson.utf8))
+        }
         line.byte(0x7d)
     }
 
@@ -224,7 +229,27 @@ extension GatewayError.Fault {
 
 extension AccessLog: ConfigurableWare {
     public static let name: WareName = "accessLog"
-    public static let about = WareAbout("Writes a line for each exchange.", source: "nginx, Envoy; RFC 3339, RFC 8259")
+    public static let about = WareAbout(
+        "Writes a line for each exchange when it has ended, also for one that the client left (status 499).",
+        source: "nginx, Envoy; RFC 3339, RFC 8259",
+        example: #"""
+            - accessLog: { format: json, output: stdout, sample: 10%, fields: [Accept-Language] }
+            - accessLog:
+                format: template
+                template: "{time} {client.ip} {request.method} {target} {status} {duration}"
+                output: stderr
+            """#,
+        details: #"""
+            `json` writes an object: `time` (when the exchange ended, RFC 3339), `client`, `method`, `target`, `host`, `protocol`, `status`,
+            `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`, `responder`, `userAgent`,
+            `referer`, `id`, `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx. `template` takes
+            the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`,
+            `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
+
+            A thread of its own writes the lines: after 100 ms, or sooner when 64 KiB are together. Where the output does not keep up, up to 16 MiB
+            wait; further lines are dropped, and a line says how many. Whatever a peer sends, a line stays one line. A file is made with mode 0640, and
+            opened again after SIGHUP, or when it was renamed or removed. A relative path is relative to the file that writes it.
+            """#)
 
     public init(options: inout OptionsReader) {
         options.read("format", into: &format, doc: "how a line looks")
@@ -235,10 +260,14 @@ extension AccessLog: ConfigurableWare {
             : LogWriter.shared.sink(
                 for: output, notice: format == .json ? AccessLog.jsonNotice : AccessLog.textNotice)
         options.read("template", into: &template, doc: "the line, for format: template")
-        options.read("sample", into: &sample, doc: "the share of exchanges that is written")
-        options.read("always", into: &always, doc: "those that are written whatever the share")
-        options.read("fields", into: &fields, doc: "request fields that are written too, as received")
-        options.read("redact", into: &redact, doc: "fields whose values are shown as …")
+        options.read("sample", into: &sample, doc: "the share of exchanges that is written, 0 … 1")
+        options.read(
+            "always", into: &always, doc: "written whatever the share: 5xx, a fault or a cut-off; a second or more")
+        options.read(
+            "fields", into: &fields, doc: "request fields that are written too, as received; with format: json")
+        options.read(
+            "wares", into: &wares, doc: "says what each ware did, and how long it took; with format: json")
+        options.read("redact", into: &redact, doc: "of fields: those whose values are shown as …")
         prepareFields()
         if format == .template && template == nil {
             options.fail(at: "format", "needs the option template; write such as template: \"{client.ip} {status}\"")
@@ -247,6 +276,7 @@ extension AccessLog: ConfigurableWare {
             options.fail(at: "template", "is of no use without format: template")
         }
         if format != .json && !fields.isEmpty { options.fail(at: "fields", "is of no use without format: json") }
+        if format != .json && wares { options.fail(at: "wares", "is of no use without format: json") }
         if case .file(let path) = output, !options.isDescribing, let problem = AccessLog.problem(with: path) {
             options.fail(at: "output", problem)
         }

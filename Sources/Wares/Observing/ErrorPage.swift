@@ -141,21 +141,33 @@ public struct ErrorPage: Postware {
 
 extension ErrorPage: ConfigurableWare {
     public static let name: WareName = "errorPage"
-    public static let about = WareAbout("Gives error responses one face.", source: "RFC 9457, RFC 9110 §12.5.1")
+    public static let about = WareAbout(
+        "Gives error responses one face; status and all fields that say nothing about the content stay as they are.",
+        source: "RFC 9457, RFC 9110 §12.5.1",
+        example: #"""
+            - errorPage: { statuses: [404], body: "There is nothing here.\n" }
+            - errorPage: { statuses: [5xx], format: negotiate }
+            """#,
+        details: #"""
+            Without `body` and `file` the page is made of the status alone. `negotiate` then chooses problem+json, HTML or plain text by the request's
+            `Accept`, JSON where nothing else is better, and says so in `Vary`. With `body` or `file`, `format` says what that is; `negotiate` tells
+            it by the file's name, else by its beginning. A relative `file` is relative to the file that writes it.
+            """#)
 
     public init(options: inout OptionsReader) {
         var body: String?
-        var file: String?
+        var file: FilePath?
         self.init()
         options.read("statuses", into: &statuses, doc: "the responses that get the page")
-        options.read("body", into: &body, doc: "the page, as it is")
-        options.read("file", into: &file, doc: "the page, read when the configuration is loaded")
+        options.read("body", into: &body, doc: "the page, as it is; body or file")
+        options.read(
+            "file", into: &file, doc: "the page, read when the configuration is loaded; body or file, at most 16MiB")
         options.read("format", into: &format, doc: "what the page is")
         if options.isGiven("statuses"), statuses.isEmpty { options.fail(at: "statuses", "is empty") }
         if body != nil && file != nil { options.fail(at: "file", "cannot stand beside body") }
         if let file {
-            let content = FileContent.read(file, "file", &options) ?? []
-            let named = FileContent.mediaType(ofName: file).map { ErrorPage.line(.contentType, "\($0)") }
+            let content = FileContent.read(file.path, "file", &options) ?? []
+            let named = FileContent.mediaType(ofName: file.path).map { ErrorPage.line(.contentType, "\($0)") }
             fixed = (content, format == .negotiate ? named ?? ErrorPage.guess(content) : ErrorPage.type(format))
         } else if let body {
             let content = Array(body.utf8)

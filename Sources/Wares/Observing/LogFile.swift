@@ -6,7 +6,7 @@ final class LogFile {
     /// What came of writing.
     enum Outcome { case all, later }
 
-    private let sink: LogSink
+    private(set) var sink: LogSink
     /// Makes the line that says how many were dropped.
     private let notice: (Int) -> String
 
@@ -74,6 +74,9 @@ final class LogFile {
         descriptor = -1
         lastLook = .min
     }
+
+    /// Whether nobody else has the sink. Only while nobody can be given it.
+    func isUnused() -> Bool { isKnownUniquelyReferenced(&sink) }
 
     /// Gives up what waits: at the end, when the output does not take it.
     func dropWaiting() {

@@ -54,6 +54,13 @@ extension LogTemplate: OptionValue {
     public static let optionType = "log template"
     public var optionText: String { source }
 
+    public var neededCaptures: [String] {
+        segments.flatMap { segment in
+            guard case .placeholder(let template) = segment else { return [String]() }
+            return template.neededCaptures
+        }
+    }
+
     public init(optionText: String) throws(OptionMistake) {
         var segments: [Segment] = []
         var rest = optionText[...]

@@ -20,11 +20,14 @@ public final class LogWriter: @unchecked Sendable {
     private let hasFullBlock = Atomic(false)
 
     // Behind `mutex`.
-    private var files: [(key: LogOutput, file: LogFile, sink: LogSink)] = []
+    private var files: [LogFile] = []
     private var isStarted = false
     private var wantsReopen = false
     private var flushesWanted = 0
     private var flushesDone = 0
+
+    /// Nobody writes to these any more. On the writer's thread only.
+    private var closing: [LogFile] = []
 
     init() {
         mutex = .allocate(capacity: 1)
@@ -42,9 +45,9 @@ public final class LogWriter: @unchecked Sendable {
     /// The sink of an output; the same one for the same output. `notice` makes the line that says how many were dropped.
     public func sink(for output: LogOutput, notice: @escaping @Sendable (Int) -> String) -> LogSink {
         locked {
-            if let found = files.first(where: { $0.key == output }) { return found.sink }
+            if let found = files.first(where: { $0.sink.output == output }) { return found.sink }
             let sink = LogSink(output, writer: self)
-            files.append((output, LogFile(sink, notice: notice), sink))
+            files.append(LogFile(sink, notice: notice))
             start()
             return sink
         }
@@ -110,15 +113,18 @@ public final class LogWriter: @unchecked Sendable {
             let flush = waitForWork(isLeft: isLeft)
             hasFullBlock.store(false, ordering: .sequentiallyConsistent)
             hasLines.store(false, ordering: .sequentiallyConsistent)
-            let files = locked { self.files.map(\.file) }
+            let files = locked { self.files } + closing
             if locked({ wantsReopen }) {
                 locked { wantsReopen = false }
                 for file in files { file.reopen() }
             }
-            isLeft = false
-            for file in files {
-                if case .later = file.write(now: LogWriter.now()) { isLeft = true }
+            let late = files.filter { file in
+                if case .later = file.write(now: LogWriter.now()) { true } else { false }
             }
+            // What came between the last writing and the last release is written in one more round.
+            let unused = takeUnused()
+            closing = closing.filter { file in late.contains { $0 === file } } + unused
+            isLeft = !late.isEmpty || !unused.isEmpty
             // A flush is done when nothing is left; one that waits for a slow reader ends by its own time.
             if let flush, !isLeft {
                 locked {
@@ -126,6 +132,15 @@ public final class LogWriter: @unchecked Sendable {
                     pthread_cond_broadcast(condition)
                 }
             }
+        }
+    }
+
+    /// Takes the outputs out whose sinks nobody has any more: after a reload.
+    private func takeUnused() -> [LogFile] {
+        locked {
+            let unused = files.filter { $0.isUnused() }
+            files.removeAll { file in unused.contains { $0 === file } }
+            return unused
         }
     }
 

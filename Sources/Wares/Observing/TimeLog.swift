@@ -32,7 +32,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         guard serverTiming else { return .pass }
         let total = exchange.now.nanoseconds - exchange.record.started
-        var metrics = TimeLog.phases(exchange.record, until: 0).map { "\($0.name);dur=\(TimeLog.text($0.time))" }
+        var metrics = exchange.record.phases.map { "\($0.name);dur=\(TimeLog.text($0.duration))" }
         for step in exchange.record.wares where step.decision != .skipped {
             metrics.append("\(TimeLog.token(step.label));dur=\(TimeLog.text(step.duration))")
         }
@@ -48,27 +48,13 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
 
     // MARK: Times
 
-    /// The phases that took place, in nanoseconds; `end` is when the content ended, 0 if it has not.
-    private static func phases(_ record: ExchangeRecord, until end: Int64) -> [(name: String, time: Int64)] {
-        var phases: [(String, Int64)] = []
-        func add(_ name: String, _ from: Int64, _ to: Int64) {
-            if from > 0, to >= from { phases.append((name, to - from)) }
-        }
-        add("dns", record.resolveStarted, record.connectStarted)
-        add("connect", record.connectStarted, record.connected)
-        add("send", record.connected, record.requestSent)
-        add("firstByte", record.requestSent, record.firstByte)
-        add("content", record.firstByte, end)
-        return phases
-    }
-
     private static func line(_ exchange: Exchange, _ slow: Duration?) -> String {
         // Without the query, which may hold credentials.
         let path = exchange.request.path.quotedForErrors
         var parts = ["\(exchange.request.method) \(path) took \(text(exchange.loggedNanoseconds)) ms"]
         if let slow { parts[0] += ", more than \(slow.optionText)" }
         parts[0] += " (status \(exchange.loggedStatus), \(exchange.responder.name))"
-        parts += phases(exchange.record, until: exchange.record.ended).map { "\($0.name) \(text($0.time))" }
+        parts += exchange.record.phases.map { "\($0.name) \(text($0.duration))" }
         parts += exchange.record.wares.filter { $0.decision != .skipped }.map {
             "\($0.isResponse ? "← " : "")\($0.label.quotedUnlessToken) \(text($0.duration))"
         }
@@ -95,12 +81,21 @@ extension String {
 extension TimeLog: ConfigurableWare {
     public static let name: WareName = "timeLog"
     public static let about = WareAbout(
-        "Tells how long each phase of an exchange took, and each ware.", source: "W3C Server-Timing")
+        "Tells how long each phase of an exchange took, and each ware, in the gateway's own log.",
+        source: "W3C Server-Timing",
+        example: #"""
+            - timeLog: { slow: 500ms }
+            """#,
+        details: #"""
+            The phases are `dns` (finding the address), `connect`, `send` (the request), `firstByte` (waiting for the response) and `content`; one that did not take place is
+            left out. `Server-Timing` holds what is known when the response's head goes out. It names wares and times, so it is not for strangers.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()
         options.read(
-            "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400), doc: "what takes longer is a warning")
-        options.read("serverTiming", into: &serverTiming, doc: "tells the client, in Server-Timing")
+            "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400),
+            doc: "what takes longer is a warning, anything else a line of level debug")
+        options.read("serverTiming", into: &serverTiming, doc: "tells the client too, in Server-Timing")
     }
 }

@@ -9,10 +9,12 @@ enum FileContent {
     /// The file's bytes; `nil`, and a mistake, when it cannot be read or is too large.
     static func read(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
         guard !options.isDescribing else { return nil }
-        guard !path.utf8.contains(0) else {
-            options.fail(at: key, "a path has no NUL")
-            return nil
-        }
+        let content = load(path, key, &options)
+        options.noteFile(path, content: content ?? [])
+        return content
+    }
+
+    private static func load(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(SystemError.text(of: errno))")

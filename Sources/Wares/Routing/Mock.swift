@@ -31,6 +31,9 @@ public struct Mock: Middleware {
     public let replies: [Reply]
     private let turn = Turn()
 
+    /// The place in the sequence.
+    public var holdsState: Bool { replies.count > 1 }
+
     /// Answers with these in turn, the last one again and again.
     public init(_ first: Reply, _ others: Reply...) { replies = [first] + others }
 
@@ -78,12 +81,29 @@ public struct Mock: Middleware {
 
 extension Mock: ConfigurableWare {
     public static let name: WareName = "mock"
-    public static let about = WareAbout("Answers by itself; nothing goes upstream.", source: "mitmproxy, APISIX")
+    public static let about = WareAbout(
+        "Answers by itself; nothing goes upstream.", source: "mitmproxy, APISIX",
+        example: #"""
+            - mock: { body: "hello\n", headers: { Content-Type: text/plain } }
+              if: { path: /hello }
+            - mock:
+                sequence: # each request takes the next, the last one stays
+                  - { status: 503, delay: 100ms }
+                  - { json: { ready: true } }
+            """#,
+        details: #"""
+            Without a `Content-Type` of its own the response gets that of its content: plain text, JSON, or what the file's name tells.
+            A relative `file` is relative to the file that writes it. In JSON, unquoted numbers, `true`, `false` and `null` are what they
+            are; anything else is a string.
+            """#)
 
     public init(options: inout OptionsReader) {
         var replies: [Reply] = []
         let single = Reply(options: &options)
-        options.readEach("sequence", doc: "each request takes the next, the last one stays") { options in
+        options.readEach(
+            "sequence",
+            doc: "maps of the options above, which then stand there: each request takes the next, the last one stays"
+        ) { options in
             replies.append(Reply(options: &options))
         }
         if options.isGiven("sequence") {
@@ -103,12 +123,14 @@ extension Mock.Reply {
         self.init()
         var fields: OptionMap<FieldName, Template> = [:]
         var body: String?
-        var file: String?
+        var file: FilePath?
         options.read("status", into: &status, in: HttpStatus.finals, doc: "of the response")
-        options.read("headers", into: &fields, doc: "the response's fields")
-        options.read("body", into: &body, doc: "the content, as it is")
-        options.read("file", into: &file, doc: "the content, read when the configuration is loaded")
-        let json = options.readNode("json", type: "any", doc: "the content, as JSON")
+        options.read("headers", into: &fields, doc: "the response's fields; no framing fields, no Host")
+        options.read("body", into: &body, doc: "the content, as it is; one of body, file, json")
+        options.read(
+            "file", into: &file,
+            doc: "the content, read when the configuration is loaded; one of body, file, json, at most 16MiB")
+        let json = options.readNode("json", type: "any", doc: "the content, as JSON; one of body, file, json")
         options.read("delay", into: &delay, in: .zero ... .seconds(3600), doc: "waited for before the response is made")
 
         let contents = ["body", "file", "json"].filter { options.isGiven($0) }
@@ -121,8 +143,8 @@ extension Mock.Reply {
             content = Array(json.json.utf8)
             mediaType = "application/json"
         } else if let file {
-            content = FileContent.read(file, "file", &options) ?? []
-            mediaType = FileContent.mediaType(ofName: file) ?? "application/octet-stream"
+            content = FileContent.read(file.path, "file", &options) ?? []
+            mediaType = FileContent.mediaType(ofName: file.path) ?? "application/octet-stream"
         } else if let body {
             content = Array(body.utf8)
         }

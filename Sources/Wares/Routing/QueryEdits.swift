@@ -58,18 +58,7 @@ public struct QueryEdits: Sendable {
     }
 
     private static func name(of pair: String) -> String {
-        var bytes: [UInt8] = []
-        var rest = pair.utf8.prefix { $0 != 0x3d }[...]
-        while let byte = rest.popFirst() {
-            let digits = rest.prefix(2).compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-            if byte == 0x25, digits.count == 2 {
-                bytes.append(UInt8(digits[0] << 4 | digits[1]))
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte == 0x2b ? 0x20 : byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        String(decoding: QueryParameters.decoded(pair.utf8.prefix { $0 != 0x3d }), as: UTF8.self)
     }
 
     /// Percent-encodes all but unreserved characters and the harmless `,:/@!$'()*;`.

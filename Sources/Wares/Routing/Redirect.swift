@@ -73,13 +73,20 @@ public struct Redirect: Middleware {
 extension Redirect: ConfigurableWare {
     public static let name: WareName = "redirect"
     public static let about = WareAbout(
-        "Answers with a redirection and sends nothing upstream.", source: "RFC 9110 §15.4")
+        "Answers with a redirection and sends nothing upstream.", source: "RFC 9110 §15.4",
+        example: #"""
+            - redirect: { to: "https://www.example.com{request.path}", status: 301 }
+            """#,
+        details: #"""
+            `to`, `scheme` or both have to be there. With `scheme` alone, the target is the request's own URI in that scheme, and a request that came
+            with it passes. No request can choose the host: it is fixed text or `{request.host}`, and a path never begins with two slashes.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("to", into: &to, doc: "where to")
-        options.read("status", into: &status, doc: "of the redirection")
-        options.read("scheme", into: &scheme, doc: "the scheme that the client is to use")
+        options.read("to", into: &to, doc: "where to; begins with http://, https://, / or {request.path}")
+        options.read("status", into: &status, doc: "301, 302, 303, 307 or 308")
+        options.read("scheme", into: &scheme, doc: "the scheme that the client is to use; without it, as it is")
         options.read("keepQuery", into: &keepQuery, doc: "puts the request's query behind the target's own")
         if ![301, 302, 303, 307, 308].contains(status.code) {
             options.fail(at: "status", "\(status) is not a redirection; write 301, 302, 303, 307 or 308")

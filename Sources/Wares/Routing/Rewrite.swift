@@ -88,14 +88,26 @@ public struct Rewrite: Middleware {
 extension Rewrite: ConfigurableWare {
     public static let name: WareName = "rewrite"
     public static let about = WareAbout(
-        "Changes the target of the request: path, query, host and method.", source: "RFC 3986 §6.2.2")
+        "Changes the target of the request: path, query, host and method.", source: "RFC 3986 §6.2.2",
+        example: #"""
+            - rewrite: { path: { strip: /api/v1, add: /v2 }, query: { rename: { page: p }, remove: [debug] } }
+            - rewrite: { path: { regex: "^/v2/item-([0-9]+)$", to: "/v2/items/$1" } }
+            - rewrite: { host: "internal.example.com" }
+            """#,
+        details: #"""
+            One of them has to be there. The path is changed in its normal form, in the order strip, add, regex; the query in the order rename, remove,
+            set. Names of parameters are compared decoded, and what is not named stays as it was received. Values of `query.set` are percent-encoded,
+            placeholders in them stay as received. A placeholder that brings what cannot stand there refuses the request with 400. CONNECT and
+            `OPTIONS *` have no path and no query, and their method stays; HEAD stays HEAD. In a file `$$` is one `$` before the ware sees
+            it, so a literal dollar sign in `to` is written `$$$$`; `$1` needs no doubling.
+            """#)
 
     public init(options: inout OptionsReader) {
         self.init()
         options.read("path", doc: "changes the path") { readPath(&$0) }
         options.read("query", doc: "changes the query") { query = QueryEdits(options: &$0) }
-        options.read("host", into: &host, doc: "names another authority")
-        options.read("method", into: &method, doc: "asks for something else")
+        options.read("host", into: &host, doc: "names another authority: host or host:port")
+        options.read("method", into: &method, doc: "asks for something else; not CONNECT, HEAD or TRACE")
         if let fixed = host?.fixedText, Authority(String(decoding: fixed, as: UTF8.self)) == nil {
             options.fail(at: "host", "is not a host with or without a port")
         }
@@ -110,10 +122,10 @@ extension Rewrite: ConfigurableWare {
     private mutating func readPath(_ options: inout OptionsReader) {
         var regex: Pattern?
         var to: String?
-        options.read("strip", into: &strip, doc: "whole segments taken off the front")
-        options.read("add", into: &add, doc: "put in front")
-        options.read("regex", into: &regex, doc: "its first match is replaced by to")
-        options.read("to", into: &to, doc: "$1 … $9 are groups, $$ is a dollar sign")
+        options.read("strip", into: &strip, doc: "whole segments taken off the front, such as /api/v1")
+        options.read("add", into: &add, doc: "put in front, such as /v2")
+        options.read("regex", into: &regex, doc: "its first match is replaced by path.to")
+        options.read("to", into: &to, doc: "with path.regex; no ?, # or space; $1 … $9 are groups, $$ is a dollar sign")
         strip = Rewrite.prefix(strip, "strip", &options)
         add = Rewrite.prefix(add, "add", &options)
         if let to, to.utf8.contains(where: { $0 == 0x3f || $0 == 0x23 || $0 <= 0x20 || $0 == 0x7f }) {

@@ -19,7 +19,7 @@ import Testing
         let result = ConfigurationReader(wares: [], environment: [:], files: files).read(path: "routes.yaml")
         let configuration = try #require(
             result.configuration, "\(result.errors.map(\.description).joined(separator: "\n"))")
-        return RouteTable(configuration.listeners[0], services: ServiceTable.make(configuration))
+        return RouteTable(configuration.listeners[0], services: ServiceTable(configuration).services)
     }
 
     private func route(_ table: RouteTable, _ request: HttpRequest) throws -> String? {

@@ -78,8 +78,8 @@ import Testing
         _ = try await exchange.send(.get("/"))
         let steps = try #require(exchange.outcomes.first).record.wares
         #expect(
-            steps.map { "\($0.label) \($0.isResponse ? "response" : "request") \($0.decision)" } == [
-                "a request pass", "b request abort", "a response pass", "w response pass",
+            steps.map { "\($0.label) \($0.side) \($0.text)" } == [
+                "a request passed", "b request aborted 410", "a responseHalf passed", "w postware passed",
             ])
     }
 }

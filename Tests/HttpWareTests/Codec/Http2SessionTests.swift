@@ -164,7 +164,7 @@ private final class SessionPair {
 }
 
 private final class SessionEnd: Http2SessionHandler {
-    private(set) lazy var session = Http2Session(role, rules: Http2HeadDecoder.Rules(), handler: self)
+    private(set) lazy var session = Http2Session(role, handler: self)
     private let role: Http2Session.Role
     var output: [UInt8] = []
     var streams: [TestStream] = []
@@ -193,6 +193,7 @@ private final class SessionEnd: Http2SessionHandler {
     func wantsToSend() {}
     func write(_ bytes: UnsafeRawBufferPointer) { output.append(contentsOf: bytes) }
     var isOutputFull: Bool { false }
+    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules() }
     var now: Int64 { 0 }
     func settingsReceived() {}
     func goAwayReceived() {}

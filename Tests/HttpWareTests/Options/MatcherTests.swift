@@ -98,7 +98,7 @@ import Testing
         #expect(template.fixedText == nil)
         #expect(try Template(optionText: "{{\"a\": {{}}").fixedText == Array("{\"a\": {}}".utf8))
         #expect(try Template(optionText: "").fixedText == [])
-        #expect(try Template(optionText: "{path.id}/{path.x}").captures == ["id", "x"])
+        #expect(try Template(optionText: "{path.id}/{path.x}").neededCaptures == ["id", "x"])
     }
 
     @Test(arguments: [

@@ -26,6 +26,27 @@ import Testing
         return folder.lines("log")
     }
 
+    @Test func `wares says what each ware did, in its order`() async throws {
+        struct Held: Middleware {
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+                exchange.note("for \"reasons\"")
+                return .pass
+            }
+        }
+        _ = try await exchange(["wares": "true"], before: [Held()]).send(.get("/"))
+        let wares = try #require(try objects().first?["wares"] as? [[String: Any]])
+        #expect(wares.map { $0["ware"] as? String } == ["Held", "AccessLog"])
+        #expect(wares.map { $0["decision"] as? String } == ["passed for \"reasons\"", "passed"])
+        _ = try await exchange(before: [Held()]).send(.get("/"))
+        #expect(try objects().last?["wares"] == nil)
+    }
+
+    @Test func `wares needs JSON`() {
+        #expect(throws: ConfigError.self) {
+            try TestExchange.make(AccessLog.self, ["format": "combined", "wares": "true"])
+        }
+    }
+
     private func objects() throws -> [[String: Any]] {
         try lines().map { line in
             try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")

@@ -97,6 +97,23 @@ import Testing
         #expect(writer.flush())
     }
 
+    @Test func `an output that nobody writes to any more is closed, with all that was written to it`() throws {
+        let folder = try LogFolder()
+        let other = sink(.file(folder.file("other")))
+        for number in 0..<20 {
+            let sink = sink(.file(folder.file("log \(number)")))
+            for line in 0..<100 { sink.append(text: "line \(line)") }
+        }
+        // Each flush writes, finds what is unused, and writes that once more.
+        for _ in 0..<3 {
+            other.append(text: "turn")
+            #expect(writer.flush())
+        }
+        for number in 0..<20 { #expect(folder.lines("log \(number)").count == 100) }
+        #expect(folder.openFiles() == ["other"])
+        #expect(sink(.file(folder.file("other"))) === other)
+    }
+
     @Test func `a reader that stands still blocks nobody, and is told how many lines it missed`() throws {
         let folder = try LogFolder()
         let path = folder.file("pipe")

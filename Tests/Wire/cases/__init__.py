@@ -1,6 +1,7 @@
 """The cases, by what they are about. Importing registers them."""
 
 from . import (  # noqa: F401
+    admin,
     chains,
     command,
     connections,
@@ -14,6 +15,7 @@ from . import (  # noqa: F401
     large,
     limits,
     mutations,
+    reload,
     refused_requests,
     refused_responses,
     targets,

@@ -282,6 +282,28 @@ def _(t: Trial, ask) -> None:
         expect_same(f"lines for {path}", len(lines(path)), 1)
 
 
+@with_chain("what a route's path captured stands in every template",
+            middlewares('requestHeaders: { set: { X-Id: "{path.id}" } }',
+                        'userAgent: { value: "agent-{path.post}", mode: replace }',
+                        'redirect: { to: "/{path.post}/{path.id}" }\n        if: { query: { go: redirect } }',
+                        'mock: { headers: { X-Mock: "{path.id}" } }\n        if: { query: { go: mock } }',
+                        'rewrite: { query: { set: { id: "{path.id}" } }, host: "{path.post}.test" }')
+            + """    postwares:
+      - responseHeaders: { set: { X-Post: "{path.post}" } }
+      - accessLog: { format: template, template: "captured={path.id},{path.post}", output: stdout }
+""", route=', match: { path: "/users/{id}/{post}" }')
+def _(t: Trial, ask) -> None:
+    response = ask(head(start=b"GET /users/7%20a/b HTTP/1.1"))
+    expect_status(response, 200)
+    expect_same("X-Post", response.get("X-Post"), "b")
+    request = t.main.requests[0]
+    expect_same("upstream", [request.get(name) for name in ("X-Id", "User-Agent", "Host")], ["7%20a", "agent-b", "b.test"])
+    expect_same("target", request.target, "/users/7%20a/b?id=7%20a")
+    expect_same("redirect", ask(head(start=b"GET /users/7/b?go=redirect HTTP/1.1")).get("Location"), "/b/7?go=redirect")
+    expect_same("mock", ask(head(start=b"GET /users/7/b?go=%6dock HTTP/1.1")).get("X-Mock"), "7")
+    check(eventually(lambda: "captured=7%20a,b" in ask.process.log, 5), ask.process.log[-500:])
+
+
 @case("accessLog: one line for an exchange whose origin cannot be reached", nginx=NO_WARE)
 def _(t: Trial) -> None:
     port = free_port()

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import pty
+import re
+import select
+import shutil
 import signal
+import struct
 import subprocess
+import sys
+import termios
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from Rig.origins import OK, OriginConnection
@@ -78,7 +88,6 @@ refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb]
 refused("not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
 refused("what is not built yet: TLS", GOOD.replace('8080"', '8080", tls: { cert: a, key: b }'), "file.yaml:2:", "tls", "not supported yet")
-refused("what is not built yet: admin", GOOD + "admin: { bind: 127.0.0.1:9900 }\n", "file.yaml:5:", "admin", "not supported yet")
 refused("what is not built yet: credentials", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials", "not supported yet")
 refused("what is not built yet: stores", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores", "not supported yet")
 refused("what is not built yet: an https origin", GOOD.replace("http://127", "https://127"), "file.yaml:3:", "not supported yet")
@@ -96,6 +105,30 @@ def _(t: Trial) -> None:
     result = checked(t, GOOD.replace("baseUrl", "baseUrll").replace("bind", "bindd").replace("service: api", "service: api, chainn: x"))
     for place in ("file.yaml:2:", "file.yaml:3:", "file.yaml:4:"):
         check(place in result.stderr, f"{place} is not in:", result.stderr)
+
+
+@case("check --json: each mistake taken apart, and a summary", nginx=NO)
+def _(t: Trial) -> None:
+    text = GOOD.replace("baseUrl", "baseUrll") + "rutes: []\n"
+    plain = run(t, "check", "-c", "-", text=text).stderr.splitlines()
+    check(len(plain) > 1, plain)
+    result = run(t, "check", "--json", "-c", "-", text=text)
+    answer = json.loads(result.stdout)
+    expect_same("exit and stderr", (result.returncode, result.stderr), (1, ""))
+    lines = [f"{d['file']}:{d['line']}:{d['column']}: {d['severity']}: {d['keyPath']}: {d['message']}" for d in answer["diagnostics"]]
+    expect_same("lines", lines, plain)
+    expect_same("summary", answer["summary"], {"errors": len(plain), "warnings": 0})
+
+
+@case("check --json: a good file has numbers and no diagnostics, warnings leave exit 0", nginx=NO)
+def _(t: Trial) -> None:
+    answer = json.loads(run(t, "check", "--json", "-c", "-", text=GOOD).stdout)
+    expect_same("answer", answer, {"diagnostics": [], "summary": {"errors": 0, "warnings": 0, "listeners": 1, "routes": 1, "services": 1}})
+    result = run(t, "check", "--json", "-c", "-", text=GOOD + "chains: { c: {} }\n")
+    answer = json.loads(result.stdout)
+    expect_same("exit", result.returncode, 0)
+    expect_same("warning", [(d["severity"], d["line"]) for d in answer["diagnostics"]], [("warning", 5)])
+    expect_same("summary", answer["summary"]["warnings"], 1)
 
 
 @case("check: interpolation with a value, a default and $$", nginx=NO)
@@ -128,8 +161,142 @@ def _(t: Trial) -> None:
     result = run(t, "version")
     expect_same("exit", result.returncode, 0)
     check("libevent" in result.stdout, "no library versions:", result.stdout)
-    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["proxy", "--help"]):
+    answer = json.loads(run(t, "version", "--json").stdout)
+    check(answer["version"] in result.stdout and f"commit {answer['commit']}\n" in result.stdout, result.stdout, answer)
+    for name, version in answer["libraries"].items():
+        check(f"{name} {version}\n" in result.stdout, name, version, result.stdout)
+    for arguments in (["--help"], ["run", "--help"], ["check", "--help"], ["explain", "--help"], ["proxy", "--help"], ["schema", "--help"], ["wares", "--help"]):
         expect_same("exit", run(t, *arguments).returncode, 0)
+
+
+@case("wares: a table, one ware, JSON of both, and a near name", nginx=NO)
+def _(t: Trial) -> None:
+    table = run(t, "wares")
+    wares = json.loads(run(t, "wares", "--json").stdout)
+    expect_same("rows", len(table.stdout.splitlines()), len(wares))
+    for ware, row in zip(wares, table.stdout.splitlines()):
+        check(row.split()[:2] == [ware["name"], ware["side"]] and row.endswith(ware["sentence"]), row, ware)
+    page = run(t, "wares", "bodyLimit").stdout
+    for word in ("both", "10MiB", "1B … ", "RFC 9110 §15.5.14", "- bodyLimit:"):
+        check(word in page, f"{word!r} is not in:", page)
+    one = json.loads(run(t, "wares", "bodyLimit", "--json").stdout)
+    check(one in wares, one)
+    expect_same("option", [(o["key"], o["default"]) for o in one["options"] if o["key"] == "max"], [("max", "10MiB")])
+    wrong = run(t, "wares", "bodyLimitt")
+    expect_same("exit", (wrong.returncode, wrong.stdout), (1, ""))
+    check('did you mean "bodyLimit"?' in wrong.stderr, wrong.stderr)
+    expect_same("exit", run(t, "wares", "--markdown", "--json").returncode, 64)
+
+
+@case("schema: JSON Schema 2020-12", nginx=NO)
+def _(t: Trial) -> None:
+    schema = json.loads(run(t, "schema").stdout)
+    expect_same("$schema", schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
+    expect_same("unknown keys", schema["additionalProperties"], False)
+
+
+EXPLAINED = """version: 1
+listeners:
+  web: { bind: "127.0.0.1:8080", chain: base }
+  proxy: { bind: "127.0.0.1:8888", mode: forward }
+services:
+  api: { baseUrl: "http://127.0.0.1:@ORIGIN@/v1", headers: { X-Key: "${file:secret}" } }
+chains:
+  base:
+    middlewares: [{ bodyLimit: { max: 5MiB } }]
+    postwares: [{ accessLog: { output: "file:@FOLDER@/access.log" }, if: { status: 5xx } }]
+  users:
+    middlewares:
+      - { requiredHeaders: { headers: [Authorization] }, if: { method: POST }, as: needsLogin }
+      - requestHeaders: { set: { X-User: "{path.id}", X-Token: "a ${file:secret} {path.id}" } }
+  slow: { middlewares: [{ mock: { delay: 1h } }] }
+  moved: { middlewares: [{ redirect: { to: "https://example.com/new" } }] }
+routes:
+  - { name: status, match: { path: /status }, service: api }
+  - { name: moved, match: { path: /old }, chain: moved }
+  - { name: slow, match: { path: /slow }, service: api, chain: slow }
+  - { name: users, match: { path: "/users/{id}" }, service: api, chain: users }
+  - { name: out, listener: proxy, service: passthrough }
+"""
+
+
+def explained(t: Trial, *arguments: str) -> subprocess.CompletedProcess:
+    folder = t.setup.place.subfolder("explain")
+    (folder / "secret").write_text("s3cr3t%value\n")
+    text = EXPLAINED.replace("@ORIGIN@", str(t.main.port)).replace("@FOLDER@", str(folder))
+    (folder / "file.yaml").write_text(text)
+    result = run(t, "explain", "-c", str(folder / "file.yaml"), *arguments)
+    check("s3cr3t" not in result.stdout + result.stderr, "a secret is shown:", result.stdout)
+    check(not (folder / "access.log").exists(), "a log file was opened")
+    expect_same("requests at the origin", len(t.main.requests), 0)
+    return result
+
+
+@case("explain: route, service, chain and what goes upstream, each with its line", nginx=NO)
+def _(t: Trial) -> None:
+    result = explained(t, "GET", "http://a.test/users/7?x=1", "-H", "Accept: text/html")
+    expect_same("exit", (result.returncode, result.stderr), (0, ""))
+    # Lines with their places, and the head, whose order counts.
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    for start, place in (("listener  web", 3), ("route     users", 21), ("service   api", 6), ("  status: path is not /status", 18),
+                         ("  moved: path is not /old", 19), ("  1. bodyLimit – passed", 9),
+                         ("  2. needsLogin (requiredHeaders) – skipped", 13), ("  3. requestHeaders – passed", 14),
+                         ("  1. accessLog – depends on the response", 10)):
+        line = next((each for each in lines if each.startswith(start)), "")
+        check(f"file.yaml:{place}:" in line, f"{start!r} has no place {place}:", result.stdout)
+    check("          {path.id} = 7" in lines and "       { max: 5MiB }" in lines, result.stdout)
+    where = lines.index(f"goes to 127.0.0.1:{t.main.port}")
+    expect_same("head", lines[where + 1:], [
+        "  GET /v1/users/7?x=1 HTTP/1.1", f"  Host: 127.0.0.1:{t.main.port}", "  Accept: text/html", "  X-User: 7",
+        "  X-Token: a *** 7", "  X-Key: ***", "  Via: 1.1 httpware"])
+
+
+@case("explain: --json", nginx=NO)
+def _(t: Trial) -> None:
+    result = explained(t, "POST", "/users/7", "--json", "-H", "X-A: 1", "-H", "Authorization: Bearer mine")
+    told = json.loads(result.stdout)
+    expect_same("route", (told["listener"]["name"], told["route"]["name"], told["captures"]), ("web", "users", {"id": "7"}))
+    expect_same("passed", [(each["name"], each["part"]) for each in told["passed"]],
+                [("status", "path"), ("moved", "path"), ("slow", "path")])
+    expect_same("middlewares", [(each["label"], each["ware"], each["decision"]) for each in told["middlewares"]],
+                [("bodyLimit", "bodyLimit", "passed"), ("needsLogin", "requiredHeaders", "passed"), ("requestHeaders", "requestHeaders", "passed")])
+    expect_same("options", told["middlewares"][0]["options"], {"max": "5MiB"})
+    expect_same("upstream", told["upstream"]["head"]["line"], "POST /v1/users/7 HTTP/1.1")
+    check("Authorization: ***" in told["upstream"]["head"]["fields"], told)
+
+
+@case("explain: a ware that answers, one that would wait, and no route", nginx=NO)
+def _(t: Trial) -> None:
+    told = json.loads(explained(t, "GET", "/old", "--json").stdout)
+    expect_same("answer", (told["answer"]["by"], told["answer"]["status"], told["upstream"]), ("redirect", 308, None))
+    check("Location: https://example.com/new" in told["answer"]["fields"], told)
+    told = json.loads(explained(t, "GET", "/slow", "--json").stdout)
+    expect_same("decision", (told["middlewares"][1]["decision"], told["answer"]), ("waits", None))
+    told = json.loads(explained(t, "GET", "/nothing", "--json").stdout)
+    expect_same("answer", (told["route"], told["answer"]["status"], len(told["passed"])), (None, 404, 5))
+    told = json.loads(explained(t, "POST", "/users/7", "--json").stdout)
+    expect_same("answer", (told["answer"]["by"], told["answer"]["status"]), ("needsLogin", 400))
+    expect_same("behind it", told["middlewares"][2]["decision"], "not reached")
+
+
+@case("explain: a forward listener, and CONNECT", nginx=NO)
+def _(t: Trial) -> None:
+    result = explained(t, "CONNECT", "example.org:443")
+    check("opens a tunnel to example.org:443" in result.stdout, result.stdout)
+    result = explained(t, "GET", "http://example.org/a", "--listener", "proxy")
+    check("goes to example.org:80" in result.stdout, result.stdout)
+    result = explained(t, "GET", "http://127.0.0.1/a", "--listener", "proxy")
+    check("answers 403" in result.stdout and "private" in result.stdout, result.stdout)
+
+
+@case("explain: what is no request, no listener or no configuration", nginx=NO)
+def _(t: Trial) -> None:
+    check("answers 400" in explained(t, "GET", "/%00").stdout)
+    for arguments in (["G ET", "/"], ["GET", "/a b"], ["GET", "/", "-H", "X-A"], ["GET", "/", "-H", "X-A: 1\r\nX-B: 2"],
+                      ["GET", "/", "--client", "nobody"], ["GET", "/", "--listener", "wbe"], ["GET"]):
+        expect_same(f"exit of {arguments}", explained(t, *arguments).returncode, 64)
+    result = run(t, "explain", "-c", "-", "GET", "/", text="version: 2\n")
+    expect_same("exit", (result.returncode, "error:" in result.stderr, result.stdout), (1, True, ""))
 
 
 @case("run: a bad file is exit 1 before listening", nginx=NO)
@@ -322,3 +489,323 @@ def _(t: Trial) -> None:
     process.signal()
     process.signal()
     check(process.wait(3) is not None)
+
+
+# proxy, with and trace: what people see of their requests.
+
+
+def plain_line(line: str) -> list[str]:
+    """Time, method, target, status, duration, size and the rest."""
+    return line.split("  ")
+
+
+@case("proxy URL: a line tells time, method, target, status, duration, size and phases; credentials are hidden", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    process = t.setup.place.command([t.setup.binary, "proxy", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"], [port])
+    t.at_end(process.stop)
+    client = open_client(t, port)
+    client.send(head(start=b"GET /seen?token=abc&page=2 HTTP/1.1"))
+    expect_status(client.read_response(), 200)
+    check(eventually(lambda: "/seen" in process.log, 5), "no line:", process.log)
+    line = next(line for line in process.log.splitlines() if "/seen" in line)
+    when, method, target, status, duration, size, phases = plain_line(line)
+    check(len(when) == 8 and when.count(":") == 2, line)
+    expect_same("line", (method, target, status), ("GET", "/seen?token=…&page=2", "200"))
+    check(duration.endswith(" ms") and size == "2 B" and "wait" in phases, line)
+    check("\x1b" not in process.log, "colours, and no terminal")
+
+
+@case("proxy URL --json: an object a line", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    process = t.setup.place.command([t.setup.binary, "proxy", "--json", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"], [port])
+    t.at_end(process.stop)
+    client = open_client(t, port)
+    client.send(head(start=b"GET /seen HTTP/1.1"))
+    expect_status(client.read_response(), 200)
+    check(eventually(lambda: "/seen" in process.log, 5), "no line:", process.log)
+    shown = json.loads(next(line for line in process.log.splitlines() if line.startswith("{")))
+    expect_same("object", (shown["method"], shown["target"], shown["status"], shown["responder"]), ("GET", "/seen", 200, "upstream"))
+
+
+@case("proxy URL: a URL that is none is exit 1, --cache is not offered", nginx=NO)
+def _(t: Trial) -> None:
+    expect_same("exit", run(t, "proxy", "nonsense").returncode, 1)
+    expect_same("exit", run(t, "proxy", "http://127.0.0.1:1", "--cache").returncode, 64)
+
+
+def on_terminal(t: Trial, arguments: list[str], columns: int, environment: dict[str, str], work: Callable[[int], None], ready: bytes) -> bytes:
+    """What the command prints on a terminal of so many columns, while `work` is done; ended by Ctrl-C."""
+    child, terminal = pty.fork()
+    if child == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        base = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
+        os.execve(arguments[0], arguments, {**base, "SWIFT_BACKTRACE": "enable=no", "TERM": "xterm", "LANG": "C.UTF-8", **environment})
+    output, hasWorked, ends = b"", False, time.monotonic() + 15
+    try:
+        while time.monotonic() < ends:
+            if select.select([terminal], [], [], 0.05)[0]:
+                try:
+                    output += os.read(terminal, 65536)
+                except OSError:
+                    break  # the command has ended
+            if not hasWorked and ready in output:
+                hasWorked = True
+                work(terminal)
+    finally:
+        os.close(terminal)
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.waitpid(child, 0)
+    return output
+
+
+def seen_on_terminal(t: Trial, columns: int, **environment: str) -> list[str]:
+    port = free_port()
+
+    def work(terminal: int) -> None:
+        eventually(lambda: _accepts(port), 5)
+        client = open_client(t, port)
+        client.send(head(start=b"GET /seen/" + b"long/" * 40 + b" HTTP/1.1"))
+        expect_status(client.read_response(), 200)
+        time.sleep(0.2)
+        os.write(terminal, b"\x03")
+
+    arguments = [t.setup.binary, "proxy", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"]
+    output = on_terminal(t, arguments, columns, environment, work, b"try: ")
+    return output.decode(errors="replace").splitlines()
+
+
+def _accepts(port: int) -> bool:
+    try:
+        connect(("127.0.0.1", port)).close()
+        return True
+    except OSError:
+        return False
+
+
+@case("proxy URL: on a terminal a line is as wide as it, with colours", nginx=NO)
+def _(t: Trial) -> None:
+    for columns in (80, 120):
+        line = next(line for line in seen_on_terminal(t, columns) if "/seen" in line)
+        check("\x1b[32m200\x1b[0m" in line, "no colours:", repr(line))
+        plain = re.sub(r"\x1b\[\d*m", "", line)
+        check(columns - 22 <= len(plain) <= columns, f"{len(plain)} of {columns} columns:", plain)
+
+
+@case("proxy URL: NO_COLOR does without colours, on a terminal too", nginx=NO)
+def _(t: Trial) -> None:
+    lines = seen_on_terminal(t, 100, NO_COLOR="1")
+    check(any("/seen" in line for line in lines), lines)
+    check(not any("\x1b" in line for line in lines), "colours:", lines)
+
+
+def with_command(t: Trial, *arguments: str, **more) -> subprocess.CompletedProcess:
+    environment = {name: "" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")}
+    return run(t, "with", *arguments, environment={**environment, **more.pop("environment", {})}, **more)
+
+
+FETCH = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())"
+
+
+@case("with: requests of curl and Python go through the proxy, to local servers too, and --show tells each", nginx=NO)
+def _(t: Trial) -> None:
+    url = f"http://127.0.0.1:{t.main.port}/asked?key=abc"
+    for command in ([sys.executable, "-c", FETCH, url], ["curl", "-sS", url]):
+        if not shutil.which(command[0]):
+            raise Skip(f"no {command[0]}")
+        result = with_command(t, "--show", "--", *command)
+        expect_same("result", (result.returncode, result.stdout), (0, "ok"))
+        lines = [line for line in result.stderr.splitlines() if "/asked" in line]
+        expect_same("lines", len(lines), 1)
+        _, method, target, status, *_ = plain_line(lines[0])
+        expect_same("line", (method, target, status), ("GET", f"http://127.0.0.1:{t.main.port}/asked?key=…", "200"))
+    check(all(request.get("Via") for request in t.main.requests), "a request did not come through the proxy")
+
+
+@case("with: CONNECT to any port, and without --show nothing is added to the command's output", nginx=NO)
+def _(t: Trial) -> None:
+    code = ("import os, socket, urllib.parse; p = urllib.parse.urlsplit(os.environ['HTTPS_PROXY']); "
+            f"s = socket.create_connection((p.hostname, p.port)); s.sendall(b'CONNECT 127.0.0.1:{t.main.port} HTTP/1.1\\r\\nHost: 127.0.0.1:{t.main.port}\\r\\n\\r\\n'); "
+            "print(s.recv(100).split()[1].decode())")
+    result = with_command(t, "--", sys.executable, "-c", code)
+    expect_same("result", (result.returncode, result.stdout, result.stderr), (0, "200\n", ""))
+
+
+@case("with: ends with the command's exit status, 128 and more for signals, 126 and 127 for none", nginx=NO)
+def _(t: Trial) -> None:
+    for command, status in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -TERM $$"], 143), (["sh", "-c", "kill -KILL $$"], 137),
+                            (["/nonexistent"], 127), (["/etc/passwd"], 126)):
+        expect_same(f"exit of {command}", with_command(t, "--", *command).returncode, status)
+    for arguments in ([], ["--"], ["true"], ["--nonsense", "--", "true"]):
+        expect_same(f"exit of with {arguments}", with_command(t, *arguments).returncode, 64)
+
+
+@case("with: input and output are the command's own, its arguments arrive as they are", nginx=NO)
+def _(t: Trial) -> None:
+    result = with_command(t, "--", "sh", "-c", 'cat; echo "$1|$2" >&2', "sh", "--show", "a b", text="from outside")
+    expect_same("result", (result.stdout, result.stderr), ("from outside", "--show|a b\n"))
+
+
+@case("with: the proxy is named in every spelling; hosts that were left out stay so", nginx=NO)
+def _(t: Trial) -> None:
+    show = "import os; print(*(os.environ.get(n, '-') for n in ('HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy', 'NO_PROXY', 'no_proxy')), sep='|')"
+    values = with_command(t, "--", sys.executable, "-c", show).stdout.strip().split("|")
+    check(values[0].startswith("http://127.0.0.1:") and values[:4] == [values[0]] * 4, values)
+    expect_same("left out", values[4:], ["", ""])
+    values = with_command(t, "--", sys.executable, "-c", show, environment={"NO_PROXY": "a.test", "no_proxy": "b.test"}).stdout.strip().split("|")
+    expect_same("left out", values[4:], ["a.test", "b.test"])
+
+
+@case("with: a signal that is sent to it goes to the command, once", nginx=NO)
+def _(t: Trial) -> None:
+    code = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: (print('interrupted', flush=True), sys.exit(5)))\nprint('ready', flush=True)\ntime.sleep(10)"
+    process = t.setup.place.command([t.setup.binary, "with", "--", sys.executable, "-c", code], [])
+    t.at_end(process.stop)
+    check(eventually(lambda: "ready" in process.log, 5), process.log)
+    process.signal(signal.SIGINT)
+    expect_same("exit", process.wait(5), 5)
+    expect_same("times", process.log.count("interrupted"), 1)
+
+
+@case("with: Ctrl-C on the terminal reaches the command once, and its exit is waited for", nginx=NO)
+def _(t: Trial) -> None:
+    code = "import signal, sys, time\ncount = []\nsignal.signal(signal.SIGINT, lambda *_: (count.append(1), print('interrupted', flush=True)))\nprint('ready', flush=True)\ntime.sleep(1)\ntime.sleep(1)\nprint('ended after', len(count), flush=True)"
+    output = on_terminal(t, [t.setup.binary, "with", "--", sys.executable, "-c", code], 80, {}, lambda terminal: os.write(terminal, b"\x03"), b"ready")
+    check(b"ended after 1" in output, output)
+
+
+@case("with -c: the chain of the file's forward listener, and a file without one is exit 1", nginx=NO)
+def _(t: Trial) -> None:
+    config = f"""version: 1
+listeners: {{ out: {{ bind: "127.0.0.1:{free_port()}", mode: forward, forward: {{ denyPrivate: false }}, chain: marks }} }}
+chains: {{ marks: {{ middlewares: [{{ requestHeaders: {{ set: {{ X-Marked: "by the file" }} }} }}] }} }}
+routes: [{{ service: passthrough }}]
+"""
+    folder = t.setup.place.subfolder("with")
+    (folder / "forward.yaml").write_text(config)
+    (folder / "reverse.yaml").write_text(GOOD)
+    url = f"http://127.0.0.1:{t.main.port}/asked"
+    result = with_command(t, "-c", str(folder / "forward.yaml"), "--", sys.executable, "-c", FETCH, url)
+    expect_same("result", (result.returncode, result.stdout), (0, "ok"))
+    expect_same("field", t.main.requests[-1].get("X-Marked"), "by the file")
+    result = with_command(t, "-c", str(folder / "reverse.yaml"), "--", "true")
+    check(result.returncode == 1 and "forward" in result.stderr, result)
+
+
+@case("with -c: where a gateway runs already, the command is sent there", nginx=NO)
+def _(t: Trial) -> None:
+    config = """version: 1
+listeners: { out: { bind: "127.0.0.1:@PORT@", mode: forward, forward: { denyPrivate: false } } }
+routes: [{ service: passthrough }]
+"""
+    process, port = started(t, config)
+    folder = t.setup.place.subfolder("with")
+    (folder / "forward.yaml").write_text(config.replace("@PORT@", str(port)))
+    result = with_command(t, "--show", "-c", str(folder / "forward.yaml"), "--", "sh", "-c", "echo $http_proxy")
+    expect_same("proxy", (result.returncode, result.stdout), (0, f"http://127.0.0.1:{port}\n"))
+    check("trace" in result.stderr, result.stderr)
+
+
+def observed(t: Trial) -> tuple[int, str, Process]:
+    """A gateway with an admin listener that wants a token: its port, the address of the listener."""
+    admin = free_port()
+    process, port = started(t, f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:@PORT@" }} }}
+services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+chains: {{ c: {{ middlewares: [requestId, {{ requestHeaders: {{ set: {{ X-Marked: "hidden-value" }}, remove: [X-Old] }} }}], postwares: [timeLog] }} }}
+routes: [{{ name: everything, service: api, chain: c }}]
+admin: {{ bind: "127.0.0.1:{admin}", token: "dGhpcy1pcy1sb25nLWVub3VnaA==" }}
+""")
+    check(eventually(lambda: _accepts(admin), 5), "no admin listener")
+    return port, f"127.0.0.1:{admin}", process
+
+
+SHOWN = {"HTTPWARE_ADMIN_TOKEN": "dGhpcy1pcy1sb25nLWVub3VnaA=="}
+
+
+@case("trace: lines of the last requests, the newest last; one of them step by step; both as JSON", nginx=NO)
+def _(t: Trial) -> None:
+    port, admin, _ = observed(t)
+    for path in (b"/first", b"/second?token=abc"):
+        client = open_client(t, port)
+        client.send(head(b"X-Old: 1", start=b"GET " + path + b" HTTP/1.1"))
+        expect_status(client.read_response(), 200)
+    result = run(t, "trace", "--admin", admin, environment=SHOWN)
+    expect_same("exit", (result.returncode, result.stderr), (0, ""))
+    lines = [plain_line(line.strip()) for line in result.stdout.splitlines()]
+    expect_same("targets", [line[3] for line in lines], ["/first", "/second?token=…"])
+    number = lines[1][0]
+
+    result = run(t, "trace", number, "--admin", admin, environment=SHOWN)
+    expect_same("exit", (result.returncode, result.stderr), (0, ""))
+    for part in ("GET /second?token=…", "route everything", "requestId", "+X-Request-Id", "requestHeaders", "+X-Marked", "-X-Old", "timeLog", "wait"):
+        check(part.replace("…", "...") in result.stdout or part in result.stdout, f"{part} is not in:", result.stdout)
+    check("hidden-value" not in result.stdout and "abc" not in result.stdout, result.stdout)
+
+    one = json.loads(run(t, "trace", number, "--json", "--admin", admin, environment=SHOWN).stdout)
+    check([ware["ware"] for ware in one["wares"] if ware["side"] == "request"] == ["requestId", "requestHeaders"], one)
+    same = run(t, "trace", one["exchange"], "--json", "--admin", admin, environment=SHOWN)
+    expect_same("by its own id", json.loads(same.stdout)["id"], number)
+    many = [json.loads(line) for line in run(t, "trace", "--json", "--limit", "1", "--admin", admin, environment=SHOWN).stdout.splitlines()]
+    expect_same("limit", [each["id"] for each in many], [number])
+
+
+@case("trace -f: requests as they end; with an id it waits for that one", nginx=NO)
+def _(t: Trial) -> None:
+    port, admin, _ = observed(t)
+    process = t.setup.place.command([t.setup.binary, "trace", "-f", "--admin", admin], [], environment=SHOWN)
+    other = t.setup.place.command([t.setup.binary, "trace", "-f", "waited-for", "--admin", admin], [], environment=SHOWN)
+    t.at_end(process.stop)
+    t.at_end(other.stop)
+
+    def ask(path: bytes, *fields: bytes) -> None:
+        client = open_client(t, port)
+        client.send(head(*fields, start=b"GET " + path + b" HTTP/1.1"))
+        expect_status(client.read_response(), 200)
+
+    def follows() -> bool:
+        ask(b"/again")
+        return "/again" in process.log
+
+    check(eventually(follows, 10), process.log)
+
+    def goes_on() -> bool:
+        ask(b"/later")
+        return "/later" in process.log
+
+    check(eventually(goes_on, 10), process.log)
+
+    def ends() -> bool:
+        ask(b"/waited", b"X-Request-Id: waited-for")
+        return not other.is_running
+
+    check(eventually(ends, 10), "still waits:", other.log)
+    check("requestHeaders" in other.log and "/again" not in other.log, other.log)
+    expect_same("exit", other.wait(1), 0)
+
+
+@case("trace: a token that lacks or is wrong, an unknown id, nobody there: each says what to do", nginx=NO)
+def _(t: Trial) -> None:
+    _, admin, _ = observed(t)
+    for arguments, environment, code, word in (
+            (["trace", "--admin", admin], {}, 1, "--token"),
+            (["trace", "-f", "--limit", "0", "--admin", admin, "--token", "wrong"], {}, 1, "--token"),
+            (["trace", "987654321", "--admin", admin], SHOWN, 1, "987654321"),
+            (["trace", "--admin", f"127.0.0.1:{free_port()}"], {}, 3, "no admin listener answers"),
+            (["trace", "--admin", f"127.0.0.1:{t.main.port}"], {}, 1, "not with records"),
+            (["trace", "--admin", "nonsense"], {}, 64, "nonsense"),
+            (["trace", "a/b", "--admin", admin], SHOWN, 64, "a/b"),
+            (["trace", "-c", "/nonexistent.yaml"], {}, 3, "/nonexistent.yaml")):
+        result = run(t, *arguments, environment=environment)
+        check(result.returncode == code and word in result.stderr, f"{arguments}: {result.returncode} {result.stderr}")
+
+
+@case("trace -c: the listener and the token of the configuration", nginx=NO)
+def _(t: Trial) -> None:
+    _, _, process = observed(t)
+    result = run(t, "trace", "-c", str(process.folder / "httpware.yaml"))
+    expect_same("exit", (result.returncode, result.stderr), (0, ""))

@@ -1,0 +1,46 @@
+public import HttpWare
+
+/// The admin listener: where it listens, and whom it believes.
+public struct AdminDefinition: Sendable {
+    /// The address that it listens on; 127.0.0.1:9900 where none is written.
+    public internal(set) var bind = SocketAddress.loopback.with(port: 9900)
+    /// Whether `/` is the inspector page.
+    public internal(set) var ui = true
+    /// What a client has to show; `nil`: nothing.
+    public internal(set) var token: Secret?
+
+    /// Where the address is written, else where the options begin.
+    public let bindLocation: SourceLocation
+
+    /// The options under `admin`.
+    init(options: inout OptionsReader) {
+        bindLocation = options.location(of: "bind")
+        options.read("bind", into: &bind, doc: "host:port, [::1]:port or unix:/path")
+        options.read("ui", into: &ui, doc: "whether / is the inspector page")
+        options.readSecret("token", into: &token, doc: "what a client has to show as Authorization: Bearer")
+        if let token, !Self.canBeSent(token.revealed) {
+            options.fail(at: "token", "cannot be sent in a field; write letters, digits and -._~+/, and = at the end")
+        } else if let token, token.revealed.utf8.count < Self.shortestToken {
+            options.warn(at: "token", "can be guessed; write at least \(Self.shortestToken) characters")
+        }
+        if options.isMap, !bind.isLoopback, token == nil {
+            options.fail(
+                at: options.isGiven("bind") ? "bind" : nil,
+                "\(bind) is reachable from outside; write a token, or bind to 127.0.0.1 or a Unix socket")
+        }
+    }
+
+    private static let shortestToken = 16
+
+    /// Whether it is a `b64token`. RFC 6750 §2.1.
+    private static func canBeSent(_ token: String) -> Bool {
+        let body = token.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
+        return !body.isEmpty
+            && body.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                default: "-._~+/".utf8.contains(byte)
+                }
+            }
+    }
+}

@@ -1,0 +1,226 @@
+public import HttpWare
+
+/// What one configuration changes against another: what a reload does, and what it keeps.
+///
+/// What is compared is what was written, after interpolation, not where it stands: services and wares are kept exactly
+/// where this finds no change.
+public struct ConfigurationDifference: Sendable {
+    /// Something that was added, removed, changed or moved.
+    public struct Change: Sendable, Hashable {
+        /// What became of it.
+        public enum Kind: String, Sendable {
+            case added, removed, changed
+            /// It stands at another place among its like: which comes first matters.
+            case moved
+        }
+
+        /// Such as `listeners.web`, `routes.orders`, `chains.base.middlewares.mock`.
+        public let what: String
+        /// What became of it.
+        public let kind: Kind
+        /// What a reload does about it, in words; `nil` where that is plain.
+        public internal(set) var effect: String?
+        /// Where it is written: in the new files, or in the old ones if it is there no more.
+        public let location: SourceLocation
+        /// The options that differ, of what changed.
+        public let keys: [KeyChange]
+    }
+
+    /// An option that differs. Secrets are not shown.
+    public struct KeyChange: Sendable, Hashable {
+        /// Such as `limits.idleTimeout`.
+        public let key: String
+        /// As it was written, `nil` if it was not.
+        public let old: String?
+        /// As it is written, `nil` if it is not.
+        public let new: String?
+        /// Where it is written, or was.
+        public let location: SourceLocation
+    }
+
+    /// State that begins anew.
+    public struct Loss: Sendable, Hashable {
+        /// Such as `chains.base: mock: its state`.
+        public let what: String
+        /// Where the one that had the state was written.
+        public let location: SourceLocation
+    }
+
+    /// By noun, in file order.
+    public private(set) var changes: [Change] = []
+    /// What a reload forgets because of them.
+    public private(set) var losses: [Loss] = []
+    /// The services of the old configuration that stay as they are, with their connections.
+    public private(set) var keptServices: Set<String> = []
+
+    /// Nothing changes.
+    public var isEmpty: Bool { changes.isEmpty }
+
+    /// Compares two configurations.
+    public init(from old: GatewayConfiguration, to new: GatewayConfiguration) {
+        let before = WrittenNouns(old.written)
+        let after = WrittenNouns(new.written)
+        for noun in WrittenNouns.names(before, after) {
+            switch noun {
+            case "routes":
+                // The key is a label or a ware's name: what is secret of one ware is so of all.
+                let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
+                compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
+            case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
+            case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
+            case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
+            default: compareNamed(noun, before.named(noun), after.named(noun))
+            }
+        }
+        keepServices(before.named("services"), after.named("services"))
+        lose(old, new)
+    }
+
+    // MARK: Nouns
+
+    private mutating func compareNamed(_ noun: String, _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
+        let former = Dictionary(old.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let names = Set(new.map(\.key))
+        for entry in new { compare("\(noun).\(entry.key)", former[entry.key], entry.value) }
+        for entry in old where !names.contains(entry.key) { compare("\(noun).\(entry.key)", entry.value, nil) }
+    }
+
+    private mutating func compareListeners(
+        _ before: [ConfigNode.Entry], _ after: [ConfigNode.Entry], _ old: GatewayConfiguration,
+        _ new: GatewayConfiguration
+    ) {
+        let first = changes.count
+        compareNamed("listeners", before, after)
+        for index in changes.indices.dropFirst(first) {
+            let change = changes[index]
+            let name = String(change.what.dropFirst("listeners.".count))
+            let former = old.listeners.first { $0.name == name }
+            let now = new.listeners.first { $0.name == name }
+            let giver = now.flatMap { now in old.listeners.first { $0.isBound(like: now) } }
+            let taker = former.flatMap { former in new.listeners.first { former.isBound(like: $0) } }
+            changes[index].effect =
+                switch change.kind {
+                case .added: giver.map { "takes over the socket of \($0.name)" } ?? "opens a socket"
+                case .removed:
+                    taker.map { "its socket goes to \($0.name)" }
+                        ?? "its socket closes, and its connections finish what they do"
+                case .changed where giver?.name != name:
+                    (giver.map { "takes over the socket of \($0.name)" } ?? "opens another socket")
+                        + (taker.map { ", its former one goes to \($0.name)" }
+                            ?? ", its former one closes, and the connections there finish what they do")
+                case .changed where former?.mode != now?.mode:
+                    "its socket stays, and its connections finish what they do"
+                case .changed, .moved: "its socket and its connections stay"
+                }
+        }
+    }
+
+    private mutating func compare(
+        _ what: String, _ old: ConfigNode?, _ new: ConfigNode?, secrets: Set<[String]> = [], exactly: Bool = false
+    ) {
+        switch (old, new) {
+        case (nil, nil): break
+        case (let old?, nil): changes.append(Change(what: what, kind: .removed, location: old.location, keys: []))
+        case (nil, let new?): changes.append(Change(what: what, kind: .added, location: new.location, keys: []))
+        case (let old?, let new?):
+            guard old.bare(exactly: exactly) != new.bare(exactly: exactly) else { return }
+            var comparison = NodeComparison(secrets: secrets)
+            comparison.compare(old, new, [])
+            var change = Change(what: what, kind: .changed, location: new.location, keys: comparison.found)
+            if change.keys.isEmpty { change.effect = "only in the order of keys, or in quotes" }
+            changes.append(change)
+        }
+    }
+
+    private mutating func compareChains(
+        _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry], secrets: Set<[String]>
+    ) {
+        let former = Dictionary(old.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let names = Set(new.map(\.key))
+        for entry in new {
+            guard let old = former[entry.key] else {
+                compare("chains.\(entry.key)", nil, entry.value)
+                continue
+            }
+            for list in WrittenChain.List.allCases.map(\.rawValue) {
+                compare(
+                    NodeSequence.entries(old[list]), NodeSequence.entries(entry.value[list]),
+                    "chains.\(entry.key).\(list)", secrets: secrets, exactly: true)
+            }
+        }
+        for entry in old where !names.contains(entry.key) { compare("chains.\(entry.key)", entry.value, nil) }
+    }
+
+    /// Two sequences whose order matters.
+    private mutating func compare(
+        _ old: NodeSequence, _ new: NodeSequence, _ noun: String, secrets: Set<[String]> = [], exactly: Bool = false
+    ) {
+        let pairs = old.pairs(with: new)
+        let moved = NodeSequence.moved(pairs)
+        for (index, item) in new.items.enumerated() {
+            let what = noun + item.name
+            guard let former = pairs[index] else {
+                compare(what, nil, item.node)
+                continue
+            }
+            if moved.contains(index) {
+                changes.append(Change(what: what, kind: .moved, location: item.node.location, keys: []))
+            }
+            compare(what, old.items[former].node, item.node, secrets: secrets, exactly: exactly)
+        }
+        let kept = Set(pairs.compactMap(\.self))
+        for (index, item) in old.items.enumerated() where !kept.contains(index) {
+            compare(noun + item.name, item.node, nil)
+        }
+    }
+
+    // MARK: What is kept
+
+    /// A service stays while everything but its chain is as it was: the chain belongs to the routes that join it.
+    private mutating func keepServices(_ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
+        func definition(_ node: ConfigNode) -> ConfigNode {
+            ConfigNode(.map((node.entries ?? []).filter { $0.key != "chain" })).bare(exactly: false)
+        }
+        let now = Dictionary(new.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
+        for entry in old {
+            guard let node = now[entry.key] else { continue }
+            if definition(entry.value) == definition(node) { keptServices.insert(entry.key) }
+        }
+        keptServices.insert(ServiceDefinition.passthroughName)
+    }
+
+    private mutating func lose(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {
+        let services = Set(new.services.map(\.name))
+        for service in old.services where !keptServices.contains(service.name) {
+            let what = services.contains(service.name) ? "the turn of its endpoints" : "its connections"
+            if service.endpoints.count > 1 || !services.contains(service.name) {
+                losses.append(Loss(what: "services.\(service.name): \(what)", location: service.location))
+            }
+        }
+        let lost = old.wares.filter { place, built in
+            built.ware.holdsState && new.wares[place].map { !built.isSame(as: $0) } ?? true
+        }
+        losses += lost.map { place, built in
+            let route = place.route.map { " of route \($0)" } ?? ""
+            return Loss(
+                what: "chains.\(place.chain): \(place.key)\(route): its state", location: built.options.location)
+        }.sorted { $0.location < $1.location }
+    }
+
+    /// The options of wares that nothing may print, by name of ware and key.
+    static func secrets(_ configurations: GatewayConfiguration...) -> Set<[String]> {
+        var secrets: Set<[String]> = []
+        var seen: Set<String> = []
+        for built in configurations.flatMap(\.wares.values) {
+            let type = type(of: built.ware)
+            guard seen.insert(type.name.text).inserted else { continue }
+            var reader = OptionsReader.describing()
+            _ = type.init(options: &reader)
+            for option in reader.described where option.isSecret {
+                secrets.insert(
+                    [type.name.text] + NodeComparison.bare(option.key.split(separator: ".").map(String.init)))
+            }
+        }
+        return secrets
+    }
+}

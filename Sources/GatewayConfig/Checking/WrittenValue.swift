@@ -1,0 +1,51 @@
+public import HttpWare
+
+/// One value of a configuration, as it stands in the files: included, interpolated, and masked where it is secret.
+public struct WrittenValue: Sendable, Hashable {
+    /// Such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`.
+    public let path: String
+    /// What was read; `nil` where nothing may print it.
+    public let text: String?
+    /// Where it is written.
+    public let location: SourceLocation
+}
+
+extension GatewayConfiguration {
+    /// Every value that is written, in file order; what is not written has its default.
+    public var values: [WrittenValue] {
+        var walk = Walk(secrets: Set(ConfigurationDifference.secrets(self).compactMap(\.last)).union(["token"]))
+        var counts: [String: Int] = [:]
+        for section in written {
+            // A list that several files write is one list.
+            if case .list(let members) = section.value.content {
+                for member in members {
+                    let index = counts[section.key, default: 0]
+                    counts[section.key] = index + 1
+                    walk.add(member, "\(section.key)[\(index)]", key: section.key)
+                }
+            } else {
+                walk.add(section.value, section.key, key: section.key)
+            }
+        }
+        return walk.values
+    }
+
+    private struct Walk {
+        /// Keys whose values are secret somewhere are masked everywhere.
+        let secrets: Set<String>
+        var values: [WrittenValue] = []
+
+        /// No deeper than the reader lets a tree be.
+        mutating func add(_ node: ConfigNode, _ path: String, key: String) {
+            switch node.content {
+            case .scalar(let text, _):
+                let isSecret = node.isSecret || secrets.contains(key)
+                values.append(WrittenValue(path: path, text: isSecret ? nil : text, location: node.location))
+            case .list(let members):
+                for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }
+            case .map(let entries):
+                for entry in entries { add(entry.value, "\(path).\(entry.key)", key: entry.key) }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+public import HttpWare
+
+/// The JSON Schema (2020-12) of configuration files, made from what nouns and wares say of their own options.
+///
+/// It is a necessary condition: what it refuses `check` refuses too, but for a label of a route's `with` that is the name of
+/// another ware. What needs the whole file – names that resolve, options that exclude each other – only `check` knows.
+public struct ConfigurationSchema: Sendable {
+    private let wares: [WareDescription]
+
+    /// The schema of files that can name these wares.
+    public init(_ types: [any ConfigurableWare.Type]) { wares = WareDescription.all(types) }
+
+    /// The schema as JSON.
+    public var json: ConfigNode {
+        [
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "httpware configuration",
+            "type": "object",
+            "properties": .map(properties),
+            "additionalProperties": false,
+            "$defs": .map(definitions),
+        ]
+    }
+
+    // MARK: Nouns
+
+    private var properties: [(String, ConfigNode)] {
+        [
+            ("version", ["description": "stands first", "enum": [1, "1"]]),
+            ("include", OptionShape.list(of: ["type": "string", "minLength": 1])),
+            ("listeners", named(object { _ = ListenerDefinition(name: "", options: &$0) })),
+            ("services", named(object { _ = ServiceDefinition(name: "", options: &$0) })),
+            ("chains", named(chain)),
+            ("routes", OptionShape.list(of: route)),
+            ("admin", object { _ = AdminDefinition(options: &$0) }),
+            ("log", object { _ = LogDefinition(options: &$0) }),
+        ]
+    }
+
+    private func named(_ value: ConfigNode) -> ConfigNode {
+        [
+            "type": ["object", "null"], "propertyNames": ["pattern": "^[A-Za-z0-9_.-]{1,64}$"],
+            "additionalProperties": value,
+        ]
+    }
+
+    private var route: ConfigNode {
+        let with: ConfigNode = [
+            "description": "by label, else by name: options that replace those of the entry, or false to drop it",
+            "type": ["object", "null"],
+            "properties": .map(
+                wares.map { ($0.name, ["anyOf": [["const": false], object($0.options, isWhole: false)]]) }),
+            "additionalProperties": ["anyOf": [["const": false], ["type": ["object", "null"]]]],
+        ]
+        let read = described { _ = RouteDefinition(index: 0, options: &$0) }
+        return object(read, replacing: ["with": with]).adding(
+            "anyOf", [["required": ["service"]], ["required": ["chain"]]])
+    }
+
+    // MARK: Chains
+
+    private var chain: ConfigNode {
+        [
+            "type": ["object", "null"],
+            "properties": [
+                "middlewares": OptionShape.list(of: ["$ref": "#/$defs/middleware"]),
+                "postwares": OptionShape.list(of: ["$ref": "#/$defs/postware"]),
+            ],
+            "additionalProperties": false,
+        ]
+    }
+
+    private var definitions: [(String, ConfigNode)] {
+        [
+            ("interpolated", ["description": "a text with a variable", "type": "string", "pattern": #"\$[{$]"#]),
+            ("middleware", entry(wares.filter { $0.side != .postware }, isPostware: false)),
+            ("postware", entry(wares.filter { $0.side == .postware }, isPostware: true)),
+        ] + wares.map { ($0.name, object($0.options).describing($0.about.sentence)) }
+    }
+
+    /// An entry of a list: a ware's name, or a map of one name to options, beside `if`, `as` and `order`; or `use` alone.
+    private func entry(_ wares: [WareDescription], isPostware: Bool) -> ConfigNode {
+        let bare = wares.filter { ware in !ware.options.contains { $0.isRequired || !$0.alternatives.isEmpty } }
+        var properties: [(String, ConfigNode)] = [("use", ["type": "string", "minLength": 1])]
+        properties += wares.map { ($0.name, ["$ref": .text("#/$defs/\($0.name)")]) }
+        let condition = described { _ = ConditionOptions(options: &$0, isPostware: isPostware) }.filter {
+            isPostware || !ConditionOptions.responseKeys.contains($0.key)
+        }
+        properties += [
+            ("if", object(condition).describing("when the ware runs")),
+            ("as", ["description": "a label", "type": "string", "minLength": 1]),
+            ("order", WareOrder.optionForm.schema.describing("moves the ware in the joined chain")),
+        ]
+        let exactlyOne = (["use"] + wares.map(\.name)).map { ConfigNode.map([("required", [.text($0)])]) }
+        let map: ConfigNode = [
+            "type": "object", "properties": .map(properties), "additionalProperties": false,
+            "oneOf": .list(exactlyOne),
+            "if": ["required": ["use"]], "then": ["maxProperties": 1],
+        ]
+        return ["anyOf": [["enum": .list(bare.map { .text($0.name) })], map, ["$ref": "#/$defs/interpolated"]]]
+    }
+
+    // MARK: Options
+
+    private func described(_ read: (inout OptionsReader) -> Void) -> [OptionDescription] {
+        var reader = OptionsReader.describing()
+        read(&reader)
+        return reader.described
+    }
+
+    private func object(_ read: (inout OptionsReader) -> Void) -> ConfigNode { object(described(read)) }
+
+    /// A map of these options and no others. Where it is not whole, nothing has to be there.
+    private func object(
+        _ options: [OptionDescription], isWhole: Bool = true, replacing replacements: [String: ConfigNode] = [:]
+    ) -> ConfigNode {
+        let own = options.filter { !$0.key.contains(".") }
+        let properties = own.map { option in
+            let schema = replacements[option.key] ?? option.shape.schema ?? nested(option, options, isWhole: isWhole)
+            return (option.key, schema.describing(option.schemaText))
+        }
+        let required = isWhole ? own.filter(\.isRequired).map { ConfigNode.text($0.key) } : []
+        let alternatives = isWhole ? own.first { !$0.alternatives.isEmpty }?.alternatives ?? [] : []
+        let mayBeNothing = required.isEmpty && alternatives.isEmpty
+        var entries: [(String, ConfigNode)] = [
+            ("type", mayBeNothing ? ["object", "null"] : "object"), ("properties", .map(properties)),
+            ("additionalProperties", false),
+        ]
+        if !required.isEmpty { entries.append(("required", .list(required))) }
+        if !alternatives.isEmpty {
+            entries.append(("oneOf", .list(alternatives.map { .map([("required", [.text($0)])]) })))
+        }
+        return .map(entries)
+    }
+
+    /// The options behind a key that has options of its own: they are described under its name.
+    private func nested(_ option: OptionDescription, _ options: [OptionDescription], isWhole: Bool) -> ConfigNode {
+        var only: String?
+        var isList = false
+        if case .optionsList(let text) = option.shape { (isList, only) = (true, text) }
+        let prefix = option.key + (isList ? "[]." : ".")
+        let members = options.filter { $0.key.hasPrefix(prefix) }.map { member in
+            var member = member
+            member.key.removeFirst(prefix.count)
+            return member
+        }
+        let map = object(members, isWhole: isWhole || isList)
+        guard isList else { return map }
+        guard let only, let text = members.first(where: { $0.key == only })?.shape.schema else {
+            return OptionShape.list(of: map)
+        }
+        return OptionShape.list(of: ["anyOf": [text, map]])
+    }
+}
+
+extension OptionDescription {
+    fileprivate var schemaText: String {
+        let standard = isRequired || defaultText.isEmpty || shape == .options ? nil : "default: \(defaultText)"
+        return [meaning, standard].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "; ")
+    }
+}
+
+extension ConfigNode {
+    /// The schema with a description before it.
+    fileprivate func describing(_ text: String) -> ConfigNode {
+        guard !text.isEmpty, let entries, self["description"] == nil else { return self }
+        return ConfigNode(.map([Entry(key: "description", location: .code, value: .text(text))] + entries))
+    }
+
+    fileprivate func adding(_ key: String, _ value: ConfigNode) -> ConfigNode {
+        ConfigNode(.map((entries ?? []) + [Entry(key: key, location: .code, value: value)]))
+    }
+}

@@ -1,0 +1,78 @@
+import HttpWare
+
+extension OptionForm {
+    /// The JSON Schema of a value: what the type takes, or a text with `${…}` in it, of which no schema can know more.
+    var schema: ConfigNode {
+        self == .text ? plainSchema : ["anyOf": .list(alternatives + [["$ref": "#/$defs/interpolated"]])]
+    }
+
+    /// The expression that the name of an entry has to match; `nil` for any. Names are not interpolated.
+    var namePattern: String? {
+        if case .pattern(let pattern) = self { OptionForm.whole(pattern) } else { nil }
+    }
+
+    private var alternatives: [ConfigNode] {
+        switch self {
+        case .either(let forms): forms.flatMap(\.alternatives)
+        // What a file quotes is read just the same.
+        case .whole(let range): [plainSchema, ["type": "string", "pattern": .text(OptionForm.quoted(range))]]
+        case .share: [plainSchema, ["type": "string", "pattern": #"^(0+(\.[0-9]+)?|0*1(\.0+)?)$"#]]
+        default: [plainSchema]
+        }
+    }
+
+    private var plainSchema: ConfigNode {
+        switch self {
+        case .text: return ["type": ["string", "number", "boolean", "null"]]
+        case .boolean: return ["enum": [true, false, "true", "false"]]
+        case .whole(let range):
+            var entries: [(String, ConfigNode)] = [("type", "integer")]
+            if range.lowerBound > .min { entries.append(("minimum", ConfigNode(integerLiteral: range.lowerBound))) }
+            if range.upperBound < .max { entries.append(("maximum", ConfigNode(integerLiteral: range.upperBound))) }
+            return .map(entries)
+        case .share: return ["type": "number", "minimum": 0, "maximum": 1]
+        case .words(let words): return ["enum": .list(words.map(ConfigNode.text))]
+        case .pattern(let pattern): return ["type": "string", "pattern": .text(OptionForm.whole(pattern))]
+        case .quantity(let units, let range):
+            let spellings = units.compactMap { unit -> String? in
+                let lower = range.lowerBound / unit.factor + (range.lowerBound % unit.factor == 0 ? 0 : 1)
+                let upper = range.upperBound / unit.factor
+                return lower <= upper ? DigitPattern.pattern(lower...upper) + unit.name : nil
+            }
+            return ["type": "string", "pattern": .text(OptionForm.whole(spellings.joined(separator: "|")))]
+        case .either(let forms): return ["anyOf": .list(forms.flatMap(\.alternatives))]
+        }
+    }
+
+    private static func whole(_ pattern: String) -> String { "^(\(pattern))$" }
+
+    private static func quoted(_ range: ClosedRange<Int>) -> String {
+        range.lowerBound < 0 ? "^-?[0-9]+$" : whole(DigitPattern.pattern(range))
+    }
+}
+
+extension OptionShape {
+    /// The JSON Schema of a value; `nil` for one that has options of its own.
+    var schema: ConfigNode? {
+        switch self {
+        case .value(let form): form.schema
+        case .list(let form): OptionShape.list(of: form.schema)
+        case .map(let key, let value): OptionShape.map(key, value.schema ?? true)
+        case .names(let key, let value):
+            ["anyOf": [OptionShape.list(of: key.schema), OptionShape.map(key, value.schema)]]
+        case .any: true
+        case .options, .optionsList: nil
+        }
+    }
+
+    /// A list; one value stands for a list of one, and nothing for an empty one.
+    static func list(of member: ConfigNode) -> ConfigNode {
+        ["anyOf": [["type": "array", "items": member], member, ["type": "null"]]]
+    }
+
+    private static func map(_ key: OptionForm, _ value: ConfigNode) -> ConfigNode {
+        var entries: [(String, ConfigNode)] = [("type", ["object", "null"])]
+        if let pattern = key.namePattern { entries.append(("propertyNames", ["pattern": .text(pattern)])) }
+        return .map(entries + [("additionalProperties", value)])
+    }
+}

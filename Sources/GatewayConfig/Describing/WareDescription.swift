@@ -1,0 +1,105 @@
+public import HttpWare
+
+/// A ware as help, reference and schema show it: all of it from the ware's own declarations.
+public struct WareDescription: Sendable {
+    /// Where a ware is listed, and what it works on.
+    public enum Side: String, Sendable {
+        /// Under `middlewares`; works on requests.
+        case middleware
+        /// Under `postwares`; works on responses.
+        case postware
+        /// Under `middlewares`; its response half runs on the way back.
+        case both
+    }
+
+    /// As files call it.
+    public let name: String
+    /// By what the type conforms to.
+    public let side: Side
+    /// Sentence, source, example, details.
+    public let about: WareAbout
+    /// In the order in which the ware reads them.
+    public let options: [OptionDescription]
+
+    /// Runs the ware's own `init` with a reader that describes.
+    public init(_ type: any ConfigurableWare.Type) {
+        name = type.name.text
+        side =
+            switch WareRegistry.side(type) {
+            case .middleware: .middleware
+            case .postware: .postware
+            case .twoSided: .both
+            }
+        about = type.about
+        var reader = OptionsReader.describing()
+        _ = type.init(options: &reader)
+        options = reader.described
+    }
+
+    /// Those of several wares, by name.
+    public static func all(_ types: [any ConfigurableWare.Type]) -> [WareDescription] {
+        types.map(WareDescription.init).sorted { $0.name < $1.name }
+    }
+
+    /// The list of a chain that it stands in.
+    public var list: String { side == .postware ? "postwares" : "middlewares" }
+
+    /// The ware's example as the list of a chain.
+    public var example: String {
+        let lines = about.example.split(separator: "\n", omittingEmptySubsequences: false)
+        return "\(list):\n" + lines.map { "  \($0)" }.joined(separator: "\n")
+    }
+
+    /// The options that are values: those that only group others are left out, and in a list of maps those that the ware
+    /// itself has too.
+    public var shownOptions: [OptionDescription] {
+        let keys = Set(options.map(\.key))
+        return options.filter { option in
+            guard let bracket = option.key.firstRange(of: "[].") else { return option.shape != .options }
+            return !keys.contains(String(option.key[bracket.upperBound...]))
+        }
+    }
+
+    /// All of it as JSON.
+    public var json: ConfigNode {
+        [
+            "name": .text(name), "side": .text(side.rawValue), "sentence": .text(about.sentence),
+            "source": .text(about.source), "details": .text(about.details), "example": .text(example),
+            "options": ConfigNode(.list(options.map(\.json))),
+        ]
+    }
+}
+
+extension OptionDescription {
+    /// `required`, the default, or `none`.
+    public var shownDefault: String { isRequired ? "required" : defaultText.isEmpty ? "none" : defaultText }
+
+    /// What it means, with its bounds.
+    public var meaning: String {
+        let bounds = allowed?.replacing(" to ", with: " … ")
+        return [doc.isEmpty ? nil : doc, bounds].compactMap(\.self).joined(separator: "; ")
+    }
+
+    var json: ConfigNode {
+        var entries: [(String, ConfigNode)] = [("key", .text(key)), ("type", .text(type))]
+        if !defaultText.isEmpty { entries.append(("default", .text(defaultText))) }
+        if let allowed { entries.append(("allowed", .text(allowed))) }
+        entries.append(("required", ConfigNode(booleanLiteral: isRequired)))
+        if isSecret { entries.append(("secret", true)) }
+        entries.append(("doc", .text(doc)))
+        return .map(entries)
+    }
+}
+
+extension ConfigNode {
+    /// A text, in what is written as JSON.
+    public static func text(_ text: String) -> ConfigNode { ConfigNode(stringLiteral: text) }
+
+    /// A map, in the order of its keys.
+    public static func map(_ entries: [(String, ConfigNode)]) -> ConfigNode {
+        ConfigNode(.map(entries.map { Entry(key: $0.0, location: .code, value: $0.1) }))
+    }
+
+    /// A list.
+    public static func list(_ members: [ConfigNode]) -> ConfigNode { ConfigNode(.list(members)) }
+}

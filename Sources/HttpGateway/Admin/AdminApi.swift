@@ -1,0 +1,69 @@
+import HttpWare
+
+/// Answers every request of the admin listener: guards, then the endpoint whose path it is.
+struct AdminApi: Middleware {
+    let guarding: AdminGuard
+    let endpoints: [AdminEndpoint]
+
+    /// The most content that a request may have.
+    private static let mostContent = 64 * 1024
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if let length = request.content.length, length > AdminApi.mostContent {
+            return .abort(with: .problem(.contentTooLarge, "requests to the admin listener have at most 64 KiB"))
+        }
+        request.content.limit(to: AdminApi.mostContent)
+        let path = request.path
+        let found = endpoints.first { $0.argument(in: path) != nil }
+        if found?.access != .everybody, let refusal = guarding.refusal(ofSource: request, in: exchange) {
+            return .abort(with: refusal)
+        }
+        guard let endpoint = found, let argument = endpoint.argument(in: path) else {
+            return .abort(with: .problem(.notFound, "the admin listener has nothing there"))
+        }
+        let isRead = request.method == .get || request.method == .head
+        guard endpoint.isWrite ? request.method == .post : isRead else {
+            var refusal = HttpResponse.problem(.methodNotAllowed, "use \(endpoint.isWrite ? "POST" : "GET") here")
+            refusal.fields.append(endpoint.isWrite ? AdminApi.allowPost : AdminApi.allowGet)
+            return .abort(with: refusal)
+        }
+        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request) {
+            return .abort(with: refusal)
+        }
+        return endpoint.answer(AdminRequest(argument: argument, query: request.query), exchange)
+    }
+
+    private static let allowGet = FieldLine(text: .allow, "GET, HEAD")
+    private static let allowPost = FieldLine(text: .allow, "POST")
+}
+
+/// Puts what keeps browsers careful on every response of the admin listener, also on errors.
+struct AdminFields: Postware {
+    private let block = FieldBlock([
+        FieldLine(text: .cacheControl, "no-store"),
+        FieldLine(text: "X-Content-Type-Options", "nosniff"),
+        FieldLine(text: "X-Frame-Options", "DENY"),
+        FieldLine(text: "Referrer-Policy", "no-referrer"),
+        FieldLine(text: "Cross-Origin-Resource-Policy", "same-origin"),
+        FieldLine(
+            text: "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+                + "form-action 'none'; frame-ancestors 'none'"),
+    ])
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        response.fields.set(block)
+        return .pass
+    }
+}
+
+extension FieldLine {
+    /// A line whose value is written in code.
+    init(text name: FieldName, _ value: String) {
+        do {
+            try self.init(name, value)
+        } catch {
+            preconditionFailure("not a field value: \(value)")
+        }
+    }
+}

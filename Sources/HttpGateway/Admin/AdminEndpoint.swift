@@ -1,0 +1,75 @@
+import HttpWare
+
+/// One path of the admin listener, and what answers there.
+struct AdminEndpoint: Sendable {
+    /// Whom it answers.
+    enum Access: Sendable {
+        /// Probes, whose answer tells nothing: whatever host they name.
+        case everybody
+        /// Those who come from no foreign page.
+        case local
+        /// Those who, besides, show the token where one is set.
+        case known
+    }
+
+    /// `/v1/requests`, or `/v1/requests/*` for everything one segment below.
+    let path: String
+    let access: Access
+    /// POST; else GET and HEAD.
+    var isWrite = false
+    let answer: @Sendable (AdminRequest, Exchange) -> Verdict
+
+    /// What stands in place of `*`, empty without one; `nil` when the path is another.
+    func argument(in other: String) -> Substring? {
+        guard path.hasSuffix("/*") else { return path == other ? "" : nil }
+        let prefix = path.dropLast()
+        guard other.hasPrefix(prefix) else { return nil }
+        let argument = other.dropFirst(prefix.count)
+        return argument.isEmpty || argument.contains("/") ? nil : argument
+    }
+
+    /// All of them.
+    static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
+        probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
+            + (ui ? page() : [])
+    }
+}
+
+/// What an endpoint is asked.
+struct AdminRequest: Sendable {
+    /// What stands in place of `*` in the path.
+    let argument: Substring
+    let query: String?
+
+    /// The value of a parameter, still percent-encoded; the first one.
+    func parameter(_ name: String) -> Substring? {
+        for pair in (query ?? "").split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts[0] == name { return parts.count == 2 ? parts[1] : "" }
+        }
+        return nil
+    }
+}
+
+extension HttpResponse {
+    /// A response for people and probes.
+    static func plain(_ status: HttpStatus, _ text: String) -> HttpResponse {
+        HttpResponse(status, fields: ["Content-Type": "text/plain; charset=utf-8"], content: .text(text + "\n"))
+    }
+
+    /// A refusal with more members than the usual. RFC 9457 §3.2.
+    static func problem(_ status: HttpStatus, _ detail: String, also members: [(String, Json)]) -> HttpResponse {
+        let usual: [(String, Json)] = [
+            ("type", "about:blank"), ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
+            ("detail", .text(detail)),
+        ]
+        return HttpResponse(
+            status, fields: ["Content-Type": "application/problem+json"],
+            content: .text(Json.object(usual + members).text + "\n"))
+    }
+
+    /// A response for programs.
+    static func json(_ value: Json) -> HttpResponse {
+        HttpResponse(.ok, fields: ["Content-Type": "application/json"], content: .text(value.text + "\n"))
+    }
+}

@@ -1,0 +1,73 @@
+import HttpWare
+
+/// Who may talk to the admin listener.
+///
+/// A page in a browser can send requests to a loopback address, and by DNS rebinding even read the answers. So the request has
+/// to name this host itself, and, where a browser says which page sends it, that page has to be ours. A token is what no such page knows.
+struct AdminGuard: Sendable {
+    let bind: SocketAddress
+    let token: Secret?
+
+    /// Why a request must have come from a foreign page; `nil` when it need not.
+    func refusal(ofSource request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
+        let host = request.authority
+        if let origin = request.fields[.origin], !AdminGuard.isSame(origin, host) {
+            return .problem(.forbidden, "pages of other origins may not ask the admin listener")
+        }
+        // No page can speak to a Unix socket, and none knows the token.
+        if case .unix = bind { return nil }
+        if let host, isOurs(host.host, exchange.local) || isKnown(request) { return nil }
+        return .problem(
+            .forbidden,
+            "the request names another host; ask for the address that the admin listener is bound to, or localhost")
+    }
+
+    /// Why a request is refused that does not show the token; `nil` when it does, or none is set.
+    func refusal(ofStranger request: borrowing HttpRequest) -> HttpResponse? {
+        guard token != nil, !isKnown(request) else { return nil }
+        var refusal = HttpResponse.problem(
+            .unauthorized, "show the token of the admin listener: Authorization: Bearer …")
+        refusal.fields.append(AdminGuard.challenge)
+        return refusal
+    }
+
+    // MARK: Host and origin
+
+    /// An address cannot be rebound, a name can: besides `localhost` only addresses are ours.
+    private func isOurs(_ host: String, _ local: SocketAddress?) -> Bool {
+        if host == "localhost" { return true }
+        let text = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        guard let address = IPAddress(text) else { return false }
+        return address.isLoopback || address == bind.address || address == local?.address
+            || bind.address?.isUnspecified == true
+    }
+
+    /// Whether an origin (RFC 6454 §6.1) is that of our own page.
+    private static func isSame(_ origin: String, _ host: Authority?) -> Bool {
+        let schemes: [(String, UInt16)] = [("http://", 80), ("https://", 443)]
+        guard let host, let (scheme, port) = schemes.first(where: { origin.hasPrefix($0.0) }),
+            let authority = Authority(String(origin.dropFirst(scheme.count)))
+        else { return false }
+        return authority.host == host.host && (authority.port ?? port) == (host.port ?? port)
+    }
+
+    // MARK: Token
+
+    private func isKnown(_ request: borrowing HttpRequest) -> Bool {
+        guard let token, let credentials = request.fields[.authorization] else { return false }
+        let parts = credentials.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return false }
+        return AdminGuard.isEqual(Array(parts[1].utf8), Array(token.revealed.utf8))
+    }
+
+    /// Takes as long for any text of one length: how much of it is right cannot be measured.
+    static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
+        var difference = given.count ^ expected.count
+        for index in given.indices {
+            difference |= Int(given[index] ^ (expected.isEmpty ? 0xff : expected[index % expected.count]))
+        }
+        return difference == 0
+    }
+
+    private static let challenge = FieldLine(text: .wwwAuthenticate, "Bearer realm=\"httpware admin\"")
+}

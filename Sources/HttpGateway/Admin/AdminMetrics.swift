@@ -1,0 +1,172 @@
+import GatewayConfig
+import HttpWare
+
+extension AdminEndpoint {
+    /// Numbers for Prometheus.
+    static func metrics(_ subject: AdminSubject) -> [AdminEndpoint] {
+        [
+            AdminEndpoint(path: "/metrics", access: .local) { _, _ in
+                .wait { _, _ in
+                    let numbers = await subject.census.numbers()
+                    let text = Metrics(subject, numbers).text
+                    return .abort(
+                        with: HttpResponse(
+                            .ok, fields: ["Content-Type": "text/plain; version=0.0.4; charset=utf-8"],
+                            content: .text(text)))
+                }
+            }
+        ]
+    }
+}
+
+/// The metrics of a gateway at one moment. Labels are names from the configuration, never what a request brings.
+private struct Metrics {
+    private var output = MetricsText()
+
+    var text: String { output.text }
+
+    init(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
+        addGateway(subject)
+        addListeners(loops)
+        addExchanges(loops)
+        addUpstream(subject, loops)
+        addLoops(loops)
+        addProcess(ProcessNumbers())
+    }
+
+    private mutating func addGateway(_ subject: AdminSubject) {
+        let status = subject.status.now
+        output.begin("httpware_build_info", .gauge, "What runs, in labels.")
+        output.add([("version", Gateway.version), ("libevent", EventLoop.libraryVersion)], 1)
+        output.add(
+            "httpware_ready", .gauge, "Whether every loop serves and none drains.", subject.phase() == .ready ? 1 : 0)
+        let reload = status.lastReload
+        output.add(
+            "httpware_config_last_reload_success", .gauge, "Whether the last reload of the configuration succeeded.",
+            reload.outcome.isSuccess ? 1 : 0)
+        output.add(
+            "httpware_config_last_reload_timestamp_seconds", .gauge,
+            "When the configuration was last loaded, or refused.",
+            Double(reload.time.seconds) + Double(reload.time.nanoseconds) / 1e9)
+        output.add("httpware_config_reloads_total", .counter, "Reloads that were tried.", status.reloads)
+        output.add("httpware_config_reload_failures_total", .counter, "Reloads that failed.", status.failedReloads)
+    }
+
+    // MARK: Downstream
+
+    private mutating func addListeners(_ loops: [LoopNumbers]) {
+        var open: [String: (connections: Int, busy: Int, accepted: Int)] = [:]
+        for (name, listener) in loops.flatMap(\.listeners) {
+            let sum = open[name] ?? (0, 0, 0)
+            open[name] = (sum.0 + listener.connections, sum.1 + listener.busy, sum.2 + listener.accepted)
+        }
+        let sums = open.sorted { $0.key < $1.key }
+        output.begin("httpware_connections", .gauge, "Connections of clients that are open.")
+        for (name, sum) in sums { output.add([("listener", name)], sum.connections) }
+        output.begin("httpware_requests_in_flight", .gauge, "Connections of clients that have a request under way.")
+        for (name, sum) in sums { output.add([("listener", name)], sum.busy) }
+        output.begin("httpware_connections_accepted_total", .counter, "Connections of clients that were accepted.")
+        for (name, sum) in sums { output.add([("listener", name)], sum.accepted) }
+    }
+
+    // MARK: Exchanges
+
+    private struct Place: Hashable {
+        let listener: String
+        let key: ExchangeCounters.Key
+
+        var labels: [(String, String)] {
+            [("listener", listener), ("route", key.route ?? ""), ("service", key.service ?? "")]
+        }
+    }
+
+    private mutating func addExchanges(_ loops: [LoopNumbers]) {
+        var sums: [Place: ExchangeCounters.Series] = [:]
+        for (name, listener) in loops.flatMap(\.listeners) {
+            for (key, series) in listener.series {
+                sums[Place(listener: name, key: key), default: ExchangeCounters.Series()].add(series)
+            }
+        }
+        let all = sums.map { (labels: $0.key.labels, series: $0.value) }
+            .sorted { $0.labels.map(\.1).lexicographicallyPrecedes($1.labels.map(\.1)) }
+
+        output.begin(
+            "httpware_requests_total", .counter,
+            "Requests by the class of their status; none where the client left before.")
+        for (labels, series) in all {
+            for (digit, count) in series.statuses.enumerated() where count > 0 {
+                output.add(labels + [("code", digit == 0 ? "none" : "\(digit)xx")], count)
+            }
+        }
+        output.begin(
+            "httpware_request_duration_seconds", .histogram, "From a request's head to the end of its response.")
+        for (labels, series) in all {
+            var count = 0
+            for (index, bound) in ExchangeCounters.bounds.enumerated() {
+                count += series.durations[index]
+                output.add(labels + [("le", "\(Double(bound) / 1000)")], suffix: "_bucket", count)
+            }
+            output.add(labels + [("le", "+Inf")], suffix: "_bucket", series.count)
+            output.add(labels, suffix: "_sum", Double(series.nanoseconds) / 1e9)
+            output.add(labels, suffix: "_count", series.count)
+        }
+        output.begin("httpware_request_content_bytes_total", .counter, "Content that came from clients.")
+        for (labels, series) in all { output.add(labels, series.requestBytes) }
+        output.begin("httpware_response_content_bytes_total", .counter, "Content that went to clients.")
+        for (labels, series) in all { output.add(labels, series.responseBytes) }
+        output.begin(
+            "httpware_upstream_requests_total", .counter,
+            "Requests that went upstream, by whether their connection had served others before.")
+        for (labels, series) in all where series.sentFirst + series.sentReused > 0 {
+            output.add(labels + [("reused", "false")], series.sentFirst)
+            output.add(labels + [("reused", "true")], series.sentReused)
+        }
+        output.begin(
+            "httpware_failures_total", .counter, "Exchanges that failed, by their fault in Proxy-Status (RFC 9209).")
+        for (labels, series) in all {
+            for (fault, count) in series.failures.sorted(by: { $0.key < $1.key }) {
+                output.add(labels + [("fault", fault)], count)
+            }
+        }
+    }
+
+    // MARK: Upstream, loops, process
+
+    private mutating func addUpstream(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
+        output.add(
+            "httpware_upstream_connects_total", .counter, "Connections to origin servers that were made.",
+            loops.map(\.connects).reduce(0, +))
+        output.add(
+            "httpware_upstream_connect_failures_total", .counter,
+            "Connections to origin servers that could not be made.",
+            loops.map(\.failedConnects).reduce(0, +))
+        let pools = PoolSum.byEndpoint(loops)
+        output.begin("httpware_upstream_connections", .gauge, "Connections to the endpoints of services.")
+        // Services may share an endpoint, and with it its connections.
+        let named = Set(
+            subject.status.now.configuration.services.flatMap(\.endpoints).map { "\($0.host):\($0.port)" })
+        for endpoint in named.sorted() {
+            let pool = pools[endpoint] ?? PoolSum()
+            output.add([("endpoint", endpoint), ("state", "active")], pool.open - pool.idle)
+            output.add([("endpoint", endpoint), ("state", "idle")], pool.idle)
+        }
+    }
+
+    private mutating func addLoops(_ loops: [LoopNumbers]) {
+        output.begin("httpware_loop_lag_seconds", .gauge, "How long the loop took to answer when it was last asked.")
+        for (index, loop) in loops.enumerated() {
+            output.add(
+                [("loop", "\(index)")],
+                Double(loop.lag.components.attoseconds) / 1e18 + Double(loop.lag.components.seconds))
+        }
+    }
+
+    private mutating func addProcess(_ process: ProcessNumbers) {
+        output.add("process_cpu_seconds_total", .counter, "CPU time of all threads.", process.cpuSeconds)
+        output.add("process_resident_memory_bytes", .gauge, "Memory that is resident.", process.residentBytes)
+        output.add("process_virtual_memory_bytes", .gauge, "Memory that is mapped.", process.virtualBytes)
+        output.add("process_open_fds", .gauge, "Descriptors that are open.", process.openDescriptors)
+        output.add("process_max_fds", .gauge, "Descriptors that may be open.", process.mostDescriptors)
+        output.add("process_start_time_seconds", .gauge, "When the process started.", process.startSeconds)
+    }
+}

@@ -1,0 +1,245 @@
+import HttpWare
+
+extension AdminEndpoint {
+    /// The inspector: a page that shows what the other endpoints tell. It is made of constants, asks nobody else, and puts what it
+    /// is told into the page as text only.
+    static func page() -> [AdminEndpoint] {
+        func file(_ path: String, _ type: String, _ text: String) -> AdminEndpoint {
+            let content = Array(text.utf8)
+            let line = FieldLine(text: .contentType, type)
+            return AdminEndpoint(path: path, access: .local) { _, _ in
+                var response = HttpResponse(.ok, content: .bytes(content))
+                response.fields.append(line)
+                return .abort(with: response)
+            }
+        }
+        return [
+            file("/", "text/html; charset=utf-8", AdminPage.html),
+            file("/inspector.js", "text/javascript; charset=utf-8", AdminPage.script),
+            file("/inspector.css", "text/css; charset=utf-8", AdminPage.style),
+        ]
+    }
+}
+
+/// The files of the inspector page.
+enum AdminPage {
+    static let html = """
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width">
+        <title>httpware</title>
+        <link rel="stylesheet" href="/inspector.css">
+        <script src="/inspector.js" defer></script>
+        </head>
+        <body>
+        <header>
+        <h1>httpware</h1>
+        <nav><button data-view="requests">Requests</button><button data-view="routes">Routes</button><button data-view="config">Configuration</button></nav>
+        <span id="state"></span>
+        </header>
+        <form id="token" hidden><label>Token <input type="password" autocomplete="off"></label><button>Show it</button></form>
+        <main>
+        <section id="requests"><p><label><input type="checkbox" id="hold"> hold still</label> <label>filter <input id="filter" placeholder="method, target, status, route"></label></p>
+        <table><thead><tr><th>time</th><th>status</th><th>method</th><th>target</th><th>route</th><th>ms</th><th>bytes</th></tr></thead><tbody id="rows"></tbody></table></section>
+        <section id="routes" hidden></section>
+        <section id="config" hidden></section>
+        </main>
+        <aside id="detail" hidden></aside>
+        </body>
+        </html>
+
+        """
+
+    static let style = """
+        :root { color-scheme: light dark; font: 14px/1.4 system-ui, sans-serif; }
+        body { margin: 0; }
+        header { display: flex; gap: 1em; align-items: baseline; padding: .5em 1em; border-bottom: 1px solid #8884; position: sticky; top: 0; background: Canvas; }
+        h1 { font-size: 1.1em; margin: 0; }
+        #state { margin-left: auto; opacity: .7; }
+        button { font: inherit; border: 0; background: none; padding: .2em .6em; border-radius: .3em; cursor: pointer; color: inherit; }
+        button[aria-current] { background: #8883; }
+        form, section { padding: .5em 1em; }
+        table { border-collapse: collapse; width: 100%; }
+        th { text-align: left; font-weight: 600; }
+        th, td { padding: .15em .6em; border-bottom: 1px solid #8882; vertical-align: top; }
+        tbody tr { cursor: pointer; }
+        tbody tr:hover { background: #8881; }
+        td, code { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere; }
+        .number { text-align: right; white-space: nowrap; }
+        .c4 { color: #b26a00; } .c5, .c0 { color: #c62828; } .quiet { opacity: .65; }
+        aside { position: fixed; right: 0; top: 0; bottom: 0; width: min(48em, 92vw); overflow: auto; background: Canvas; border-left: 1px solid #8886; padding: 1em; box-shadow: -4px 0 16px #0003; }
+        svg { width: 100%; display: block; }
+        svg text { font: 11px ui-monospace, monospace; fill: CanvasText; }
+        rect.request { fill: #4a7dd8; } rect.responseHalf { fill: #8a5cc8; } rect.postware { fill: #3c9a72; } rect.phase { fill: #c98b2b; }
+
+        """
+
+    static let script = #"""
+        "use strict";
+        const most = 500, shown = new Map();
+        let token = "", view = "requests", stream = null;
+        const at = id => document.getElementById(id);
+        // Whatever comes from outside becomes text, never markup.
+        const make = (name, text, cls) => { const e = document.createElement(name); if (text !== undefined) e.textContent = text; if (cls) e.className = cls; return e; };
+        const ask = (path, more) => fetch(path, { headers: token ? { Authorization: "Bearer " + token } : {}, cache: "no-store", ...more });
+        const say = text => { at("state").textContent = text; };
+
+        async function json(path) {
+          const answer = await ask(path);
+          if (answer.status === 401) { at("token").hidden = false; throw new Error("the token is needed"); }
+          if (!answer.ok) throw new Error(path + ": " + answer.status);
+          return answer.json();
+        }
+
+        // Requests
+
+        function matches(r) {
+          const words = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+          const text = [r.method, r.host, r.target, r.status, r.route, r.service, r.responder, r.fault].join(" ").toLowerCase();
+          return words.every(word => text.includes(word));
+        }
+
+        function row(r) {
+          const line = make("tr");
+          line.append(make("td", r.time.slice(11, 23)), make("td", r.status, "c" + String(r.status)[0]), make("td", r.method),
+            make("td", (r.host || "") + r.target), make("td", r.route || r.responder), make("td", r.duration.toFixed(1), "number"), make("td", r.responseBytes, "number"));
+          line.hidden = !matches(r);
+          line.addEventListener("click", () => detail(r));
+          return line;
+        }
+
+        function add(r) {
+          if (shown.has(r.id)) return;
+          const line = row(r);
+          shown.set(r.id, { r, line });
+          at("rows").prepend(line);
+          while (shown.size > most) { const [id, old] = shown.entries().next().value; old.line.remove(); shown.delete(id); }
+        }
+
+        const svg = (name, attributes, text) => {
+          const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+          for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+          if (text !== undefined) e.textContent = text;
+          return e;
+        };
+
+        function waterfall(r) {
+          const bars = r.wares.map(w => ({ start: w.start, duration: w.duration, cls: w.side, text: w.ware + ": " + w.text, more: w }))
+            .concat(r.phases.map(p => ({ start: p.start, duration: p.duration, cls: "phase", text: p.phase })))
+            .sort((a, b) => a.start - b.start);
+          const height = 34, scale = 1000 / Math.max(r.duration, 0.001);
+          const picture = svg("svg", { viewBox: `0 0 1000 ${Math.max(1, bars.length) * height}` });
+          bars.forEach((bar, index) => {
+            const y = index * height;
+            picture.append(svg("rect", { class: bar.cls, x: Math.min(998, bar.start * scale), y: y + 16, height: 12, width: Math.max(2, bar.duration * scale) }));
+            let text = bar.text + "  " + bar.duration.toFixed(3) + " ms";
+            for (const key of ["added", "removed", "rewritten"]) if (bar.more && bar.more[key]) text += "  " + key + " " + bar.more[key].join(", ");
+            picture.append(svg("text", { x: 0, y: y + 12 }, text));
+          });
+          return picture;
+        }
+
+        function detail(r) {
+          const box = at("detail");
+          box.replaceChildren();
+          const close = make("button", "close");
+          close.addEventListener("click", () => { box.hidden = true; });
+          const facts = make("table");
+          for (const [key, value] of Object.entries(r)) {
+            if (key === "phases" || key === "wares") continue;
+            const line = make("tr");
+            line.append(make("th", key), make("td", value));
+            facts.append(line);
+          }
+          box.append(close, make("h2", r.method + " " + r.target), waterfall(r), facts);
+          box.hidden = false;
+        }
+
+        // Events come by fetch, for an EventSource cannot show the token.
+        async function follow() {
+          if (stream) stream.abort();
+          const own = stream = new AbortController();
+          try {
+            for (const r of (await json("/v1/requests?limit=200")).reverse()) add(r);
+            const answer = await ask("/v1/events", { signal: own.signal });
+            if (!answer.ok) throw new Error("events: " + answer.status);
+            say("live");
+            const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+            let rest = "";
+            for (;;) {
+              const { done, value } = await reader.read();
+              if (done) break;
+              rest += value;
+              const events = rest.split("\n\n");
+              rest = events.pop();
+              for (const event of events) {
+                if (event.startsWith("event: dropped")) { say("live, some were left out"); continue; }
+                if (event.startsWith("data: ") && !at("hold").checked) add(JSON.parse(event.slice(6)));
+              }
+            }
+            throw new Error("the gateway closed the stream");
+          } catch (error) {
+            if (own.signal.aborted) return;
+            say(error.message);
+            setTimeout(() => { if (stream === own && at("token").hidden) follow(); }, 2000);
+          }
+        }
+
+        // Routes and configuration
+
+        async function showRoutes() {
+          const box = at("routes");
+          const { listeners } = await json("/v1/routes");
+          box.replaceChildren();
+          for (const listener of listeners) {
+            box.append(make("h2", `${listener.name} (${listener.mode}) ${listener.address}`));
+            const table = make("table");
+            for (const route of listener.routes) {
+              const line = make("tr");
+              const wares = route.chain.middlewares.concat(route.chain.postwares).map(w => w.label + (w.conditional ? "?" : "")).join(" → ");
+              line.append(make("td", route.name), make("td", route.match.map(m => m.key + " " + m.value).join(", ") || "everything"),
+                make("td", route.service || "answers by itself"), make("td", wares), make("td", route.at, "quiet"));
+              table.append(line);
+            }
+            box.append(table);
+          }
+        }
+
+        async function showConfig() {
+          const box = at("config");
+          const { values, lastReload } = await json("/v1/config");
+          box.replaceChildren(make("p", (lastReload.success ? "loaded " : "refused ") + lastReload.time, "quiet"));
+          const table = make("table");
+          for (const value of values) {
+            const line = make("tr");
+            line.append(make("td", value.path), make("td", value.value, value.secret ? "quiet" : ""), make("td", value.at, "quiet"));
+            table.append(line);
+          }
+          box.append(table);
+        }
+
+        function show(name) {
+          view = name;
+          for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== name;
+          for (const button of document.querySelectorAll("nav button")) button.toggleAttribute("aria-current", button.dataset.view === name);
+          if (name === "routes") showRoutes().catch(error => say(error.message));
+          if (name === "config") showConfig().catch(error => say(error.message));
+        }
+
+        for (const button of document.querySelectorAll("nav button")) button.addEventListener("click", () => show(button.dataset.view));
+        at("filter").addEventListener("input", () => { for (const { r, line } of shown.values()) line.hidden = !matches(r); });
+        at("token").addEventListener("submit", event => {
+          event.preventDefault();
+          token = event.target.querySelector("input").value;
+          event.target.hidden = true;
+          show(view);
+          follow();
+        });
+        document.addEventListener("keydown", event => { if (event.key === "Escape") at("detail").hidden = true; });
+        show("requests");
+        follow();
+
+        """#
+}

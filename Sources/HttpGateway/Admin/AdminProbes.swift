@@ -1,0 +1,14 @@
+import HttpWare
+
+extension AdminEndpoint {
+    /// For those who watch over the process: whether it is alive, and whether it should get requests.
+    static func probes(_ subject: AdminSubject) -> [AdminEndpoint] {
+        [
+            AdminEndpoint(path: "/healthz", access: .everybody) { _, _ in .abort(with: .plain(.ok, "ok")) },
+            AdminEndpoint(path: "/readyz", access: .everybody) { _, _ in
+                let phase = subject.phase()
+                return .abort(with: .plain(phase == .ready ? .ok : .serviceUnavailable, phase.rawValue))
+            },
+        ]
+    }
+}

@@ -1,0 +1,128 @@
+import GatewayConfig
+import Glibc
+import HttpWare
+
+/// The admin listener: an HTTP server of its own, on a loop and a thread of its own, so that nothing that is done to it is
+/// noticed where exchanges are carried.
+///
+/// Unchecked: `server` and `acceptor` are touched on the loop only; all else is constant.
+final class AdminServer: @unchecked Sendable {
+    /// Where it listens: the port is the one that was given for port 0.
+    let address: SocketAddress
+    private let loop: EventLoop
+    private let transport: LoopTransport
+    private var server: LoopServer?
+    private var acceptor: Acceptor?
+
+    /// More connections than these wait.
+    private static let mostConnections = 64
+
+    /// Binds the listener and begins to serve. Throws when the address cannot be bound.
+    init(_ definition: AdminDefinition, subject: AdminSubject, log: GatewayLog) throws {
+        let descriptor: Int32
+        do {
+            descriptor = try Socket.listen(on: definition.bind, backlog: 128, sharesPort: false, mode: 0o600)
+        } catch {
+            throw AdminListenError(definition: definition, reason: "\(error)")
+        }
+        address = Socket.localAddress(descriptor) ?? definition.bind
+        do {
+            loop = try EventLoop.start(name: "admin")
+        } catch {
+            Socket.close(descriptor)
+            throw error
+        }
+        transport = LoopTransport(loop: loop, resolver: nil)
+        let router = AdminRouter(definition, subject: subject)
+        loop.execute { [self] in
+            let server = LoopServer(
+                name: "admin", transport: transport, settings: AdminServer.settings, bindAddress: address,
+                router: router)
+            self.server = server
+            acceptor = Acceptor(
+                descriptor: descriptor, loop: loop, server: server, mostConnections: AdminServer.mostConnections,
+                reports: { log.write(.warning, $0) })
+        }
+    }
+
+    private static let settings: ServerSettings = {
+        var settings = ServerSettings()
+        settings.limits.head = 16 * 1024
+        settings.limits.fieldLines = 64
+        settings.limits.requestTarget = 4 * 1024
+        settings.headTimeout = .seconds(5)
+        settings.idleTimeout = .seconds(15)
+        settings.bodyMinRate = 1024
+        return settings
+    }()
+
+    /// Takes over what a reload changed, but for the address. From any thread.
+    func use(_ definition: AdminDefinition, subject: AdminSubject) {
+        let router = AdminRouter(definition, subject: subject)
+        loop.execute { [self] in
+            server?.update(
+                name: "admin", settings: AdminServer.settings, forward: ForwardRules(), trustedProxies: [],
+                router: router)
+        }
+    }
+
+    /// Accepts nothing more, lets answers that are under way be sent, for two seconds at most, and ends. From any thread.
+    func leave() {
+        loop.execute { [self] in
+            acceptor?.close()
+            acceptor = nil
+            server?.drain()
+            loop.schedule(after: .seconds(2)) { [self] in
+                server?.closeAll()
+                server = nil
+                loop.stop()
+            }
+        }
+        // A thread that nobody waits for would be kept.
+        Task.detached { [loop] in loop.join() }
+        removeSocketFile()
+    }
+
+    /// Closes everything now, and waits until the thread has ended. Not from the admin loop.
+    func close() {
+        loop.execute { [self] in
+            acceptor?.close()
+            server?.closeAll()
+            acceptor = nil
+            server = nil
+        }
+        loop.stop()
+        loop.join()
+        removeSocketFile()
+    }
+
+    private func removeSocketFile() { if case .unix(let path) = address { unlink(path) } }
+}
+
+/// The one plan of the admin listener: its chain answers everything.
+struct AdminRouter: ExchangeRouter {
+    let listenerPlan: ExchangePlan
+
+    init(_ definition: AdminDefinition, subject: AdminSubject) {
+        let api = AdminApi(
+            guarding: AdminGuard(bind: definition.bind, token: definition.token),
+            endpoints: AdminEndpoint.all(subject, ui: definition.ui))
+        // Both stand on their side, so the chain can be made.
+        let chain = try? WareChain(
+            middlewares: [ChainEntry(api, label: "admin")], postwares: [ChainEntry(AdminFields(), label: "adminFields")]
+        )
+        listenerPlan = ExchangePlan(chain: chain ?? .empty, service: nil, route: nil)
+    }
+
+    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+        listenerPlan
+    }
+}
+
+/// The admin listener cannot be bound.
+struct AdminListenError: Error, CustomStringConvertible {
+    let definition: AdminDefinition
+    let reason: String
+
+    var description: String { "\(definition.bindLocation): admin: cannot listen on \(definition.bind): \(reason)" }
+}

@@ -1,0 +1,20 @@
+import HttpWare
+
+/// The gateway that an admin listener shows, and what may be asked of it.
+struct AdminSubject: Sendable {
+    /// Where it is in its life.
+    enum Phase: String { case starting, ready, draining }
+
+    let status: GatewayStatus
+    /// What its loops count.
+    let census: Census
+    /// What the exchanges did that ended last.
+    let records: RequestRecords?
+    /// Reads the configuration again, and tells what came of it, on some thread.
+    let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
+
+    func phase() -> Phase {
+        let now = status.now
+        return now.isDraining ? .draining : now.isServing ? .ready : .starting
+    }
+}

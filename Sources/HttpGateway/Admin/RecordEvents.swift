@@ -1,0 +1,85 @@
+import HttpWare
+import Synchronization
+
+/// The exchanges that end from now on, as server-sent events (HTML §9.2): for a client that reads as they come.
+///
+/// Unchecked: touched on the loop of its exchange only, from the first `next` on.
+final class RecordEvents: ContentSource, @unchecked Sendable {
+    private let records: RequestRecords
+    private let streams: StreamCount
+    private var subscription: RecordSubscription?
+    private var loop: EventLoop?
+    /// Where the next piece is waited for.
+    private var feed: ContentFeed?
+    private var timer: LoopTimer?
+    /// Nothing is sent before: events are gathered, so that a flood of them costs little.
+    private var isResting = false
+
+    private static let rest = Duration.milliseconds(50)
+    /// A comment now and then shows both ends that the other is there.
+    private static let silence = Duration.seconds(15)
+    /// So many wait between two pieces; more are dropped, and counted.
+    private static let mostWaiting = 250
+
+    /// `nil` when too many streams are open.
+    init?(_ records: RequestRecords, _ streams: StreamCount) {
+        guard streams.take() else { return nil }
+        self.records = records
+        self.streams = streams
+    }
+
+    deinit { streams.giveBack() }
+
+    func next(_ feed: ContentFeed) {
+        self.feed = feed
+        guard subscription != nil else { return begin() }
+        isResting = true
+        wait(RecordEvents.rest) { events in
+            events.isResting = false
+            if !events.flush() { events.wait(RecordEvents.silence) { $0.send(": \n\n") } }
+        }
+    }
+
+    func cancelled() {
+        timer?.cancel()
+        timer = nil
+        feed = nil
+        if let subscription { records.unsubscribe(subscription) }
+        subscription = nil
+    }
+
+    private func begin() {
+        guard let loop = EventLoop.current else { return }
+        self.loop = loop
+        let subscription = RecordSubscription(limit: RecordEvents.mostWaiting) { [weak self] in
+            guard let events = self else { return }
+            loop.execute { if !events.isResting { _ = events.flush() } }
+        }
+        self.subscription = subscription
+        records.subscribe(subscription)
+        send(": exchanges as they end\n\n")
+    }
+
+    private func wait(_ duration: Duration, _ body: @escaping (RecordEvents) -> Void) {
+        timer?.cancel()
+        timer = loop?.schedule(after: duration) { [weak self] in if let self { body(self) } }
+    }
+
+    /// Sends what waits; false when nothing does, or nobody waits for it.
+    private func flush() -> Bool {
+        guard feed != nil, let (records, dropped) = subscription?.take(), !records.isEmpty || dropped > 0 else {
+            return false
+        }
+        var text = ""
+        if dropped > 0 { text += "event: dropped\ndata: {\"dropped\": \(dropped)}\n\n" }
+        for record in records { text += "data: " + ExchangeReport(record).json + "\n\n" }
+        send(text)
+        return true
+    }
+
+    private func send(_ text: String) {
+        timer?.cancel()
+        timer = nil
+        feed.take()?.supply(Array(text.utf8))
+    }
+}

@@ -1,0 +1,40 @@
+public import HttpWare
+
+/// The records of the exchanges that a gateway carried last, over all its loops: a ring for each, bounded together.
+///
+/// From any thread; each ring guards itself.
+public final class RequestRecords: Sendable {
+    /// The ring of each loop.
+    let rings: [RecordRing]
+
+    /// The most exchanges, and the most memory, that a gateway keeps.
+    public static let mostRecords = 2000
+    public static let mostBytes = ByteCount.mebibytes(64)
+
+    init(loops: Int) {
+        rings = (0..<loops).map {
+            RecordRing(
+                mostRecords: max(1, RequestRecords.mostRecords / loops),
+                mostBytes: ByteCount(bytes: max(1, RequestRecords.mostBytes.bytes / loops)), index: $0, rings: loops)
+        }
+    }
+
+    /// The exchanges that ended last, the newest first.
+    public func recent(_ limit: Int) -> [RecordedExchange] {
+        Array(rings.flatMap { $0.recent(limit) }.sorted { $0.endedAt > $1.endedAt }.prefix(limit))
+    }
+
+    /// The exchange with that number, or with that id of its own; `nil` when it is not kept.
+    public func find(_ id: String) -> RecordedExchange? {
+        for ring in rings { if let found = ring.find(id) { return found } }
+        return nil
+    }
+
+    /// Offers every exchange that ends from now on.
+    public func subscribe(_ subscription: RecordSubscription) { for ring in rings { ring.subscribe(subscription) } }
+
+    /// Ends that.
+    public func unsubscribe(_ subscription: RecordSubscription) {
+        for ring in rings { ring.unsubscribe(subscription) }
+    }
+}

@@ -1,0 +1,60 @@
+import HttpWare
+
+/// What one loop does at the moment, and has done.
+struct LoopNumbers: Sendable {
+    /// Of one listener.
+    struct Listener: Sendable {
+        /// Connections that are open, and those among them that have a request under way.
+        var connections = 0
+        var busy = 0
+        /// Connections that were accepted.
+        let accepted: Int
+        let series: [(key: ExchangeCounters.Key, series: ExchangeCounters.Series)]
+    }
+
+    /// By name.
+    let listeners: [String: Listener]
+    let pools: [LoopTransport.PoolNumbers]
+    /// Connections upstream that were made, and that could not be made.
+    let connects: Int
+    let failedConnects: Int
+    /// How long the loop let the question wait.
+    var lag = Duration.zero
+}
+
+/// Asks the loops what they have counted: seldom, however often it is asked itself, for the loops have other work.
+actor Census {
+    private let workers: [Worker]
+    private var last: (at: ContinuousClock.Instant, numbers: [LoopNumbers])?
+    private var asking: Task<[LoopNumbers], Never>?
+
+    /// Numbers are this old at most.
+    private static let freshness = Duration.milliseconds(500)
+
+    init(_ workers: [Worker]) { self.workers = workers }
+
+    /// The numbers of each loop.
+    func numbers() async -> [LoopNumbers] {
+        if let last, last.at.duration(to: .now) < Census.freshness { return last.numbers }
+        if let asking { return await asking.value }
+        let asking = Task { [workers] in
+            var numbers: [LoopNumbers] = []
+            for worker in workers {
+                let asked = ContinuousClock.now
+                let answer = await worker.loop.submit {
+                    let lag = asked.duration(to: .now)
+                    var numbers = worker.numbers
+                    numbers.lag = lag
+                    return numbers
+                }
+                numbers.append(answer)
+            }
+            return numbers
+        }
+        self.asking = asking
+        let numbers = await asking.value
+        last = (.now, numbers)
+        self.asking = nil
+        return numbers
+    }
+}

@@ -1,0 +1,30 @@
+public import GatewayConfig
+
+/// Where a gateway's configuration comes from, to be read again.
+public struct ConfigurationSource: Sendable {
+    /// Reads it.
+    let reader: ConfigurationReader
+    /// The file.
+    let path: String
+    /// Every file that was read with it first, and the patterns of `include`.
+    let paths: [String]
+    let patterns: [String]
+    /// Taken before the file was read.
+    let look: FileLook
+
+    /// Reads a file for the first time, and remembers where from.
+    public static func read(
+        _ path: String, with reader: ConfigurationReader
+    ) -> (source: ConfigurationSource, result: ConfigurationReader.Result) {
+        let look = FileLook()
+        let result = reader.read(path: path)
+        let source = ConfigurationSource(
+            reader: reader, path: path, paths: result.paths, patterns: result.patterns, look: look)
+        return (source, result)
+    }
+
+    /// Reads the files again.
+    func read(keeping former: GatewayConfiguration) -> ConfigurationReader.Result {
+        reader.read(path: path, keeping: former)
+    }
+}

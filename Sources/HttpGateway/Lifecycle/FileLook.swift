@@ -1,0 +1,125 @@
+import GatewayConfig
+import Glibc
+import HttpWare
+
+/// Some files as they were at one time: enough to tell whether they changed, without reading them.
+struct FileLook {
+    /// What a file is known by.
+    private struct State: Equatable {
+        var device: dev_t = 0
+        var inode: ino_t = 0
+        var size: off_t = 0
+        var modified: WallTime?
+        /// Its content or its rights.
+        var changed: WallTime?
+    }
+
+    let paths: [String]
+    let patterns: [String]
+    /// Where a change of them shows.
+    let directories: Set<String>
+    private let time: WallTime
+    private var states: [String: State] = [:]
+    private var matches: [String: [String]] = [:]
+
+    /// Looks at these files.
+    init(paths: [String] = [], patterns: [String] = []) {
+        self.paths = paths
+        self.patterns = patterns
+        time = SystemLoopClock().wallNow()
+        for path in paths { states[path] = FileLook.state(of: path) }
+        for pattern in patterns { matches[pattern] = ConfigurationFiles.system.list(pattern) }
+        var directories: Set<String> = []
+        for path in paths { directories.formUnion(FileLook.directories(of: path)) }
+        for pattern in patterns { directories.formUnion(FileLook.directories(ofPattern: pattern)) }
+        self.directories = directories
+    }
+
+    /// This look, as far as it is sure that the files were read like this after `before`: what was there before counts as it
+    /// was then, and what is new only if it is older.
+    func asRead(after before: FileLook) -> FileLook {
+        var result = self
+        for (path, state) in states {
+            if let former = before.states[path] {
+                result.states[path] = former
+            } else if let changed = state.changed, before.time < changed + FileLook.clockStep {
+                result.states[path] = State(inode: .max)
+            }
+        }
+        for (pattern, found) in matches {
+            result.matches[pattern] = before.matches[pattern] ?? found.filter(Set(paths).contains)
+        }
+        return result
+    }
+
+    /// The clock of files goes in steps.
+    private static let clockStep = Duration.milliseconds(10)
+
+    private static func state(of path: String) -> State {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return State() }
+        return State(
+            device: status.st_dev, inode: status.st_ino, size: status.st_size, modified: WallTime(status.st_mtim),
+            changed: WallTime(status.st_ctim))
+    }
+
+    // MARK: Directories
+
+    /// The directory of a file, and those of the symbolic links on the way to it; where it ends early, the last one that is there.
+    private static func directories(of path: String) -> Set<String> {
+        var found: Set<String> = []
+        var here = path.hasPrefix("/") ? "/" : "."
+        var left = Array(path.split(separator: "/").reversed())
+        var links = 0
+        while let name = left.popLast() {
+            let next = here == "/" ? "/\(name)" : "\(here)/\(name)"
+            var status = stat()
+            guard lstat(next, &status) == 0 else {
+                found.insert(here)
+                break
+            }
+            if left.isEmpty { found.insert(here) }
+            if status.st_mode & S_IFMT == S_IFLNK, links < 40, let target = target(ofLink: next) {
+                links += 1
+                found.insert(here)
+                if target.hasPrefix("/") { here = "/" }
+                left += target.split(separator: "/").reversed()
+            } else {
+                here = next
+            }
+        }
+        return found
+    }
+
+    /// Those in which a file or a directory may come to match.
+    private static func directories(ofPattern pattern: String) -> Set<String> {
+        var found: Set<String> = []
+        let parts = pattern.split(separator: "/", omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() where part.contains(where: { "*?[".contains($0) }) {
+            let parent = parts[..<index].joined(separator: "/")
+            let path = index == 0 ? "." : parent.isEmpty ? "/" : parent
+            // The one that is named, too: it may not be there yet.
+            for directory in [path] + ConfigurationFiles.system.list(path) {
+                found.formUnion(directories(of: directory + "/."))
+            }
+        }
+        return found
+    }
+
+    private static func target(ofLink path: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+    }
+}
+
+extension FileLook: Equatable {
+    /// The same files, and the same matches.
+    static func == (left: FileLook, right: FileLook) -> Bool {
+        left.states == right.states && left.matches == right.matches
+    }
+}
+
+extension WallTime {
+    fileprivate init(_ time: timespec) { self.init(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec)) }
+}

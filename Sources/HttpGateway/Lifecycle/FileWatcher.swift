@@ -1,0 +1,96 @@
+import Glibc
+import HttpWare
+
+/// Tells when the files of a configuration change: those that were read, and those that its patterns come to match.
+///
+/// inotify watches directories, not files: so a file that an editor writes anew and renames is seen, and one that is
+/// not there yet, and a symbolic link on the way that is turned to another place. What an event says is not read: it only makes the
+/// watcher look at the files, so other files beside them, a log for one, cost a look. Used on its loop's thread only.
+final class FileWatcher: SocketEventHandler, LoopTimerHandler {
+    private let socket: SocketEvents
+    private let timer: LoopTimer
+    private let changed: () -> Void
+    private let reports: (String) -> Void
+    private var seen = FileLook()
+    private var watches: Set<Int32> = []
+    private var firstEvent: LoopInstant?
+
+    /// An editor makes several changes at once: it is asked after so much quiet, or at the latest after `mostPatience`.
+    private static let quiet = Duration.milliseconds(100)
+    private static let mostPatience = Duration.seconds(1)
+    private static let events = UInt32(
+        IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF
+    )
+
+    /// Watches nothing yet. `changed` is called when a look finds a change; `reports` is told what cannot be watched.
+    init(loop: EventLoop, changed: @escaping () -> Void, reports: @escaping (String) -> Void) throws(SystemError) {
+        let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+        guard descriptor >= 0 else { throw SystemError("inotify_init1") }
+        self.changed = changed
+        self.reports = reports
+        socket = SocketEvents(loop: loop, descriptor: descriptor)
+        timer = LoopTimer(loop: loop)
+        socket.handler = self
+        timer.handler = self
+        socket.enableReading()
+    }
+
+    /// The watched files as they are now: to be taken before they are read.
+    func look() -> FileLook { FileLook(paths: seen.paths, patterns: seen.patterns) }
+
+    /// Watches these from now on. They were read after `before` was taken; what changed since then is found, too.
+    func watch(paths: [String], patterns: [String], readAfter before: FileLook) {
+        let now = FileLook(paths: paths, patterns: patterns)
+        seen = now.asRead(after: before)
+        var wanted: Set<Int32> = []
+        for directory in now.directories {
+            let watch = inotify_add_watch(socket.descriptor, directory, FileWatcher.events)
+            if watch >= 0 {
+                wanted.insert(watch)
+            } else if errno != ENOENT && errno != ENOTDIR {
+                reports("changes in \(directory) are not seen: \(SystemError.text(of: errno))")
+            }
+        }
+        for watch in watches.subtracting(wanted) { inotify_rm_watch(socket.descriptor, watch) }
+        watches = wanted
+        if seen != now { lookSoon() }
+    }
+
+    /// Watches nothing any more.
+    func close() {
+        timer.cancel()
+        socket.close()
+    }
+
+    func socketReadable() {
+        var events = [UInt8](repeating: 0, count: 16 << 10)
+        while events.withUnsafeMutableBytes({ Socket.read(socket.descriptor, into: $0) }).hasBytes {}
+        lookSoon()
+    }
+
+    func socketWritable() {}
+
+    private func lookSoon() {
+        let now = timer.loop.now
+        let first = firstEvent ?? now
+        firstEvent = first
+        timer.set(due: min(now + FileWatcher.quiet, first + FileWatcher.mostPatience))
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        firstEvent = nil
+        let now = look()
+        if now != seen {
+            changed()
+        } else if now.directories != seen.directories {
+            // The files are the same, and the way to them is another.
+            watch(paths: now.paths, patterns: now.patterns, readAfter: now)
+        }
+    }
+}
+
+extension Socket.Transfer {
+    fileprivate var hasBytes: Bool {
+        if case .bytes = self { true } else { false }
+    }
+}

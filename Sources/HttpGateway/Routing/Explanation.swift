@@ -1,0 +1,186 @@
+public import GatewayConfig
+public import HttpWare
+
+/// What a configuration would do with a request, and which lines say so. Nothing is sent or written.
+public struct Explanation: Sendable {
+    /// The request, as a person asks about it.
+    public struct Question: Sendable {
+        /// Such as `GET`.
+        public var method: HttpMethod
+        /// `http://example.com/a?b`; a path alone; `host:port` for CONNECT.
+        public var url: String
+        /// Field lines besides `Host`, which the URL gives unless it is among them.
+        public var fields: [(name: String, value: String)] = []
+        /// The listener that it comes to; `nil` takes the one that the URL suggests.
+        public var listener: String?
+        /// The client's address.
+        public var client = IPAddress(ipv4: 0x7f00_0001)
+
+        /// Asks about a method and a URL.
+        public init(_ method: HttpMethod, _ url: String) {
+            self.method = method
+            self.url = url
+        }
+    }
+
+    /// A route that comes before the one that was chosen, and why it was not.
+    public struct Passed: Sendable {
+        public let route: RouteDefinition
+        /// Such as `path`.
+        public let part: String
+        /// Such as `path is not /api/**`.
+        public let reason: String
+
+        /// The part of a route whose pattern ran into its limit: the request fails there.
+        static let undecided = "pattern"
+    }
+
+    /// There is no listener to ask about.
+    public struct NoListener: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The lines of the request's head, as a client would send them.
+    public let asked: [String]
+    public let listener: ListenerDefinition
+    /// In file order.
+    public let passed: [Passed]
+    /// The route that was chosen, with its chain on this listener; `nil` where none matched or the request cannot be read.
+    public let route: ResolvedRoute?
+    /// The chain that runs.
+    public let chain: WareChain
+    /// What the gateway's own code did with the request.
+    public let run: DryRun
+    /// Texts that nothing may print.
+    public let secrets: [String]
+
+    /// Explains a request. Throws `NoListener`, or where the system has no room for a loop.
+    public init(_ question: Question, in configuration: GatewayConfiguration) throws {
+        let listener = try Explanation.listener(for: question, in: configuration)
+        self.listener = listener
+        asked = Explanation.head(of: question, on: listener)
+        var setting = DryRun.Setting(name: listener.name)
+        setting.settings = ServerSettings(listener)
+        setting.forward = ForwardRules(listener)
+        setting.trustedProxies = listener.trustedProxies
+        setting.bind = listener.bind
+        setting.peer = .ip(question.client, port: 50_000)
+        let table = RouteTable(listener, services: ServiceTable(configuration).services)
+        let run = try DryRun(asked, setting: setting, router: table)
+        self.run = run
+        route = listener.routes.first { $0.route.name == run.plan.route }
+        chain = run.plan.chain
+        let end = route?.route.index ?? configuration.routes.count
+        var passed: [Passed] = []
+        for route in run.isRouted ? configuration.routes[..<end] : [] {
+            guard let one = Explanation.passed(route, listener, run) else { continue }
+            passed.append(one)
+            // Which route comes then is not known.
+            if one.part == Passed.undecided { break }
+        }
+        self.passed = passed
+        secrets = configuration.secretTexts
+    }
+
+    // MARK: The listener
+
+    private static func listener(
+        for question: Question, in configuration: GatewayConfiguration
+    ) throws(NoListener) -> ListenerDefinition {
+        let listeners = configuration.listeners
+        if let name = question.listener {
+            guard let named = listeners.first(where: { $0.name == name }) else {
+                throw NoListener(
+                    description:
+                        "there is no listener \(name.quotedForErrors)\(didYouMean(name, among: listeners.map(\.name)))")
+            }
+            return named
+        }
+        let isForward = question.method == .connect
+        let bound = parts(of: question).authority.flatMap { authority in
+            listeners.first { $0.mode == .reverse && authority.reaches($0.bind) }
+        }
+        let fitting = listeners.first { ($0.mode == .forward) == isForward }
+        guard let chosen = (isForward ? nil : bound) ?? fitting ?? listeners.first else {
+            throw NoListener(description: "there is no listener")
+        }
+        return chosen
+    }
+
+    // MARK: The head
+
+    /// The URL's authority, and what follows it; both `nil` for a path alone.
+    private static func parts(of question: Question) -> (authority: Authority?, rest: Substring) {
+        // A client does not send what follows a number sign.
+        let url = question.url.prefix { $0 != "#" }
+        if url.hasPrefix("/") || url == "*" { return (nil, url) }
+        var rest = url
+        if let scheme = url.firstRange(of: "://") { rest = url[scheme.upperBound...] }
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        return (Authority(String(rest[..<end])), rest[end...])
+    }
+
+    private static func head(of question: Question, on listener: ListenerDefinition) -> [String] {
+        let url = String(question.url.prefix { $0 != "#" })
+        let (authority, rest) = parts(of: question)
+        let target: String
+        if question.method == .connect {
+            target = authority.map { $0.port == nil ? "\($0.host):443" : "\($0)" } ?? url
+        } else if listener.mode == .forward || authority == nil {
+            target = url
+        } else {
+            target = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
+        }
+        var lines = ["\(question.method) \(target) HTTP/1.1"]
+        if !question.fields.contains(where: { $0.name.lowercased() == "host" }) {
+            let bound = listener.bind.address == nil ? "localhost" : "\(listener.bind)"
+            lines.append("Host: \(question.method == .connect ? target : authority?.description ?? bound)")
+        }
+        return lines + question.fields.map { "\($0.name): \($0.value)" }
+    }
+
+    // MARK: Routes that were passed by
+
+    private static func passed(_ route: RouteDefinition, _ listener: ListenerDefinition, _ run: DryRun) -> Passed? {
+        guard let request = run.request else { return nil }
+        guard listener.routes.contains(where: { $0.route.index == route.index }) else {
+            let reason =
+                route.service?.isPassthrough == true && listener.mode == .reverse
+                ? "passthrough never matches on a reverse listener" : "does not serve listener \(listener.name)"
+            return Passed(route: route, part: "listener", reason: reason)
+        }
+        if request.method == .connect, !route.takesConnect {
+            return Passed(route: route, part: "host", reason: "CONNECT reaches a named service only by its host")
+        }
+        guard let mismatch = try? route.match.mismatch(with: request) else {
+            return Passed(route: route, part: Passed.undecided, reason: "a pattern takes too long to decide")
+        }
+        let match = route.match
+        switch mismatch {
+        case .method: return not("method", match.methods.map(\.name))
+        case .host: return not("host", match.hosts.map(\.source))
+        case .path:
+            if request.method == .connect {
+                return Passed(route: route, part: "path", reason: "path never matches CONNECT")
+            }
+            return not("path", match.paths.map(\.source))
+        // Their values may be secret.
+        case .header(let name): return Passed(route: route, part: "header", reason: "header \(name) does not match")
+        case .query(let name): return Passed(route: route, part: "query", reason: "query \(name) does not match")
+        }
+
+        func not(_ part: String, _ wanted: [String]) -> Passed {
+            let shown = wanted.prefix(3).joined(separator: " or ") + (wanted.count > 3 ? " or …" : "")
+            return Passed(route: route, part: part, reason: "\(part) is not \(shown)")
+        }
+    }
+}
+
+extension Authority {
+    /// Whether a client that goes there may come to what is bound here: by the address itself, or by a name.
+    fileprivate func reaches(_ bind: SocketAddress) -> Bool {
+        guard let address = bind.address, (port ?? 80) == bind.port else { return false }
+        guard let own = IPAddress(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host) else { return true }
+        return address == own || address.isUnspecified
+    }
+}

@@ -1,0 +1,140 @@
+/// What one ware did to an exchange: a step of its record, as people read it.
+public struct WareStep: Sendable, Equatable {
+    /// What a ware decided.
+    public enum Decision: String, Sendable {
+        case passed, aborted, replaced, replayed, skipped, failed
+        /// Its wait was given up: a deadline came, or the client left.
+        case gaveUp
+    }
+
+    /// On which way the ware was asked.
+    public enum Side: String, Sendable {
+        case request
+        /// The response half of a two-sided ware.
+        case responseHalf
+        case postware
+    }
+
+    /// The ware's label, else its name.
+    public let label: String
+    public let side: Side
+    public let decision: Decision
+    /// The status of the response that it aborted with, replaced by, or did not want; `nil` for none.
+    public let status: Int?
+    /// It did not answer at once.
+    public let hasWaited: Bool
+    /// What it said about its decision.
+    public let note: String?
+    /// The note is the name of the decision: `hit`.
+    public let isNamed: Bool
+    /// Which time the request went inward, from 1.
+    public let attempt: Int
+    /// When it was asked, in nanoseconds of the loop's clock.
+    public let started: Int64
+    /// In nanoseconds, waits included.
+    public let duration: Int64
+    /// The names of fields whose lines it added, removed, or replaced by others.
+    public let added: [String]
+    public let removed: [String]
+    public let rewritten: [String]
+    /// It put other fields in place of all.
+    public let replacedFields: Bool
+    /// What it made of the method, the target and the status, if anything.
+    public let newMethod: String?
+    public let newTarget: String?
+    public let newStatus: Int?
+
+    /// Whether it was asked about the response.
+    public var isResponse: Bool { side != .request }
+
+    /// The decision in a word: `passed`, `held`, `hit`.
+    public var word: String {
+        if isNamed, let note { return note }
+        return hasWaited && decision == .passed ? "held" : decision.rawValue
+    }
+
+    /// The decision as people read it: `passed`, `aborted 401`, `held 212ms behind refresh 7`, `replayed after 401`, `hit`.
+    public var text: String {
+        if isNamed, let note { return note }
+        var text: String
+        switch decision {
+        case .passed: text = hasWaited ? "held \(WareStep.brief(duration))" : "passed"
+        case .aborted, .replaced: text = decision.rawValue + (status.map { " \($0)" } ?? "")
+        case .replayed: text = "replayed" + (status.map { " after \($0)" } ?? "")
+        case .gaveUp: text = "gave up after \(WareStep.brief(duration))"
+        case .skipped, .failed: text = decision.rawValue
+        }
+        if let note { text += " \(note)" }
+        return text
+    }
+
+    /// Whether it changed the message.
+    public var hasChanges: Bool {
+        !added.isEmpty || !removed.isEmpty || !rewritten.isEmpty || replacedFields || newMethod != nil
+            || newTarget != nil || newStatus != nil
+    }
+
+    /// A time in the unit that suits it: `212ms`, `3.4s`, `0.08ms`.
+    static func brief(_ nanoseconds: Int64) -> String {
+        let microseconds = max(0, nanoseconds) / 1000
+        if microseconds >= 1_000_000 { return "\(microseconds / 1_000_000).\(microseconds / 100_000 % 10)s" }
+        if microseconds >= 10_000 { return "\(microseconds / 1000)ms" }
+        let hundredths = microseconds / 10
+        return "\(hundredths / 100).\(hundredths / 10 % 10)\(hundredths % 10)ms"
+    }
+}
+
+extension WareStep {
+    /// Makes texts of what was noted.
+    init(_ step: WareTrail.Step, of trail: WareTrail) {
+        label = trail.label(step)
+        side = step.side
+        decision = step.decision
+        status = step.status == 0 ? nil : Int(step.status)
+        hasWaited = step.hasWaited
+        note = step.note.count == 0 ? nil : trail.string(step.note)
+        isNamed = step.note.count > 0 && step.note.isDecision
+        attempt = Int(step.attempt)
+        started = step.started
+        duration = step.duration
+        var added: [String] = []
+        var removed: [String] = []
+        var rewritten: [String] = []
+        var replacedFields = false
+        var method: String?
+        var target: String?
+        var status: Int?
+        for change in trail.changes[Int(step.firstChange)...].prefix(Int(step.changes)) {
+            let text = trail.string(change.text)
+            switch change.kind {
+            case .removed: if !removed.contains(sameName: text) { removed.append(text) }
+            case .added: if !added.contains(sameName: text) { added.append(text) }
+            case .allFields: replacedFields = true
+            case .method: method = text
+            case .target: target = text
+            case .status: status = Int(change.number)
+            }
+        }
+        // A line goes and another of that name comes: it was rewritten.
+        rewritten = added.filter { removed.contains(sameName: $0) }
+        added.removeAll { rewritten.contains($0) }
+        removed.removeAll { rewritten.contains(sameName: $0) }
+        self.added = added
+        self.removed = removed
+        self.rewritten = rewritten
+        self.replacedFields = replacedFields
+        newMethod = method
+        newTarget = target.map(Redaction.target)
+        newStatus = status
+    }
+}
+
+extension [String] {
+    /// Whether one of the names is this one. Field names know no case. RFC 9110 §5.1.
+    fileprivate func contains(sameName name: String) -> Bool {
+        contains {
+            $0.utf8.count == name.utf8.count
+                && $0.utf8.elementsEqual(name.utf8) { ByteClass.lower($0) == ByteClass.lower($1) }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+/// The content that a source brings, as the driver knows content: a stream that is paused, resumed, discarded and cancelled.
+///
+/// It begins paused. Used on its loop's thread only.
+final class ContentStream: UpstreamStream {
+    private let transport: LoopTransport
+    private let feed: ContentFeed
+    private var source: (any ContentSource)?
+    private var handler: (any ResponseHandler)?
+    /// What is left of the length that the source said.
+    private var left: Int?
+    private var isPaused = true
+    /// The source was asked, and has not answered.
+    private var isAsked = false
+    private var isAsking = false
+    private var bytesThisTurn = 0
+    private var rest: LoopTimer?
+
+    /// A source that always has a piece at hand brings so much before sockets are looked at again.
+    private static let bytesPerTurn = 1 << 20
+    private static let piecesPerTurn = 64
+
+    init(
+        _ source: any ContentSource, extent: HttpContent.Extent, transport: LoopTransport,
+        handler: any ResponseHandler
+    ) {
+        self.source = source
+        self.transport = transport
+        self.handler = handler
+        feed = ContentFeed(loop: transport.loop)
+        switch extent {
+        case .none: left = 0
+        case .length(let length): left = length
+        case .unknown: left = nil
+        }
+        feed.take = { [weak self] in self?.answered($0) }
+    }
+
+    var isReused: Bool { false }
+    var isBlocked: Bool { false }
+
+    // MARK: Asking
+
+    func pause() { isPaused = true }
+
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        ask()
+    }
+
+    /// Asks again and again while the source answers at once and the client takes more.
+    private func ask() {
+        guard !isAsking else { return }
+        isAsking = true
+        defer { isAsking = false }
+        bytesThisTurn = 0
+        var pieces = 0
+        while !isPaused, !isAsked, let source {
+            guard bytesThisTurn < ContentStream.bytesPerTurn, pieces < ContentStream.piecesPerTurn else {
+                return takeTurns()
+            }
+            pieces += 1
+            isAsked = true
+            source.next(feed)
+        }
+    }
+
+    /// Others have their turn before the next piece: a timer that is not due yet in the present round.
+    private func takeTurns() {
+        rest = transport.loop.schedule(after: .nanoseconds(1)) { [weak self] in
+            guard let self else { return }
+            self.rest = nil
+            self.transport.inEvent { self.ask() }
+        }
+    }
+
+    // MARK: Answers
+
+    private func answered(_ piece: ContentFeed.Piece) {
+        guard let handler else { return }
+        transport.inEvent {
+            guard isAsked else { return fail("a source brought content that nobody asked for") }
+            isAsked = false
+            switch piece {
+            case .bytes(let bytes):
+                if let left {
+                    guard bytes.count <= left else { return fail("a source brought more than the length it said") }
+                    self.left = left - bytes.count
+                }
+                bytesThisTurn += bytes.count
+                if !bytes.isEmpty { bytes.withUnsafeBytes { handler.responseContent($0) } }
+                ask()
+            case .end:
+                if let left, left > 0 { return fail("a source ended \(left) bytes before the length it said") }
+                letGo()
+                handler.responseEnded(nil)
+            case .failed(let reason):
+                letGo()
+                handler.upstreamFailed(GatewayError(.gateway, .wareFailed, reason))
+            }
+        }
+    }
+
+    /// The source did what no message survives.
+    private func fail(_ reason: String) {
+        let handler = self.handler
+        cancel()
+        handler?.upstreamFailed(GatewayError(.gateway, .wareFailed, reason))
+    }
+
+    // MARK: Ending
+
+    func cancel() {
+        let source = self.source
+        letGo()
+        source?.cancelled()
+    }
+
+    func discard() { cancel() }
+
+    private func letGo() {
+        source = nil
+        handler = nil
+        feed.take = nil
+        rest?.cancel()
+        rest = nil
+    }
+
+    // MARK: A source is sent nothing
+
+    func send(
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64, idleTimeout: Int64
+    ) {}
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {}
+    func sendEnd(_ trailers: HttpFields?) {}
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
+    func endTunnel() {}
+}

@@ -1,0 +1,73 @@
+// 10. The record: what each ware did is noted while it happens, if anybody wants to know.
+
+extension ExchangeDriver {
+    /// Settles with the chain whether the exchange is observed.
+    @inline(__always)
+    func beginRecord() {
+        isObserved = server.records != nil || chain.observesWares
+        if isObserved { exchange.record.trail.begin(chain.labels) }
+        if isObserved || !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
+    }
+
+    /// Wares are asked about the request from now on.
+    func watchRequest() {
+        watch.begin(&request)
+        exchange.record.trail.forgetSayings()
+        wareStarted = loop.tick().nanoseconds
+    }
+
+    /// Wares are asked about the response from now on.
+    func watchResponse() {
+        guard chain.hasResponseHalves || !chain.postwares.isEmpty else { return }
+        watch.begin(&response)
+        exchange.record.trail.forgetSayings()
+        wareStarted = loop.tick().nanoseconds
+    }
+
+    /// The middleware whose turn it is has answered.
+    func noteRequest(_ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false) {
+        let exchange = self.exchange
+        watch.look(at: &request, &exchange.record.trail)
+        note(exchange, decision, .request, requestIndex, status, hasWaited)
+    }
+
+    /// The response half or postware whose turn it is has answered.
+    func noteResponse(_ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false) {
+        let exchange = self.exchange
+        watch.look(at: &response, &exchange.record.trail)
+        let isHalf = halfIndex >= 0
+        note(exchange, decision, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, status, hasWaited)
+    }
+
+    /// Its condition does not hold; that takes no time worth a look at the clock.
+    func noteSkipped(_ side: WareStep.Side, _ place: Int) {
+        exchange.record.trail.add(
+            .skipped, side, place: place, status: 0, started: wareStarted, ended: wareStarted,
+            replays: exchange.record.replays, hasWaited: false)
+    }
+
+    /// A ware that is waited for will not be heard any more.
+    func noteGivenUp() {
+        guard task != nil else { return }
+        switch phase {
+        case .middlewares: note(exchange, .gaveUp, .request, requestIndex, 0, true)
+        case .responseWares:
+            let isHalf = halfIndex >= 0
+            note(exchange, .gaveUp, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, 0, true)
+        default: break
+        }
+    }
+
+    @inline(__always)
+    private func note(
+        _ exchange: Exchange, _ decision: WareStep.Decision, _ side: WareStep.Side, _ place: Int, _ status: Int,
+        _ hasWaited: Bool
+    ) {
+        let now = loop.tick().nanoseconds
+        exchange.record.trail.add(
+            decision, side, place: place, status: status, started: wareStarted, ended: now,
+            replays: exchange.record.replays, hasWaited: hasWaited)
+        // The next one's turn begins where this one's ends.
+        wareStarted = now
+    }
+}

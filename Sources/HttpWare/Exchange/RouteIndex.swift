@@ -1,0 +1,284 @@
+/// Finds the routes whose host and path match a request, without asking each.
+///
+/// For each host that a route names, for each suffix behind a wildcard, and for the routes of any host there is a trie of
+/// path segments. Hosts and segments are found in one hash table, by their bytes and the node that they hang on. A place in
+/// a trie proves that the path of the routes there matches, and the host where it stands without a port; what is not proven,
+/// a candidate says.
+///
+/// Its size is bounded: a route that would stand in more than 64 places for its hosts and paths together stands only in those
+/// of its paths, and only the first 12 segments of a pattern are nodes.
+struct RouteIndex: Sendable {
+    /// What a place does not prove of its route.
+    struct Needs: OptionSet, Sendable {
+        let rawValue: UInt8
+
+        static let method = Needs(rawValue: 1)
+        static let host = Needs(rawValue: 2)
+        static let path = Needs(rawValue: 4)
+        /// Fields or query.
+        static let more = Needs(rawValue: 8)
+    }
+
+    /// A route at a place.
+    struct Candidate: Sendable {
+        let route: Int32
+        var needs: Needs
+
+        @inline(__always) var isProven: Bool { needs.rawValue == 0 }
+    }
+
+    /// A part of an array.
+    struct Run: Sendable {
+        var start: Int32 = 0
+        var end: Int32 = 0
+
+        @inline(__always) var range: Range<Int> { Range(uncheckedBounds: (Int(start), Int(end))) }
+    }
+
+    /// Where some segments of a path lead to.
+    struct Node: Sendable {
+        let number: Int32
+        /// The first of the routes that stand here or deeper.
+        let least: Int32
+        /// Where a segment that is captured leads to, or -1.
+        var capture: Int32 = -1
+        var hasTexts = false
+        /// Segments with `*`.
+        var globs = Run()
+        /// The routes whose pattern ends here; at a root, those that ask for no path.
+        var exact = Run()
+        /// Those whose pattern ends here with `/**`.
+        var prefixes = Run()
+
+        @inline(__always) var hasChildren: Bool { hasTexts || capture >= 0 || globs.end > globs.start }
+    }
+
+    /// The tries' roots hang on these, but for the first.
+    static let exactHosts: Int32 = -1
+    static let wildcardHosts: Int32 = -2
+    /// The root for the routes of any host.
+    static let anyHost: Int32 = 0
+
+    private static let mostPlaces = 64
+    private static let deepest = 12
+
+    private struct Slot {
+        var parent: Int32
+        /// -1 where the slot is empty.
+        var child: Int32
+        var text: Run
+    }
+
+    private(set) var nodes: [Node] = []
+    private(set) var candidates: [Candidate] = []
+    private(set) var globs: [(text: [UInt8], child: Int32)] = []
+    /// A power of two, at most half of them taken.
+    private var slots: [Slot] = []
+    private var texts: [UInt8] = []
+    /// Any route names a host.
+    private(set) var hasHosts = false
+    /// Whether there is a wildcard with a suffix of so many bytes.
+    private var suffixLengths: [Bool] = []
+
+    /// The longest suffix behind a wildcard.
+    @inline(__always) var longestSuffix: Int { suffixLengths.count - 1 }
+
+    @inline(__always)
+    func hasSuffix(ofLength count: Int) -> Bool { suffixLengths[count] }
+
+    /// What the text between two places leads to from that node; -1 where it leads nowhere.
+    @inline(__always)
+    func child(of parent: Int32, _ bytes: RawSpan, _ start: Int, _ end: Int) -> Int32 {
+        let mask = slots.count &- 1
+        var place = Int(truncatingIfNeeded: RouteIndex.hash(parent, bytes, start, end)) & mask
+        while true {
+            let slot = slots[place]
+            if slot.child < 0 { return -1 }
+            if slot.parent == parent, slot.text.range.count == end &- start, isText(slot.text, bytes, start) {
+                return slot.child
+            }
+            place = (place &+ 1) & mask
+        }
+    }
+
+    /// Whether the text is what stands from there on.
+    @inline(__always)
+    private func isText(_ text: Run, _ bytes: RawSpan, _ start: Int) -> Bool {
+        let texts = texts.span.bytes
+        var at = Int(text.start)
+        var other = start
+        while at &+ 8 <= Int(text.end) {
+            if texts.word(at: at) != bytes.word(at: other) { return false }
+            at &+= 8
+            other &+= 8
+        }
+        while at < Int(text.end) {
+            if texts.byte(at: at) != bytes.byte(at: other) { return false }
+            at &+= 1
+            other &+= 1
+        }
+        return true
+    }
+
+    /// Spreads well what files contain. Nobody but their writer chooses what is in the table, so it needs no secret.
+    @inline(__always)
+    private static func hash(_ parent: Int32, _ bytes: RawSpan, _ start: Int, _ end: Int) -> UInt64 {
+        let factor: UInt64 = 0xff51_afd7_ed55_8ccd
+        var hash =
+            UInt64(truncatingIfNeeded: parent) &* 0x9e37_79b9_7f4a_7c15 ^ UInt64(truncatingIfNeeded: end &- start)
+        var at = start
+        while at &+ 8 <= end {
+            hash = (hash ^ bytes.word(at: at)) &* factor
+            hash ^= hash &>> 32
+            at &+= 8
+        }
+        if at < end {
+            var rest: UInt64 = 0
+            while at < end {
+                rest = rest &<< 8 | UInt64(bytes.byte(at: at))
+                at &+= 1
+            }
+            hash = (hash ^ rest) &* factor
+        }
+        return hash ^ hash &>> 29
+    }
+}
+
+// MARK: Making
+
+extension RouteIndex {
+    /// An index of what routes ask, by their place in the list.
+    init(_ matches: [RequestMatch]) {
+        var builder = Builder()
+        for (route, match) in matches.enumerated() { builder.add(match, Int32(truncatingIfNeeded: route)) }
+        self.init(builder)
+    }
+
+    /// The tries while they grow.
+    private struct Builder {
+        struct Edge: Hashable {
+            enum Kind { case text, glob, capture }
+            let parent: Int32
+            let kind: Kind
+            let text: [UInt8]
+        }
+
+        struct Growing {
+            let least: Int32
+            var capture: Int32 = -1
+            var globs: [(text: [UInt8], child: Int32)] = []
+            var exact: [Candidate] = []
+            var prefixes: [Candidate] = []
+        }
+
+        var nodes = [Growing(least: 0)]
+        var edges: [Edge: Int32] = [:]
+
+        mutating func add(_ match: RequestMatch, _ route: Int32) {
+            var needs: Needs = match.methods.isEmpty ? [] : .method
+            if !match.headers.isEmpty || !match.query.isEmpty { needs.insert(.more) }
+            let isSpread = match.hosts.count > 1 && match.paths.count > 1
+            if isSpread, match.hosts.count * match.paths.count > RouteIndex.mostPlaces {
+                return add(match.paths, route, needs.union(.host), from: RouteIndex.anyHost)
+            }
+            if match.hosts.isEmpty { add(match.paths, route, needs, from: RouteIndex.anyHost) }
+            for host in match.hosts {
+                let parent = host.isWildcard ? RouteIndex.wildcardHosts : RouteIndex.exactHosts
+                let root = child(Edge(parent: parent, kind: .text, text: host.name), route)
+                add(match.paths, route, host.port == nil ? needs : needs.union(.host), from: root)
+            }
+        }
+
+        private mutating func add(_ paths: [PathPattern], _ route: Int32, _ needs: Needs, from root: Int32) {
+            if paths.isEmpty { nodes[Int(root)].exact.add(route, needs) }
+            for path in paths {
+                var node = root
+                for segment in path.segments.prefix(RouteIndex.deepest) {
+                    let edge =
+                        switch segment {
+                        case .text(let text): Edge(parent: node, kind: .text, text: text)
+                        case .glob(let text): Edge(parent: node, kind: .glob, text: text)
+                        case .capture: Edge(parent: node, kind: .capture, text: [])
+                        }
+                    node = child(edge, route)
+                }
+                if path.segments.count > RouteIndex.deepest {
+                    nodes[Int(node)].prefixes.add(route, needs.union(.path))
+                } else if path.isPrefix {
+                    nodes[Int(node)].prefixes.add(route, needs)
+                } else {
+                    nodes[Int(node)].exact.add(route, needs)
+                }
+            }
+        }
+
+        /// The node at the end of an edge; made for this route, the first that needs it, where it is not there.
+        private mutating func child(_ edge: Edge, _ route: Int32) -> Int32 {
+            if let child = edges[edge] { return child }
+            let child = Int32(truncatingIfNeeded: nodes.count)
+            edges[edge] = child
+            nodes.append(Growing(least: route))
+            switch edge.kind {
+            case .text: break
+            case .glob: nodes[Int(edge.parent)].globs.append((edge.text, child))
+            case .capture: nodes[Int(edge.parent)].capture = child
+            }
+            return child
+        }
+    }
+
+    private init(_ builder: Builder) {
+        for (number, growing) in builder.nodes.enumerated() {
+            var node = Node(number: Int32(truncatingIfNeeded: number), least: growing.least, capture: growing.capture)
+            node.globs = RouteIndex.append(growing.globs, to: &globs)
+            node.exact = RouteIndex.append(growing.exact, to: &candidates)
+            node.prefixes = RouteIndex.append(growing.prefixes, to: &candidates)
+            nodes.append(node)
+        }
+        let hung = builder.edges.filter { $0.key.kind == .text }
+        var capacity = 2
+        while capacity < 2 * hung.count { capacity *= 2 }
+        slots = Array(repeating: Slot(parent: 0, child: -1, text: Run()), count: capacity)
+        suffixLengths = [false]
+        var known: [[UInt8]: Run] = [:]
+        for (edge, child) in hung {
+            let text = known[edge.text] ?? RouteIndex.append(edge.text, to: &texts)
+            known[edge.text] = text
+            put(Slot(parent: edge.parent, child: child, text: text))
+            if edge.parent >= 0 { nodes[Int(edge.parent)].hasTexts = true } else { hasHosts = true }
+            if edge.parent == RouteIndex.wildcardHosts {
+                let missing = edge.text.count + 1 - suffixLengths.count
+                if missing > 0 { suffixLengths += Array(repeating: false, count: missing) }
+                suffixLengths[edge.text.count] = true
+            }
+        }
+    }
+
+    private static func append<Element>(_ elements: [Element], to all: inout [Element]) -> Run {
+        let start = Int32(truncatingIfNeeded: all.count)
+        all += elements
+        return Run(start: start, end: Int32(truncatingIfNeeded: all.count))
+    }
+
+    private mutating func put(_ slot: Slot) {
+        let mask = slots.count - 1
+        let range = slot.text.range
+        var place = Int(
+            truncatingIfNeeded: RouteIndex.hash(slot.parent, texts.span.bytes, range.lowerBound, range.upperBound))
+        place &= mask
+        while slots[place].child >= 0 { place = (place + 1) & mask }
+        slots[place] = slot
+    }
+}
+
+extension [RouteIndex.Candidate] {
+    /// Adds a route behind those before it. Where it stands already, for another host or path of its own, what either proves
+    /// is proven.
+    fileprivate mutating func add(_ route: Int32, _ needs: RouteIndex.Needs) {
+        if let last, last.route == route {
+            self[count - 1].needs.formIntersection(needs)
+        } else {
+            append(RouteIndex.Candidate(route: route, needs: needs))
+        }
+    }
+}

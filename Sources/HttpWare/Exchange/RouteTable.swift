@@ -1,0 +1,181 @@
+/// The routes of one listener as they are looked up: the first that matches wins. One instance serves all loops.
+///
+/// An index finds the routes whose host and path match; of these the first whose other demands hold is taken. So a lookup
+/// costs what the routes cost that share the request's host and path, not what all of them do.
+public final class RouteTable: ExchangeRouter {
+    /// A route: what it asks of a request, and what becomes of one.
+    public struct Route: Sendable {
+        let match: RequestMatch
+        let takesConnect: Bool
+        let plan: ExchangePlan
+
+        /// Makes a route. Without `takesConnect` a CONNECT passes it by, whatever it asks.
+        public init(match: RequestMatch, takesConnect: Bool = true, plan: ExchangePlan) {
+            self.match = match
+            self.takesConnect = takesConnect
+            self.plan = plan
+        }
+    }
+
+    /// The first route that matches so far.
+    private struct Found {
+        var route = Int32.max
+        /// A pattern of that route ran into its limit: whether it matches is not known.
+        var isUndecided = false
+    }
+
+    private let routes: [Route]
+    private let headers: [[(name: FieldName, values: [ValueMatch])]]
+    private let capturing: [[PathPattern]]
+    private let index: RouteIndex
+    /// The first route where it takes every request, CONNECT too: nothing is to be looked up then.
+    private let only: ExchangePlan?
+    public let listenerPlan: ExchangePlan
+
+    /// A table of routes, in the order in which they are to be tried.
+    public init(_ routes: [Route], listenerPlan: ExchangePlan) {
+        self.routes = routes
+        self.listenerPlan = listenerPlan
+        // Names that are no field names are mistakes that the reader of a configuration reports.
+        headers = routes.map { route in
+            route.match.headers.map { (FieldName($0.name) ?? "x-never-there", $0.values) }
+        }
+        capturing = routes.map { $0.match.paths.filter { !$0.captures.isEmpty } }
+        index = RouteIndex(routes.map(\.match))
+        only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect ? $0.plan : nil }
+    }
+
+    /// The same routes with plans of its own: loops that do not share plans do not wait for each other's reference counts.
+    public init(copying other: RouteTable) {
+        let copy = { (plan: ExchangePlan) in
+            ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route)
+        }
+        routes = other.routes.map { Route(match: $0.match, takesConnect: $0.takesConnect, plan: copy($0.plan)) }
+        listenerPlan = copy(other.listenerPlan)
+        headers = other.headers
+        capturing = other.capturing
+        index = other.index
+        only = other.only == nil ? nil : routes.first?.plan
+    }
+
+    public func plan(
+        for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
+    ) throws(Pattern.LimitReached) -> ExchangePlan {
+        if let only { return only }
+        let found = find(request)
+        guard found.route != .max else { return listenerPlan }
+        if found.isUndecided { throw Pattern.LimitReached() }
+        let route = Int(found.route)
+        if !capturing[route].isEmpty { capture(capturing[route], request, &captures) }
+        return routes[route].plan
+    }
+
+    // MARK: Finding
+
+    private func find(_ request: HttpRequest) -> Found {
+        var found = Found()
+        let bytes = request.target.bytes.span.bytes
+        let path = bytes.extracting(request.target.path.range)
+        let host = bytes.extracting(request.target.host.range)
+        if index.hasHosts, host.byteCount > 0 {
+            let root = index.child(of: RouteIndex.exactHosts, host, 0, host.byteCount)
+            if root >= 0 { look(from: root, path, request, &found) }
+            // A wildcard stands for one byte at least.
+            var start = max(1, host.byteCount - index.longestSuffix)
+            while start < host.byteCount {
+                if host.byte(at: start) == 0x2e, index.hasSuffix(ofLength: host.byteCount - start) {
+                    let root = index.child(of: RouteIndex.wildcardHosts, host, start, host.byteCount)
+                    if root >= 0 { look(from: root, path, request, &found) }
+                }
+                start += 1
+            }
+        }
+        look(from: RouteIndex.anyHost, path, request, &found)
+        return found
+    }
+
+    /// Looks among the routes of one host, or of any. CONNECT and `OPTIONS *` have no path that a pattern could match.
+    private func look(from root: Int32, _ path: RawSpan, _ request: HttpRequest, _ found: inout Found) {
+        guard index.nodes[Int(root)].least < found.route else { return }
+        if path.byteCount > 0, path.byte(at: 0) == 0x2f { visit(root, path, 0, request, &found) }
+        consider(index.nodes[Int(root)].exact, request, &found)
+    }
+
+    /// Looks below a node, which what lies before `start` led to: at a slash, or at the path's end.
+    ///
+    /// Deep nodes come first, as their routes usually stand before more general ones; then `least` saves the rest.
+    private func visit(
+        _ node: Int32, _ path: RawSpan, _ start: Int, _ request: HttpRequest, _ found: inout Found
+    ) {
+        let node = index.nodes[Int(node)]
+        guard node.least < found.route else { return }
+        if start == path.byteCount {
+            consider(node.exact, request, &found)
+        } else if node.hasChildren {
+            let segment = start + 1
+            var end = segment
+            while end < path.byteCount, path.byte(at: end) != 0x2f { end += 1 }
+            if node.hasTexts {
+                let child = index.child(of: node.number, path, segment, end)
+                if child >= 0 { visit(child, path, end, request, &found) }
+            }
+            if end > segment {
+                for place in node.globs.range {
+                    let glob = index.globs[place]
+                    if PathPattern.glob(glob.text, path, segment, end) { visit(glob.child, path, end, request, &found) }
+                }
+                if node.capture >= 0 { visit(node.capture, path, end, request, &found) }
+            }
+        }
+        consider(node.prefixes, request, &found)
+    }
+
+    /// Asks the routes of one place, in their order, until one matches or one that stands before them all is known.
+    private func consider(_ places: RouteIndex.Run, _ request: HttpRequest, _ found: inout Found) {
+        for place in places.range {
+            let candidate = index.candidates[place]
+            guard candidate.route < found.route else { return }
+            if request.method == .connect, !routes[Int(candidate.route)].takesConnect { continue }
+            do throws(Pattern.LimitReached) {
+                if !candidate.isProven {
+                    guard try holds(candidate, request) else { continue }
+                }
+                found = Found(route: candidate.route)
+            } catch {
+                // No later route may stand in for it, but one before it may still win.
+                found = Found(route: candidate.route, isUndecided: true)
+            }
+            return
+        }
+    }
+
+    /// Whether the request is all that the place of the route does not prove.
+    private func holds(
+        _ candidate: RouteIndex.Candidate, _ request: HttpRequest
+    ) throws(Pattern.LimitReached) -> Bool {
+        let route = Int(candidate.route)
+        guard routes[route].match.matchesMethod(of: request) else { return false }
+        if candidate.needs.contains(.host), !routes[route].match.matchesHost(of: request) { return false }
+        if candidate.needs.contains(.path), !routes[route].match.matchesPath(of: request) { return false }
+        guard candidate.needs.contains(.more) else { return true }
+        guard try routes[route].match.matchesQuery(of: request) else { return false }
+        for header in headers[route] where try !request.fields.matches(header.name, header.values) { return false }
+        return true
+    }
+
+    // MARK: Captures
+
+    private func capture(
+        _ patterns: [PathPattern], _ request: HttpRequest, _ captures: inout [(name: String, value: String)]
+    ) {
+        request.withPath(asReceived: false) { path in
+            for pattern in patterns {
+                guard let ranges = pattern.captured(in: path) else { continue }
+                captures = zip(pattern.captures, ranges).map {
+                    ($0, String(decoding: UnsafeRawBufferPointer(rebasing: path[$1]), as: UTF8.self))
+                }
+                return
+            }
+        }
+    }
+}

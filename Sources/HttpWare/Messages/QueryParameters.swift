@@ -1,0 +1,70 @@
+/// The parameters of a query, as routes and conditions compare them: `name=value` between `&`, both decoded.
+///
+/// `%XX` is its byte and `+` a space, as forms write them (WHATWG URL, `application/x-www-form-urlencoded`); a percent sign
+/// without two hexadecimal digits stands for itself. A parameter without `=` has an empty value; one without a name or a
+/// value, as in `a&&b`, is none. To compare allocates nothing.
+public struct QueryParameters: Sendable {
+    private let bytes: [UInt8]
+    private let range: Range<Int>
+
+    /// The parameters in a part of these bytes: a query without its question mark.
+    init(_ bytes: [UInt8], _ range: Range<Int>) {
+        self.bytes = bytes
+        self.range = range
+    }
+
+    /// The places of the name and the value of the first parameter at or behind a place, which goes behind it.
+    func next(from place: inout Int) -> (name: Range<Int>, value: Range<Int>)? {
+        while place < range.upperBound {
+            let start = place
+            var end = start
+            var equals: Int?
+            while end < range.upperBound, bytes[end] != 0x26 {
+                if bytes[end] == 0x3d, equals == nil { equals = end }
+                end += 1
+            }
+            place = end + 1
+            if end > start { return (start..<(equals ?? end), (equals.map { $0 + 1 } ?? end)..<end) }
+        }
+        return nil
+    }
+
+    /// Where the first parameter may begin.
+    var start: Int { range.lowerBound }
+
+    /// Whether what stands there is this text, decoded.
+    func isText(_ place: Range<Int>, _ text: String) -> Bool {
+        var at = place.lowerBound
+        for byte in text.utf8 {
+            guard at < place.upperBound, QueryParameters.decode(bytes, &at, place.upperBound) == byte else {
+                return false
+            }
+        }
+        return at == place.upperBound
+    }
+
+    /// What stands there, decoded.
+    func decoded(_ place: Range<Int>) -> [UInt8] { QueryParameters.decoded(bytes[place]) }
+
+    /// A name or a value, decoded.
+    public static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
+        let encoded = Array(text)
+        var result: [UInt8] = []
+        var at = 0
+        while at < encoded.count { result.append(decode(encoded, &at, encoded.count)) }
+        return result
+    }
+
+    /// The byte that begins there, which is before the end.
+    private static func decode(_ bytes: [UInt8], _ at: inout Int, _ end: Int) -> UInt8 {
+        let byte = bytes[at]
+        if byte == 0x25, at + 2 < end, let high = ByteClass.hexValue(bytes[at + 1]),
+            let low = ByteClass.hexValue(bytes[at + 2])
+        {
+            at += 3
+            return high << 4 | low
+        }
+        at += 1
+        return byte == 0x2b ? 0x20 : byte
+    }
+}

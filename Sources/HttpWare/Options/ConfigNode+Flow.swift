@@ -1,0 +1,66 @@
+extension ConfigNode {
+    /// This value on one line, as a file could have it: `{ max: 5MiB, status: 413 }`. Secrets are `***`.
+    public var flow: String {
+        switch content {
+        case .scalar where isSecret: return "***"
+        case .scalar(let text, let isQuoted): return isQuoted && !Self.isPlain(text) ? text.jsonString : text
+        case .list(let members): return "[" + members.map(\.flow).joined(separator: ", ") + "]"
+        case .map(let entries):
+            if entries.isEmpty { return "{}" }
+            return "{ " + entries.map { "\($0.key): \($0.value.flow)" }.joined(separator: ", ") + " }"
+        }
+    }
+
+    /// This value with `***` in place of each secret.
+    public var masked: ConfigNode {
+        var copy = self
+        switch content {
+        case .scalar: if isSecret { copy.content = .scalar("***", isQuoted: true) }
+        case .list(let members): copy.content = .list(members.map(\.masked))
+        case .map(let entries):
+            copy.content = .map(
+                entries.map { Entry(key: $0.key, location: $0.location, value: $0.value.masked) })
+        }
+        return copy
+    }
+
+    /// The texts in here that nothing may print.
+    public var secretTexts: [String] {
+        switch content {
+        case .scalar(let text, _): isSecret && !text.isEmpty ? [text] : []
+        case .list(let members): members.flatMap(\.secretTexts)
+        case .map(let entries): entries.flatMap(\.value.secretTexts)
+        }
+    }
+
+    /// The same value, with the mark of a secret on what stands at one of these key paths; members of lists count as their list.
+    public func marking(secrets: Set<[String]>) -> ConfigNode {
+        secrets.isEmpty ? self : marking(secrets, [], isInside: false)
+    }
+
+    private func marking(_ secrets: Set<[String]>, _ path: [String], isInside: Bool) -> ConfigNode {
+        let isInside = isInside || secrets.contains(path)
+        var copy = self
+        copy.isSecret = isSecret || isInside
+        switch content {
+        case .scalar: break
+        case .list(let members):
+            copy.content = .list(members.map { $0.marking(secrets, path, isInside: isInside) })
+        case .map(let entries):
+            copy.content = .map(
+                entries.map { entry in
+                    let value = entry.value.marking(secrets, path + [entry.key], isInside: isInside)
+                    return Entry(key: entry.key, location: entry.location, value: value)
+                })
+        }
+        return copy
+    }
+
+    /// Needs no quotes in a flow collection of YAML.
+    private static func isPlain(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                ByteClass.isUnreserved(byte) || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "+")
+            } && text.utf8.first != UInt8(ascii: "-")
+    }
+}

@@ -1,0 +1,210 @@
+import ArgumentParser
+import Foundation
+import HttpWare
+import Synchronization
+
+/// Asks the admin listener of a running gateway, over the gateway's own transport.
+struct AdminClient: Sendable {
+    let address: SocketAddress
+    let token: Secret?
+
+    /// What was answered.
+    struct Answer: Sendable {
+        var status = 0
+        var content: [UInt8] = []
+
+        var text: String { String(decoding: content, as: UTF8.self) }
+    }
+
+    private static let mostContent = ByteCount.mebibytes(256)
+
+    /// Sends a GET and waits for the answer, no longer than that. Ends the program when the listener cannot be reached, or wants
+    /// a token.
+    func get(_ target: String, within limit: Duration = .seconds(60)) throws -> Answer {
+        var answer = Answer()
+        try send(target, idle: .seconds(30), total: limit) { head, bytes in
+            answer.status = head.status.code
+            answer.content.append(contentsOf: bytes)
+            return true
+        } head: {
+            answer.status = $0.status.code
+        }
+        return answer
+    }
+
+    /// Sends a GET and gives each event that comes until `take` answers false, or the listener ends. WHATWG HTML §9.2.
+    ///
+    /// `before` is asked for when the stream has begun, so that nothing falls between the two; `take` gets its answer first.
+    func follow(
+        _ target: String, after before: String, _ first: @escaping (Answer) throws -> Bool,
+        _ take: @escaping (_ event: String, _ data: String) throws -> Bool
+    ) throws {
+        var hasBegun = false
+        var events = EventStream()
+        var failure: (any Error)?
+        var refused = Answer()
+        try send(target, idle: .seconds(86_400), total: nil) { head, bytes in
+            guard head.status == .ok else {
+                refused.status = head.status.code
+                refused.content.append(contentsOf: bytes)
+                return true
+            }
+            do {
+                if !hasBegun {
+                    hasBegun = true
+                    guard try first(meanwhile(before)) else { return false }
+                }
+                for (event, data) in events.add(bytes) where try !take(event, data) { return false }
+                return true
+            } catch {
+                failure = error
+                return false
+            }
+        } head: {
+            refused.status = $0.status.code
+        }
+        if let failure { throw failure }
+        if refused.status != 200 { throw AdminClient.ended("the admin listener answered \(refused.status)", 1) }
+    }
+
+    /// The same as `get`, while this thread's loop is at work.
+    private func meanwhile(_ target: String) throws -> Answer {
+        let result = Mutex<Result<Answer, any Error>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let answer = Result { try get(target) }
+            result.withLock { $0 = answer }
+            done.signal()
+        }
+        done.wait()
+        return try result.withLock { $0 }?.get() ?? Answer()
+    }
+
+    // MARK: One request
+
+    /// Everything goes to the admin listener.
+    private struct OnePlan: ExchangeRouter {
+        let listenerPlan: ExchangePlan
+
+        func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+            listenerPlan
+        }
+    }
+
+    private func send(
+        _ target: String, idle: Duration, total: Duration?,
+        receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
+        head: @escaping (HttpResponse) -> Void
+    ) throws {
+        let endpoint =
+            switch address {
+            case .unix(let path): Endpoint(unixPath: path)
+            case .ip(let ip, let port): Endpoint(host: "\(ip)", port: port)
+            }
+        var timeouts = UpstreamService.Timeouts()
+        timeouts.idle = idle
+        timeouts.total = total
+        let service = UpstreamService(name: "admin", endpoints: [endpoint], timeouts: timeouts)
+        var request = try HttpRequest(.get, target)
+        try request.fields.set("Host", to: endpoint.authority)
+        if let token {
+            do {
+                try request.fields.set("Authorization", to: "Bearer \(token.revealed)")
+            } catch {
+                throw AdminClient.ended("the token holds what no field can carry", 1)
+            }
+        }
+
+        // A loop for this request alone, on this thread.
+        let loop = try EventLoop(name: "admin")
+        let transport = LoopTransport(loop: loop, resolver: nil)
+        let server = LoopServer(
+            name: "command", transport: transport,
+            router: OnePlan(listenerPlan: ExchangePlan(chain: .empty, service: service, route: nil)))
+        let caller = LocalCaller(server, peer: nil, limit: AdminClient.mostContent)
+        var result: Result<HttpResponse, GatewayError>?
+        var failure: GatewayError?
+        caller.send(
+            request,
+            receive: { response, bytes in
+                guard result == nil, !receive(response, bytes) else { return }
+                result = .success(response)
+                loop.stop()
+            }, observe: { failure = $0.failure }
+        ) {
+            result = result ?? $0
+            loop.stop()
+        }
+        loop.run()
+        server.closeAll()
+        transport.closeIdle()
+
+        if let failure {
+            throw AdminClient.ended(
+                "no admin listener answers on \(address): \(failure.reason); "
+                    + "is the gateway running, with admin in its configuration?", 3)
+        }
+        switch result {
+        case .success(let response):
+            if response.status == .unauthorized {
+                throw AdminClient.ended(
+                    "the admin listener wants its token; name it with --token or HTTPWARE_ADMIN_TOKEN", 1)
+            }
+            head(response)
+        case .failure(let error): throw AdminClient.ended("the admin listener's answer was cut off: \(error.reason)", 3)
+        case nil: break
+        }
+    }
+
+    private static func ended(_ message: String, _ status: Int32) -> ExitCode {
+        Terminal.error(message)
+        return ExitCode(status)
+    }
+}
+
+/// Takes server-sent events apart. WHATWG HTML §9.2.6.
+struct EventStream {
+    private var line: [UInt8] = []
+    private var hadReturn = false
+    private var event = ""
+    private var data: [String] = []
+
+    /// What a listener of ours sends is far shorter.
+    private static let longestLine = 1 << 20
+
+    /// The events that are complete with these bytes.
+    mutating func add(_ bytes: some Sequence<UInt8>) -> [(event: String, data: String)] {
+        var events: [(event: String, data: String)] = []
+        for byte in bytes {
+            if byte == 0x0a, hadReturn {
+                hadReturn = false
+                continue
+            }
+            hadReturn = byte == 0x0d
+            guard byte == 0x0a || byte == 0x0d else {
+                if line.count < EventStream.longestLine { line.append(byte) }
+                continue
+            }
+            if line.isEmpty {
+                if !data.isEmpty { events.append((event, data.joined(separator: "\n"))) }
+                event = ""
+                data = []
+            } else {
+                take(String(decoding: line, as: UTF8.self))
+                line = []
+            }
+        }
+        return events
+    }
+
+    private mutating func take(_ line: String) {
+        let colon = line.firstIndex(of: ":") ?? line.endIndex
+        var value = line[colon...].dropFirst()
+        if value.first == " " { value = value.dropFirst() }
+        switch line[..<colon] {
+        case "event": event = String(value)
+        case "data": data.append(String(value))
+        default: break  // comments, ids and what we do not know
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Foundation
+import GatewayConfig
+import HttpWare
+
+/// How a command finds the admin listener of a running gateway: `--admin`, else `admin` of a configuration.
+struct AdminOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The admin listener, such as 127.0.0.1:9900 or unix:/run/admin.sock. Default: as in the configuration.",
+            valueName: "address"))
+    var admin: String?
+    @Option(help: "What it wants to be shown. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration.")
+    var token: String?
+    @OptionGroup var file: ConfigurationOption
+
+    /// What asks the listener that is meant; ends the program when that cannot be known.
+    func client() throws -> AdminClient {
+        let environment = ProcessInfo.processInfo.environment["HTTPWARE_ADMIN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
+        let shown = (token ?? environment).map { Secret($0) }
+        if let admin {
+            let text = admin.hasPrefix("http://") ? String(admin.dropFirst(7).prefix { $0 != "/" }) : admin
+            let named = text.hasPrefix("localhost:") ? "127.0.0.1" + text.dropFirst(9) : text
+            guard let address = SocketAddress(named, defaultPort: 9900) else {
+                throw ValidationError("\(admin) is not an address; write 127.0.0.1:9900 or unix:/run/admin.sock")
+            }
+            return AdminClient(address: address, token: shown)
+        }
+        let result = try file.read()
+        guard let configuration = result.configuration else {
+            for error in result.errors where error.severity == .error { Terminal.error(error.description) }
+            throw ExitCode(1)
+        }
+        guard let definition = configuration.admin else {
+            Terminal.error("the configuration has no admin listener; write admin: {}, or name one with --admin")
+            throw ExitCode(1)
+        }
+        guard definition.bind.port != 0 else {
+            Terminal.error("the admin listener has any free port; name it with --admin")
+            throw ExitCode(1)
+        }
+        var address = definition.bind
+        if let port = address.port, address.address?.isUnspecified == true {
+            address = .ip(
+                address.address?.isIPv4 == true ? IPAddress(ipv4: 0x7f00_0001) : IPAddress(ipv6: 0, 1), port: port)
+        }
+        return AdminClient(address: address, token: shown ?? definition.token)
+    }
+}

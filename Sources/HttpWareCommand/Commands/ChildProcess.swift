@@ -1,0 +1,77 @@
+import Glibc
+import HttpWare
+
+/// A command that runs in our place: it has our terminal, our input and output, and the signals that are meant for us.
+///
+/// It stays in our process group, so that what a terminal sends – an interrupt, a stop – reaches it at first hand; what somebody
+/// sends to us alone is passed on.
+struct ChildProcess {
+    /// The signals that were there before ours were taken.
+    struct Signals {
+        fileprivate let former: sigset_t
+    }
+
+    private let pid: pid_t
+
+    /// Those that are passed on.
+    private static let passed = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
+
+    private static var waitedFor: sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in passed + [SIGCHLD] { sigaddset(&set, signal) }
+        return set
+    }
+
+    /// Keeps signals for `wait()`: before other threads are made, which inherit that.
+    static func takeSignals() -> Signals {
+        var set = waitedFor
+        var former = sigset_t()
+        pthread_sigmask(SIG_BLOCK, &set, &former)
+        return Signals(former: former)
+    }
+
+    /// Starts the command, found by `PATH`. Throws when it cannot be run.
+    init(_ command: [String], environment: [String: String], _ signals: Signals) throws(SystemError) {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The loops ignore SIGPIPE, which the command must not inherit.
+        var usual = sigset_t()
+        sigemptyset(&usual)
+        sigaddset(&usual, SIGPIPE)
+        var former = signals.former
+        posix_spawnattr_setsigdefault(&attributes, &usual)
+        posix_spawnattr_setsigmask(&attributes, &former)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        var arguments = command.map { strdup($0) } + [nil]
+        var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for text in arguments + variables { free(text) } }
+        var started = pid_t()
+        let code = posix_spawnp(&started, command[0], nil, &attributes, &arguments, &variables)
+        guard code == 0 else { throw SystemError("posix_spawn", code: code) }
+        pid = started
+    }
+
+    /// Passes signals on until the command has ended; its exit status, or 128 and the number of the signal that ended it.
+    func wait() -> Int32 {
+        var set = ChildProcess.waitedFor
+        while true {
+            var status: Int32 = 0
+            let ended = waitpid(pid, &status, WNOHANG)
+            if ended == pid {
+                // As WIFEXITED, WEXITSTATUS and WTERMSIG have it.
+                return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f
+            }
+            if ended < 0, errno != EINTR { return 127 }
+            var info = siginfo_t()
+            let signal = sigwaitinfo(&set, &info)
+            // What the terminal sent, it sent to the command as well.
+            guard ChildProcess.passed.contains(signal), info.si_code != ChildProcess.fromKernel else { continue }
+            kill(pid, signal)
+        }
+    }
+
+    /// `SI_KERNEL`
+    private static let fromKernel: Int32 = 0x80
+}

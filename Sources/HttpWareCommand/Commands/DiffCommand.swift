@@ -1,0 +1,79 @@
+import ArgumentParser
+import Foundation
+import GatewayConfig
+import HttpWare
+
+/// `httpware diff`: what a reload would change.
+struct DiffCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff", abstract: "Show what a reload from one configuration to another would change.",
+        discussion: "Compares what is written, after interpolation. Secrets are not shown. Exit 1 if one has errors.")
+
+    @Argument(help: "The configuration that runs.")
+    var old: String
+    @Argument(help: "The configuration that shall run.")
+    var new: String
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func run() throws {
+        let files = try [old, new].map { path in try ConfigurationOption.parse(["-c", path]) }
+        let results = try files.map { try $0.read() }
+        for error in results.flatMap(\.errors) where error.severity == .error { Terminal.error(error.description) }
+        guard let before = results[0].configuration, let after = results[1].configuration else { throw ExitCode(1) }
+        let difference = ConfigurationDifference(from: before, to: after)
+        print(json ? DiffCommand.json(difference) : DiffCommand.text(difference))
+    }
+
+    // MARK: Text
+
+    private static func text(_ difference: ConfigurationDifference) -> String {
+        if difference.isEmpty { return "no change" }
+        var lines: [String] = []
+        for change in difference.changes {
+            lines.append(
+                "\(change.location): \(change.what): \(change.kind.rawValue)" + (change.effect.map { "; \($0)" } ?? ""))
+            for key in change.keys { lines.append("    \(key.key): \(text(key))") }
+        }
+        for loss in difference.losses { lines.append("\(loss.location): \(loss.what): begins anew") }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func text(_ key: ConfigurationDifference.KeyChange) -> String {
+        switch (key.old, key.new) {
+        case (let old?, let new?): "\(old) → \(new)"
+        case (nil, let new?): "\(new), was not written"
+        case (let old?, nil): "not written, was \(old)"
+        case (nil, nil): ""
+        }
+    }
+
+    // MARK: JSON
+
+    private static func json(_ difference: ConfigurationDifference) -> String {
+        let changes = difference.changes.map { change in
+            let keys = change.keys.map { key in
+                object([
+                    ("key", key.key.jsonString), ("old", key.old?.jsonString ?? "null"),
+                    ("new", key.new?.jsonString ?? "null"), ("place", key.location.description.jsonString),
+                ])
+            }
+            return object([
+                ("what", change.what.jsonString), ("kind", change.kind.rawValue.jsonString),
+                ("place", change.location.description.jsonString), ("effect", change.effect?.jsonString ?? "null"),
+                ("keys", "[" + keys.joined(separator: ",") + "]"),
+            ])
+        }
+        let losses = difference.losses.map {
+            object([("what", $0.what.jsonString), ("place", $0.location.description.jsonString)])
+        }
+        return object([
+            ("changes", "[" + changes.joined(separator: ",") + "]"),
+            ("lost", "[" + losses.joined(separator: ",") + "]"),
+        ])
+    }
+
+    private static func object(_ members: [(String, String)]) -> String {
+        "{" + members.map { "\($0.0.jsonString):\($0.1)" }.joined(separator: ",") + "}"
+    }
+}

@@ -1,0 +1,85 @@
+import HttpGateway
+import HttpWare
+
+/// Keeps what is secret out of an explanation: `***` stands in its place.
+struct ExplanationMask {
+    /// Fields whose values are credentials, wherever they came from.
+    private static let credentials: Set<String> = [
+        "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key",
+    ]
+    private let secrets: [String]
+
+    init(_ explanation: Explanation) { secrets = explanation.secrets }
+
+    /// A text without secrets.
+    func text(_ text: String) -> String {
+        secrets.reduce(text) { $0.replacing($1, with: "***") }
+    }
+
+    /// A field line without its value where that is a credential.
+    func line(_ line: String) -> String {
+        let name = line.prefix { $0 != ":" }
+        return Self.credentials.contains(name.lowercased()) ? "\(name): ***" : text(line)
+    }
+
+    /// A request line or target: its query is hidden where it holds a secret in another spelling.
+    func target(_ target: String) -> String {
+        let shown = text(target)
+        guard let question = shown.firstIndex(of: "?") else { return shown }
+        let query = String(decoding: QueryParameters.decoded(shown[question...].utf8), as: UTF8.self)
+        guard text(query) != query else { return shown }
+        let end = shown[question...].firstIndex(of: " ") ?? shown.endIndex
+        return shown[...question] + "***" + shown[end...]
+    }
+}
+
+extension ConditionOptions {
+    /// In words: `method GET or HEAD, status 5xx`.
+    var words: String {
+        var parts: [String] = []
+        func add(_ key: String, _ values: [String]) {
+            if !values.isEmpty { parts.append("\(key) \(values.joined(separator: " or "))") }
+        }
+        add("method", request.methods.map(\.name))
+        add("host", request.hosts.map(\.source))
+        add("path", request.paths.map(\.source))
+        for header in request.headers { add("header \(header.name)", header.values.map(\.optionText)) }
+        for query in request.query { add("query \(query.name)", query.values.map(\.optionText)) }
+        add("status", statuses.map { ["\($0)"] } ?? [])
+        add("responder", responders)
+        for header in responseHeaders { add("response header \(header.name)", header.values.map(\.optionText)) }
+        return parts.joined(separator: ", ")
+    }
+}
+
+extension ChainEntry {
+    /// The ware's name in configuration files.
+    var wareName: String { (ware as? any ConfigurableWare).map { type(of: $0).name.text } ?? label }
+}
+
+extension DryRun.Decision {
+    /// In a word or two.
+    var word: String {
+        switch self {
+        case .passed: "passed"
+        case .skipped: "skipped"
+        case .answered: "answers"
+        case .waits: "waits"
+        case .needsContent: "needs content"
+        case .failed: "failed"
+        case .notReached: "not reached"
+        }
+    }
+}
+
+extension DryRun.Meaning {
+    /// In a few words.
+    var word: String {
+        switch self {
+        case .runs: "runs"
+        case .doesNotRun: "skipped"
+        case .dependsOnResponse: "depends on the response"
+        case .undecided: "undecided"
+        }
+    }
+}

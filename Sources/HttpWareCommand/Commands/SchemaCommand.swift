@@ -1,0 +1,12 @@
+import ArgumentParser
+import GatewayConfig
+import HttpWare
+import Wares
+
+/// `httpware schema`: the JSON Schema of configuration files.
+struct SchemaCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema", abstract: "Print the JSON Schema (2020-12) of configuration files, for editors.")
+
+    func run() { print(ConfigurationSchema(BuiltinWares.all).json.prettyJson) }
+}

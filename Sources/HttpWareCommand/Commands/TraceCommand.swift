@@ -1,0 +1,135 @@
+import ArgumentParser
+import Foundation
+import HttpWare
+
+/// `httpware trace`: what a running gateway did to its requests.
+struct TraceCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trace", abstract: "Show the last requests of a running gateway, or one of them step by step.",
+        discussion: """
+            Without ID: a line for each of the last requests, the newest last. With -f new ones follow, until it is \
+            interrupted. With ID, which stands first in these lines: each ware with its decision, time and changes, \
+            and each phase of the call upstream.
+            """)
+
+    @Argument(help: "The number of a request, or the id that requestId gave it.")
+    var id: String?
+    @Flag(name: .shortAndLong, help: "Go on with each request when it ends; with ID, wait for that one.")
+    var follow = false
+    @Option(help: "How many requests are shown before.")
+    var limit = 20
+    @Flag(help: "Print JSON, an object a line.")
+    var json = false
+    @OptionGroup var admin: AdminOption
+
+    func validate() throws {
+        if !(0...2000).contains(limit) { throw ValidationError("--limit is 0 to 2000") }
+        if let id, !TraceCommand.isId(id) { throw ValidationError("\(id) is no id") }
+    }
+
+    func run() throws {
+        let client = try admin.client()
+        if let id { return try show(id, client) }
+        let output = TraceOutput(json: json)
+        let path = "/v1/requests?limit=\(max(limit, 1))"
+        let count = limit
+        var shown: Set<String> = []
+        func list(_ answer: AdminClient.Answer) throws {
+            for report in try TraceCommand.decode([ExchangeReport].self, answer).prefix(count).reversed() {
+                output.line(report)
+                shown.insert(report.id)
+            }
+        }
+        guard follow else { return try list(client.get(path)) }
+        try client.follow("/v1/events", after: path) { answer in
+            try list(answer)
+            return true
+        } _: { event, data in
+            guard let report = try TraceCommand.exchange(event, data), !shown.contains(report.id) else { return true }
+            return output.line(report)
+        }
+    }
+
+    private func show(_ id: String, _ client: AdminClient) throws {
+        let output = TraceOutput(json: json)
+        /// Whether it was there.
+        func show(_ answer: AdminClient.Answer) throws -> Bool {
+            if answer.status == 404 { return false }
+            output.whole(try TraceCommand.decode(ExchangeReport.self, answer))
+            return true
+        }
+        let path = "/v1/requests/\(id)"
+        guard follow else {
+            if try show(client.get(path)) { return }
+            Terminal.error("request \(id) is not kept, or not any more; httpware trace lists those that are")
+            throw ExitCode(1)
+        }
+        try client.follow("/v1/events", after: path) {
+            try !show($0)
+        } _: { event, data in
+            guard let report = try TraceCommand.exchange(event, data), report.id == id || report.exchange == id else {
+                return true
+            }
+            output.whole(report)
+            return false
+        }
+    }
+
+    /// What can stand in a path as it is.
+    private static func isId(_ id: String) -> Bool {
+        !id.isEmpty && id.utf8.count <= 256
+            && id.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+                default: "-._~:+=".utf8.contains(byte)
+                }
+            }
+    }
+
+    /// The exchange of an event; `nil` for what is none, which is told.
+    private static func exchange(_ event: String, _ data: String) throws -> ExchangeReport? {
+        switch event {
+        case "", "message", "exchange":
+            return try JSONDecoder().decode(ExchangeReport.self, from: Data(data.utf8))
+        case "dropped":
+            struct Dropped: Decodable { let dropped: Int }
+            if let dropped = try? JSONDecoder().decode(Dropped.self, from: Data(data.utf8)).dropped {
+                Terminal.error("\(dropped) requests are not shown: they came too fast")
+            }
+            return nil
+        default: return nil
+        }
+    }
+
+    private static func decode<Value: Decodable>(_ type: Value.Type, _ answer: AdminClient.Answer) throws -> Value {
+        guard answer.status == 200, let value = try? JSONDecoder().decode(type, from: Data(answer.content)) else {
+            throw strange(answer)
+        }
+        return value
+    }
+
+    private static func strange(_ answer: AdminClient.Answer) -> ExitCode {
+        let shown = TerminalStyle.plain.shown(String(answer.text.prefix(200)))
+        Terminal.error("the admin listener answered \(answer.status), and not with records: \(shown)")
+        return ExitCode(1)
+    }
+}
+
+/// Standard output of `trace`.
+struct TraceOutput {
+    let json: Bool
+    private let style = TerminalStyle(STDOUT_FILENO)
+
+    init(json: Bool) { self.json = json }
+
+    /// One line; false when nobody reads any more.
+    @discardableResult
+    func line(_ report: ExchangeReport) -> Bool {
+        Terminal.print(json ? report.json : ExchangeLine(style: style, showsId: true).text(report))
+    }
+
+    /// The exchange step by step.
+    func whole(_ report: ExchangeReport) {
+        if json { Terminal.print(report.json) } else { Terminal.print(Waterfall(style: style).text(report), end: "") }
+    }
+}

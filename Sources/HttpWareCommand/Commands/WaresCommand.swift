@@ -1,0 +1,76 @@
+import ArgumentParser
+import GatewayConfig
+import HttpWare
+import Wares
+
+/// `httpware wares`: the built-in wares, or one of them; all from their own declarations.
+struct WaresCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wares", abstract: "Show the built-in wares, or one ware's options, defaults, side and source.")
+
+    @Argument(help: "A ware, such as bodyLimit.")
+    var name: String?
+    @Flag(help: "Print JSON.")
+    var json = false
+    @Flag(help: "Print the reference, as an article in Markdown.")
+    var markdown = false
+
+    func validate() throws {
+        if markdown, name != nil || json { throw ValidationError("--markdown prints all wares; it stands alone") }
+    }
+
+    func run() throws {
+        if markdown {
+            print(WareReference(BuiltinWares.all).article, terminator: "")
+            return
+        }
+        let wares = WareDescription.all(BuiltinWares.all)
+        guard let name else {
+            print(json ? ConfigNode.list(wares.map(\.json)).prettyJson : WaresCommand.table(wares))
+            return
+        }
+        guard let ware = wares.first(where: { $0.name == name }) else {
+            let near = didYouMean(name, among: wares.map(\.name))
+            Terminal.error("there is no ware \(name.quotedForErrors)\(near); httpware wares lists them")
+            throw ExitCode(1)
+        }
+        print(json ? ware.json.prettyJson : WaresCommand.page(ware))
+    }
+
+    private static func table(_ wares: [WareDescription]) -> String {
+        columns(wares.map { [$0.name, $0.side.rawValue, $0.about.sentence] }).joined(separator: "\n")
+    }
+
+    private static func page(_ ware: WareDescription) -> String {
+        let side =
+            switch ware.side {
+            case .middleware: "middleware: listed under middlewares, works on requests"
+            case .postware: "postware: listed under postwares, works on responses"
+            case .both: "both: listed under middlewares, its response half runs on the way back"
+            }
+        var parts = ["\(ware.name)\n\(ware.about.sentence)", side]
+        if !ware.shownOptions.isEmpty {
+            parts.append(
+                "Options (option, type, default, meaning):\n"
+                    + columns(ware.shownOptions.map { [$0.key, $0.type, $0.shownDefault, $0.meaning] })
+                    .map { "  \($0)" }.joined(separator: "\n"))
+        }
+        if !ware.about.details.isEmpty { parts.append(ware.about.details) }
+        parts.append("Example:\n" + ware.example.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
+        if !ware.about.source.isEmpty { parts.append("Source: \(ware.about.source)") }
+        return parts.joined(separator: "\n\n")
+    }
+
+    /// Rows whose cells stand below each other; the last is as long as it is, and one that is very long moves only its own row.
+    private static func columns(_ rows: [[String]]) -> [String] {
+        let widths = (rows.first ?? []).indices.map { column in
+            rows.map { min(36, $0[column].count) }.max() ?? 0
+        }
+        return rows.map { row in
+            row.indices.map { column in
+                let padding = column == row.count - 1 ? 0 : max(0, widths[column] - row[column].count)
+                return row[column] + String(repeating: " ", count: padding)
+            }.joined(separator: "  ")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+import HttpWare
+
+/// One line for an exchange: time, method, target, status, duration, size, and where the time went.
+struct ExchangeLine {
+    let style: TerminalStyle
+    /// What stands in front: the number of the exchange, to look at it closer.
+    var showsId = false
+
+    private static let slow = 1000.0
+
+    /// The line, without its end.
+    func text(_ report: ExchangeReport) -> String {
+        let time = ExchangeLine.clock(report.time)
+        let id = showsId ? padded(style.shown(report.id), 6) + "  " : ""
+        let duration = TerminalStyle.time(report.duration)
+        let size = TerminalStyle.size(report.responseBytes)
+        let status = report.status == 0 ? "---" : String(report.status)
+        let target = style.shown(report.target.isEmpty ? "-" : report.target)
+        guard let width = style.width else {
+            // Not for a terminal: everything, apart by two spaces.
+            let parts = report.parts.map { "\($0.part.rawValue) \(TerminalStyle.time($0.duration))" }
+            return
+                ([
+                    id + time, style.shown(report.method), target, status, duration, size,
+                ]
+                + [report.trouble.map(style.shown), parts.isEmpty ? nil : parts.joined(separator: ", ")].compactMap(
+                    \.self))
+                .joined(separator: "  ")
+        }
+        // Time 8, method 7, status 3, duration 8, size 8, and the spaces between.
+        let left = width - id.count - 8 - 2 - 7 - 1 - 1 - 3 - 1 - 8 - 1 - 8
+        let (bar, remark) = left >= 74 ? (24, 20) : left >= 40 ? (16, 0) : left >= 26 ? (10, 0) : (0, 0)
+        let targetColumns = max(8, left - (bar > 0 ? bar + 2 : 0) - (remark > 0 ? remark + 1 : 0))
+        var line = style.paint(id + time, .dim) + "  " + style.paint(style.fitted(style.shown(report.method), 7), .bold)
+        line += " " + style.fitted(target, targetColumns)
+        line += " " + style.paint(padded(status, 3), ExchangeLine.look(of: report.status))
+        line += " " + style.paint(padded(duration, 8), report.duration >= ExchangeLine.slow ? .red : nil)
+        line += " " + padded(size, 8)
+        if bar > 0 { line += "  " + ExchangeBar(style: style, columns: bar).whole(report) }
+        if remark > 0, let (text, look) = self.remark(report) {
+            line += " " + style.paint(String(style.shown(text).prefix(remark)), look)
+        }
+        return line
+    }
+
+    /// What the columns are, and what the bar means.
+    var heading: String? {
+        guard let width = style.width, width >= 80 else { return nil }
+        let legend = ExchangePart.allCases.map { part in
+            style.hasColours
+                ? style.paint(style.isUnicode ? "━━" : "==", part.look) + " " + part.rawValue
+                : "\(part.letter) \(part.rawValue)"
+        }
+        return style.paint("where the time went: ", .dim) + legend.joined(separator: "  ")
+    }
+
+    /// What went wrong, else the longest part where it is worth a look.
+    private func remark(_ report: ExchangeReport) -> (String, TerminalStyle.Look)? {
+        if let trouble = report.trouble { return (trouble, .red) }
+        guard let longest = report.parts.max(by: { $0.duration < $1.duration }), longest.duration >= 100 else {
+            return nil
+        }
+        return ("\(longest.part.rawValue) \(TerminalStyle.time(longest.duration))", .yellow)
+    }
+
+    static func look(of status: Int) -> TerminalStyle.Look {
+        switch status {
+        case 100..<300: .green
+        case 300..<400: .cyan
+        case 400..<500: .yellow
+        default: .red
+        }
+    }
+
+    private func padded(_ text: String, _ columns: Int) -> String {
+        String(repeating: " ", count: max(0, columns - text.count)) + text
+    }
+
+    /// The time of day here, of a time in RFC 3339 in UTC; the text itself where it is none.
+    static func clock(_ time: String) -> String {
+        let parts = time.split { !$0.isASCII || !$0.isNumber }.prefix(6).compactMap { Int32($0) }
+        guard time.hasSuffix("Z"), parts.count == 6 else { return time }
+        var moment = tm()
+        moment.tm_year = parts[0] &- 1900
+        moment.tm_mon = parts[1] &- 1
+        (moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec) = (parts[2], parts[3], parts[4], parts[5])
+        var seconds = timegm(&moment)
+        var local = tm()
+        guard localtime_r(&seconds, &local) != nil else { return time }
+        return [local.tm_hour, local.tm_min, local.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
+    }
+}

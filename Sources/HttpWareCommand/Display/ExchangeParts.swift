@@ -1,0 +1,111 @@
+import Foundation
+import HttpWare
+
+/// An exchange's time in parts that follow one another, as a bar shows them.
+enum ExchangePart: String, CaseIterable {
+    /// Wares, waits in them included, and what else is neither of the others.
+    case wares, dns, connect, send, wait, content
+
+    var look: TerminalStyle.Look {
+        switch self {
+        case .wares: .dim
+        case .dns: .magenta
+        case .connect: .yellow
+        case .send: .cyan
+        case .wait: .blue
+        case .content: .green
+        }
+    }
+
+    /// In a bar without colours.
+    var letter: Character {
+        switch self {
+        case .wares: "."
+        case .dns: "d"
+        case .connect: "c"
+        case .send: "s"
+        case .wait: "w"
+        case .content: "r"
+        }
+    }
+
+    /// The part that a phase of a report is.
+    init?(phase: String) {
+        if phase == "firstByte" { self = .wait } else { self.init(rawValue: phase) }
+    }
+}
+
+extension ExchangeReport {
+    /// How long each part took, in order; those that took no time are missing.
+    var parts: [(part: ExchangePart, start: Double, duration: Double)] {
+        var parts: [(part: ExchangePart, start: Double, duration: Double)] = []
+        var reached = 0.0
+        func fill(to next: Double) {
+            if next - reached >= 0.001 { parts.append((.wares, reached, next - reached)) }
+        }
+        for phase in phases {
+            guard let part = ExchangePart(phase: phase.phase), phase.duration >= 0.001 else { continue }
+            fill(to: phase.start)
+            parts.append((part, phase.start, phase.duration))
+            reached = max(reached, phase.start + phase.duration)
+        }
+        fill(to: duration)
+        return parts
+    }
+
+    /// What went wrong, in a few words.
+    var trouble: String? {
+        switch end {
+        case "clientLeft": "client left"
+        case "cutOff": fault.map { "cut off: \($0)" } ?? "cut off"
+        default: fault
+        }
+    }
+}
+
+/// Bars of parts, in so many columns.
+struct ExchangeBar {
+    let style: TerminalStyle
+    let columns: Int
+
+    /// The whole duration, each part where and as long as it was.
+    func whole(_ report: ExchangeReport) -> String {
+        var cells = [ExchangePart?](repeating: nil, count: columns)
+        let parts = report.parts
+        guard report.duration > 0, columns > 0, !parts.isEmpty else { return String(repeating: " ", count: columns) }
+        // The middle of each cell says which part it is.
+        for cell in 0..<columns {
+            let moment = (Double(cell) + 0.5) / Double(columns) * report.duration
+            cells[cell] = parts.last { $0.start <= moment }?.part
+        }
+        var bar = ""
+        var index = 0
+        while index < columns {
+            let part = cells[index]
+            let end = cells[index...].firstIndex { $0 != part } ?? columns
+            bar += run(part, end - index)
+            index = end
+        }
+        return bar
+    }
+
+    /// One step of the whole, from its start to its end; at least one cell.
+    func step(from start: Double, for length: Double, of whole: Double, _ part: ExchangePart) -> String {
+        guard columns > 0 else { return "" }
+        let first = place(start, in: whole)
+        let last = max(first, place(max(start, start + length - whole / Double(columns) / 2), in: whole))
+        return String(repeating: " ", count: first) + run(part, last - first + 1)
+            + String(repeating: " ", count: columns - last - 1)
+    }
+
+    private func place(_ moment: Double, in whole: Double) -> Int {
+        guard whole > 0 else { return 0 }
+        return min(max(Int(moment / whole * Double(columns)), 0), columns - 1)
+    }
+
+    private func run(_ part: ExchangePart?, _ count: Int) -> String {
+        guard let part else { return String(repeating: " ", count: count) }
+        guard style.hasColours else { return String(repeating: part.letter, count: count) }
+        return style.paint(String(repeating: style.isUnicode ? "━" : "=", count: count), part.look)
+    }
+}

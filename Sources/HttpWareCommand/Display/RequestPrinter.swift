@@ -1,0 +1,50 @@
+import Foundation
+import HttpGateway
+import HttpWare
+import Synchronization
+
+/// Prints each exchange of a gateway in this process, on a thread of its own: no loop waits for a terminal.
+final class RequestPrinter: Sendable {
+    private let records: RequestRecords
+    private let subscription: RecordSubscription
+    private let waiting: DispatchSemaphore
+    private let ended = DispatchSemaphore(value: 0)
+    private let isEnding = Atomic(false)
+    private let print: @Sendable (ExchangeReport) -> Void
+    private let note: @Sendable (String) -> Void
+
+    /// Prints each exchange that ends from now on; `note` prints what is none.
+    init(
+        _ records: RequestRecords, print: @escaping @Sendable (ExchangeReport) -> Void,
+        note: @escaping @Sendable (String) -> Void
+    ) {
+        self.records = records
+        self.print = print
+        self.note = note
+        let waiting = DispatchSemaphore(value: 0)
+        self.waiting = waiting
+        subscription = RecordSubscription(limit: 10_000) { waiting.signal() }
+        records.subscribe(subscription)
+        Thread.detachNewThread { self.run() }
+    }
+
+    /// Prints what is left, and ends: once, when the gateway has ended.
+    func finish() {
+        isEnding.store(true, ordering: .releasing)
+        waiting.signal()
+        ended.wait()
+        records.unsubscribe(subscription)
+    }
+
+    private func run() {
+        var isLast = false
+        while !isLast {
+            waiting.wait()
+            isLast = isEnding.load(ordering: .acquiring)
+            let (exchanges, dropped) = subscription.take()
+            for exchange in exchanges { print(ExchangeReport(exchange)) }
+            if dropped > 0 { note("\(dropped) requests are not shown: they came too fast") }
+        }
+        ended.signal()
+    }
+}

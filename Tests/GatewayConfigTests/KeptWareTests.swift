@@ -1,0 +1,71 @@
+import GatewayConfig
+import HttpWare
+import Testing
+
+@Suite struct KeptWareTests {
+    private let text = """
+        version: 1
+        listeners: { web: { bind: "127.0.0.1:1" } }
+        services: { api: { baseUrl: "http://a" } }
+        chains:
+          c: { middlewares: [bodyLimit, { bodyLimit: { max: 2MiB } }, { bodyLimit: { max: 3MiB }, as: third }] }
+        routes:
+          - { name: a, service: api, chain: c, match: { path: /a } }
+          - { name: b, service: api, chain: c, with: { third: { status: 404 } } }
+        """
+
+    private func read(_ text: String, keeping former: GatewayConfiguration? = nil) throws -> GatewayConfiguration {
+        let result = ConfigurationCase(name: "", text: text).read(keeping: former)
+        return try #require(result.configuration, "\(result.errors)")
+    }
+
+    private func instances(_ configuration: GatewayConfiguration, _ route: Int) -> [ObjectIdentifier] {
+        configuration.listeners[0].routes[route].chain.entries.middlewares
+            .compactMap { $0.ware as? ScriptedWares.BodyLimit }.map(ObjectIdentifier.init)
+    }
+
+    /// Which of the six instances – three of each route – are the same as before.
+    private func kept(_ change: (String) -> String) throws -> [Bool] {
+        let former = try read(text)
+        let next = try read(change(text), keeping: former)
+        return (0..<2).flatMap { route in
+            zip(instances(former, route), instances(next, route)).map(==)
+        }
+    }
+
+    @Test func `wares that are written the same are the same instances`() throws {
+        #expect(try kept { "# moved\n" + $0 } == [true, true, true, true, true, true])
+    }
+
+    @Test func `without a former configuration all are new`() throws {
+        let (one, other) = (try read(text), try read(text))
+        #expect(zip(instances(one, 0), instances(other, 0)).allSatisfy { $0 != $1 })
+    }
+
+    @Test func `changed options make a new instance, for every route`() throws {
+        #expect(try kept { $0.replacing("2MiB", with: "4MiB") } == [true, false, true, true, false, true])
+    }
+
+    @Test func `a route's own options concern its instance only`() throws {
+        #expect(try kept { $0.replacing("404", with: "413") } == [true, true, true, true, true, false])
+    }
+
+    @Test func `another label is another ware`() throws {
+        #expect(try kept { $0.replacing("third", with: "fourth") } == [true, true, false, true, true, false])
+    }
+
+    @Test func `another name of the chain makes all new`() throws {
+        let changed = try kept { $0.replacing("  c: {", with: "  d: {").replacing("chain: c", with: "chain: d") }
+        #expect(changed == [false, false, false, false, false, false])
+    }
+
+    @Test func `a condition, an order and other entries beside it leave an instance`() throws {
+        let former = try read(text)
+        let next = try read(
+            text.replacing(
+                "[bodyLimit,", with: "[requestHeaders, { bodyLimit: {}, if: { method: POST }, order: late },"),
+            keeping: former)
+        #expect(instances(former, 0) != instances(next, 0))
+        #expect(Set(instances(former, 0)) == Set(instances(next, 0)))
+    }
+}

@@ -1,0 +1,87 @@
+import HttpWare
+import HttpWareTesting
+import Testing
+
+@testable import HttpGateway
+
+@Suite struct AdminGuardTests {
+    private let endpoints = [
+        AdminEndpoint(path: "/open", access: .everybody) { _, _ in .abort(with: .plain(.ok, "open")) },
+        AdminEndpoint(path: "/known", access: .known) { _, _ in .abort(with: .plain(.ok, "known")) },
+        AdminEndpoint(path: "/named/*", access: .local) { request, _ in .abort(with: .plain(.ok, "\(request.argument)"))
+        },
+    ]
+
+    private func status(
+        _ path: String, host: String, bind: String = "127.0.0.1:9900", token: String? = nil, fields: HttpFields = [:]
+    ) async throws -> Int {
+        var setting = TestExchange.Setting()
+        setting.bind = SocketAddress(bind)
+        let bound = try #require(SocketAddress(bind))
+        let api = AdminApi(guarding: AdminGuard(bind: bound, token: token.map { Secret($0) }), endpoints: endpoints)
+        let exchange = try TestExchange([api, AdminFields()], setting: setting)
+        var fields = fields
+        try fields.append(.host, host)
+        return try await exchange.send(.get(path, fields: fields)).status.code
+    }
+
+    @Test(arguments: ["localhost", "localhost:1", "127.0.0.1:9900", "127.1.2.3", "[::1]", "192.0.2.5:9900"])
+    func `a host that is ours is answered`(host: String) async throws {
+        #expect(try await status("/known", host: host, bind: "192.0.2.5:9900") == 200)
+    }
+
+    @Test(arguments: ["evil.example", "127.0.0.1.evil.example", "localhost.example", "192.0.2.6", "[2001:db8::1]"])
+    func `a host that is not ours is 403, but for probes`(host: String) async throws {
+        #expect(try await status("/known", host: host, bind: "192.0.2.5:9900") == 403)
+        #expect(try await status("/nothing", host: host, bind: "192.0.2.5:9900") == 403)
+        #expect(try await status("/open", host: host, bind: "192.0.2.5:9900") == 200)
+    }
+
+    @Test func `bound to every address, any address is ours, and no name`() async throws {
+        #expect(try await status("/known", host: "203.0.113.9:9900", bind: "0.0.0.0:9900") == 200)
+        #expect(try await status("/known", host: "gateway.internal", bind: "0.0.0.0:9900") == 403)
+    }
+
+    @Test func `on a Unix socket any host is ours`() async throws {
+        #expect(try await status("/known", host: "anything", bind: "unix:/run/admin.sock") == 200)
+    }
+
+    @Test func `whoever shows the token may name any host`() async throws {
+        let bearer: HttpFields = ["Authorization": "Bearer 0123456789abcdef"]
+        #expect(try await status("/known", host: "gateway.internal", token: "0123456789abcdef", fields: bearer) == 200)
+        #expect(try await status("/known", host: "localhost", token: "0123456789abcdef") == 401)
+        #expect(try await status("/named/x", host: "localhost", token: "0123456789abcdef") == 200)
+    }
+
+    @Test(arguments: [
+        "", "0", "0123456789abcde", "0123456789abcdeF", "0123456789abcdef0", "0123456789abcdef0123456789abcdef",
+    ])
+    func `only the token itself is equal to it`(given: String) {
+        #expect(!AdminGuard.isEqual(Array(given.utf8), Array("0123456789abcdef".utf8)))
+        #expect(AdminGuard.isEqual(Array(given.utf8), Array(given.utf8)))
+        #expect(!AdminGuard.isEqual(Array("a".utf8), []))
+    }
+
+    @Test func `a path with a star takes one segment`() {
+        let endpoint = endpoints[2]
+        #expect(endpoint.argument(in: "/named/a%2Fb") == "a%2Fb")
+        for other in ["/named", "/named/", "/named/a/b", "/other/a"] { #expect(endpoint.argument(in: other) == nil) }
+        #expect(endpoints[0].argument(in: "/open") == "")
+        #expect(endpoints[0].argument(in: "/open/") == nil)
+    }
+
+    @Test func `a parameter is found by its whole name`() {
+        let request = AdminRequest(argument: "", query: "limits=1&limit=2&limit=3&x")
+        #expect(request.parameter("limit") == "2")
+        #expect(request.parameter("x") == "")
+        #expect(request.parameter("lim") == nil)
+        #expect(AdminRequest(argument: "", query: nil).parameter("limit") == nil)
+    }
+
+    @Test func `JSON is written as it is read`() {
+        let value = Json.object([
+            ("a\"b", .list([1, true, .null, .real(0.5), .real(.nan)])), ("c", .object([])), ("d", "x\n\u{1}</script>"),
+        ])
+        #expect(value.text == #"{"a\"b":[1,true,null,0.5,null],"c":{},"d":"x\n\u0001</script>"}"#)
+    }
+}

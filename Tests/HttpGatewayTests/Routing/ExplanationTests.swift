@@ -1,0 +1,91 @@
+import GatewayConfig
+import HttpWare
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpGateway
+
+@Suite struct ExplanationTests {
+    private static let text = """
+        version: 1
+        listeners:
+          web: { bind: "127.0.0.1:8080" }
+          other: { bind: "0.0.0.0:8081" }
+          proxy: { bind: "127.0.0.1:8888", mode: forward }
+          local: { bind: "unix:/run/httpware.sock" }
+        services: { api: { baseUrl: "http://192.0.2.1:3000" } }
+        routes:
+          - { name: method, match: { method: [POST, PUT] }, service: api }
+          - { name: host, match: { host: "*.example.com" }, service: api }
+          - { name: path, match: { path: [/a, /b, /c, /d] }, service: api }
+          - { name: header, match: { headers: { X-A: secret } }, service: api }
+          - { name: query, match: { query: { v: secret } }, service: api }
+          - { name: endless, match: { query: { row: "~^(a+)+$" } }, service: api }
+          - { name: elsewhere, listener: other, service: api }
+          - { name: out, service: passthrough }
+          - { name: user, match: { path: "/users/{id}" }, service: api }
+        """
+
+    private func explain(_ method: HttpMethod, _ url: String, listener: String? = nil) throws -> Explanation {
+        let files = ConfigurationFiles(read: { _, _ in Array(Self.text.utf8) }, list: { _ in [] })
+        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:], files: files).read(path: "a.yaml")
+        var question = Explanation.Question(method, url)
+        question.listener = listener
+        return try Explanation(question, in: try #require(result.configuration))
+    }
+
+    @Test func `every earlier route is named with what it asks and the request has not`() throws {
+        let explanation = try explain(.get, "http://127.0.0.1:8080/users/7?v=1#part")
+        #expect(explanation.route?.route.name == "user")
+        #expect(explanation.run.captures.map { "\($0.name)=\($0.value)" } == ["id=7"])
+        #expect(
+            explanation.passed.map { "\($0.route.name): \($0.reason)" } == [
+                "method: method is not POST or PUT", "host: host is not *.example.com",
+                "path: path is not /a or /b or /c or …", "header: header X-A does not match",
+                "query: query v does not match", "endless: query row does not match",
+                "elsewhere: does not serve listener web",
+                "out: passthrough never matches on a reverse listener",
+            ])
+        #expect(explanation.asked == ["GET /users/7?v=1 HTTP/1.1", "Host: 127.0.0.1:8080"])
+    }
+
+    @Test(arguments: [
+        ("http://127.0.0.1:8080/", "web"), ("http://example.com:8081/", "other"), ("http://192.0.2.9:8081/", "other"),
+        ("http://example.com/", "web"), ("/", "web"), ("http://127.0.0.1:8888/", "web"),
+    ])
+    func `the listener is the one that the URL suggests`(url: String, name: String) throws {
+        #expect(try explain(.get, url).listener.name == name)
+    }
+
+    @Test func `CONNECT comes to a forward listener`() throws {
+        let explanation = try explain(.connect, "example.org:443")
+        #expect(explanation.listener.name == "proxy")
+        #expect(explanation.asked.first == "CONNECT example.org:443 HTTP/1.1")
+        #expect(explanation.route?.route.name == "out")
+        #expect(explanation.passed.map(\.part) == ["host", "host", "host", "host", "host", "host", "listener"])
+        #expect(try explain(.connect, "https://example.org/x").asked.first == "CONNECT example.org:443 HTTP/1.1")
+    }
+
+    @Test func `a listener can be named, and one that is not there is told`() throws {
+        #expect(try explain(.get, "http://a.test/", listener: "proxy").asked[0] == "GET http://a.test/ HTTP/1.1")
+        #expect(try explain(.get, "/", listener: "local").asked[1] == "Host: localhost")
+        let error = #expect(throws: Explanation.NoListener.self) { try explain(.get, "/", listener: "wbe") }
+        #expect(error?.description == "there is no listener \"wbe\"; did you mean \"web\"?")
+    }
+
+    @Test func `a pattern that cannot be decided ends the search`() throws {
+        let explanation = try explain(.get, "/?row=\(String(repeating: "a", count: 60))!")
+        #expect(explanation.route == nil)
+        #expect(explanation.passed.last?.part == "pattern")
+        #expect(explanation.passed.last?.route.name == "endless")
+        #expect(explanation.run.response?.status == .internalServerError)
+    }
+
+    @Test func `without a route all are passed, and the listener's chain runs alone`() throws {
+        let explanation = try explain(.get, "/nothing")
+        #expect(explanation.route == nil)
+        #expect(explanation.passed.count == 9)
+        #expect(explanation.run.response?.status == .notFound)
+    }
+}

@@ -1,0 +1,53 @@
+import HttpWareTesting
+import Testing
+
+@testable import HttpWare
+
+@Suite struct ExchangeCountersTests {
+    @Test func `each exchange is counted once, with its status, its time, its bytes and its fault`() async throws {
+        let stage = try DriverStage([])
+        await stage.step { $0.server.counters = ExchangeCounters() }
+
+        await stage.begin(.post, extent: .length(4))
+        await stage.upload("abcd", isLast: true)
+        await stage.advance(by: .milliseconds(40))
+        await stage.step { $0.stream.respond(.created, text: "abcdef") }
+        await stage.begin()
+        await stage.step { stage in
+            stage.stream.isReused = true
+            stage.stream.respond(text: "")
+        }
+        await stage.begin()
+        await stage.step { $0.driver.clientLeft() }
+        await stage.step { $0.origin.failures = [GatewayError(.upstream, .connectionRefused, "refused")] }
+        await stage.begin()
+
+        let (key, series) = try #require(await stage.step { $0.server.counters?.all.first.map { ($0.key, $0.series) } })
+        #expect([key.route, key.service] == ["stage", "origin"])
+        #expect(series.statuses == [1, 0, 2, 0, 0, 1, 0, 0, 0, 0])
+        #expect(series.count == 4)
+        #expect(series.durations[5] == 1)
+        #expect(series.durations[0] == 3)
+        #expect(series.nanoseconds == 40_000_000)
+        let refusal = await stage.step { $0.client.content.count }
+        #expect([series.requestBytes, series.responseBytes] == [4, 6 + refusal])
+        #expect(series.failures["connection_refused"] == 1)
+        #expect(series.sentFirst == 3)
+    }
+
+    @Test func `what is counted stays when other plans run, and is summed by name`() async throws {
+        let stage = try DriverStage([OnRequest { _, _ in .abort(with: HttpResponse(.ok)) }])
+        await stage.step { $0.server.counters = ExchangeCounters() }
+        await stage.begin()
+        await stage.step { stage in
+            let former = stage.server.router.listenerPlan
+            stage.server.update(
+                name: "stage", settings: ServerSettings(), forward: ForwardRules(), trustedProxies: [],
+                router: SinglePlan(
+                    listenerPlan: ExchangePlan(chain: former.chain, service: former.service, route: former.route)))
+        }
+        await stage.begin()
+        let all = await stage.step { $0.server.counters?.all.map(\.series.count) }
+        #expect(all == [2])
+    }
+}
