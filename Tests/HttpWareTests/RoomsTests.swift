@@ -5,7 +5,9 @@ import Testing
 @Suite struct RoomsTests {
     private static let rooms = ["Loop", "Messages", "Codec", "Options", "Chain", "Transport", "Exchange"]
     /// The one room that wraps each C library; `CSystem` is no library but a shim, for Loop alone.
-    private static let wrappers = ["CLibevent": "Loop", "CSystem": "Loop", "CAres": "Transport", "CPcre2": "Options"]
+    private static let wrappers = [
+        "CLibevent": "Loop", "CSystem": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
+    ]
 
     private struct File {
         let room: String

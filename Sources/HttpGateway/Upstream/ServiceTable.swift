@@ -33,6 +33,12 @@ struct ServiceTable: Sendable {
         timeouts.response = definition.timeouts.response
         timeouts.idle = definition.timeouts.idle
         timeouts.total = definition.timeouts.total
+        let version: Endpoint.Version =
+            switch definition.wireProtocol {
+            case .auto: .auto
+            case .h1: .h1
+            case .h2: .h2
+            }
         let host: UpstreamService.HostPolicy =
             switch definition.host {
             case .upstream: .upstream
@@ -42,7 +48,9 @@ struct ServiceTable: Sendable {
         return UpstreamService(
             name: definition.name,
             endpoints: definition.endpoints.map {
-                Endpoint(host: $0.host, port: $0.port, basePath: $0.basePath, weight: $0.weight, limits: limits)
+                Endpoint(
+                    host: $0.host, port: $0.port, basePath: $0.basePath, weight: $0.weight, limits: limits,
+                    speaks: version)
             },
             host: host, timeouts: timeouts,
             // The reader checked the values; one that it let through and that is none is left out here.

@@ -26,9 +26,10 @@ public final class LoopServer: ExchangeSource {
     /// Called when the last connection has gone.
     public var onEmpty: (() -> Void)?
 
-    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     private var spare: [ExchangeDriver] = []
     private var isStopped = false
+    private var drainNanoseconds: Int64 = 0
     private static let mostSpare = 256
 
     public init(
@@ -84,6 +85,7 @@ public final class LoopServer: ExchangeSource {
     /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
     public func drain(idleFor idle: Duration = .milliseconds(500)) {
         isDraining = true
+        drainNanoseconds = idle.nanoseconds
         for connection in connections.values { connection.drain(idleFor: idle.nanoseconds) }
         if connections.isEmpty { onEmpty?() }
     }
@@ -95,9 +97,9 @@ public final class LoopServer: ExchangeSource {
         spare = []
     }
 
-    func makeHandler(for connection: ServerConnection) -> any RequestHandler {
+    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
         let driver = spare.popLast() ?? ExchangeDriver(server: self)
-        driver.prepare(sink: connection, peer: connection.peer, local: connection.local)
+        driver.prepare(sink: sink, peer: connection.peer, local: connection.local)
         return driver
     }
 
@@ -106,7 +108,13 @@ public final class LoopServer: ExchangeSource {
         if spare.count < LoopServer.mostSpare, driver.generation == generation, !isStopped { spare.append(driver) }
     }
 
-    func closed(_ connection: ServerConnection) {
+    func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        connections[ObjectIdentifier(other)] = other
+        if isDraining { other.drain(idleFor: drainNanoseconds) }
+    }
+
+    func closed(_ connection: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = nil
         if connections.isEmpty, isDraining { onEmpty?() }
     }

@@ -6,6 +6,16 @@ public final class Endpoint: Sendable {
         let port: UInt16
         let deniesPrivate: Bool
         let limits: PoolLimits
+        var speaks = Version.auto
+    }
+
+    /// The versions of HTTP that an endpoint is spoken to in.
+    public enum Version: Hashable, Sendable {
+        /// What both sides agree on; HTTP/1.1 where there is no TLS to agree in.
+        case auto
+        case h1
+        /// HTTP/2, without asking where there is no TLS. RFC 9113 §3.3.
+        case h2
     }
 
     /// How many connections may be there; per endpoint and loop.
@@ -39,12 +49,11 @@ public final class Endpoint: Sendable {
     /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port.
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
-        deniesPrivate: Bool = false,
-        isPassing: Bool = false
+        speaks: Version = .auto, deniesPrivate: Bool = false, isPassing: Bool = false
     ) {
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-        key = Key(host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits)
+        key = Key(host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits, speaks: speaks)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == 80 ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"

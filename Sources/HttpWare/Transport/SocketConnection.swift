@@ -260,6 +260,16 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         closed()
     }
 
+    /// Gives the descriptor, on which nothing was sent yet, to another connection; -1 if this one is closed. This one ends
+    /// without a word.
+    final func handOver() -> Int32 {
+        guard !isClosed else { return -1 }
+        transport.output.flush()
+        isClosed = true
+        timer.cancel()
+        return socket.detach()
+    }
+
     /// Closes with a reset, so that the peer cannot take what it has for a whole message.
     final func reset() {
         guard !isClosed else { return }
