@@ -62,13 +62,15 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
-            name: "HttpWare", dependencies: ["CLibevent", "CAres", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
+            name: "HttpWare",
+            dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""CPU time per request on the loopback, beside nginx and HAProxy where they are installed. Standard library, nginx and wrk.
+"""CPU time per request on the loopback, beside nginx and HAProxy where they are installed. Standard library, nginx, wrk and h2load.
 
     Tests/Bench/run.py --binary .build/release/httpware [--rounds 5] [--seconds 3] [--only get,fields]
 
 Each peer runs with one worker, pinned to the first CPU; wrk and the origin server (nginx) share the second. The peers
 take turns, round by round. The figure is the CPU time of the peer's process, from the kernel's clock, divided by the
-requests that wrk completed (by the MiB moved, for the download). Ratios hold within one run only; a difference inside
+requests that wrk or h2load completed (by the MiB moved, for the download). Ratios hold within one run only; a difference inside
 the spread means nothing.
 """
 
@@ -43,7 +43,7 @@ http {{
   client_body_temp_path @FOLDER@; proxy_temp_path @FOLDER@; fastcgi_temp_path @FOLDER@; uwsgi_temp_path @FOLDER@; scgi_temp_path @FOLDER@;
   upstream origin {{ server 127.0.0.1:{origin}; keepalive 128; keepalive_requests 100000000; }}
   server {{
-    listen 127.0.0.1:{port} backlog=4096;
+    listen 127.0.0.1:{port}{http2} backlog=4096;
     location / {{
       proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
       {edits}
@@ -62,7 +62,7 @@ defaults
   timeout server 60s
   http-reuse always
 frontend web
-  bind 127.0.0.1:{port} backlog 4096
+  bind 127.0.0.1:{port} backlog 4096{http2}
   default_backend origin
 backend origin
 {edits}  server one 127.0.0.1:{origin} pool-max-conn 128
@@ -85,19 +85,21 @@ SCENARIOS = {
     "fields": ("the same, 3 request fields set, 1 response field set, 1 removed", "/1k", ["-c64"], 3, True),
     "rules": ("the same, 20 request fields set by 20 rules", "/1k", ["-c64"], 20, False),
     "close": ("GET 1 KiB, a connection for each request", "/1k", ["-c16", "-H", "Connection: close"], 0, False),
+    "http2": ("HTTP/2 in clear text, GET 1 KiB, 8 connections of 8 streams", "/1k", ["h2load", "-c8", "-m8"], 0, False),
+    "http2many": ("the same, 100 connections of 32 streams", "/1k", ["h2load", "-c100", "-m32"], 0, False),
     "download": ("GET 16 MiB, 4 connections (µs per MiB)", "/16m", ["-c4"], 0, False),
 }
 
 
-def config(peer: str, port: int, origin: int, edits: int, response: bool) -> str:
+def config(peer: str, port: int, origin: int, edits: int, response: bool, http2: bool) -> str:
     names = [f"X-Rule-{index}" for index in range(edits)]
     if peer == "nginx":
         text = " ".join(f"proxy_set_header {name} value;" for name in names) + (" add_header X-Served-By bench; proxy_hide_header X-Powered-By;" if response else "")
-        return NGINX.format(port=port, origin=origin, edits=text)
+        return NGINX.format(port=port, origin=origin, edits=text, http2=" http2" if http2 else "")
     if peer == "haproxy":
         text = "".join(f"  http-request set-header {name} value\n" for name in names)
         text += "  http-response set-header X-Served-By bench\n  http-response del-header X-Powered-By\n" if response else ""
-        return HAPROXY.format(port=port, origin=origin, edits=text)
+        return HAPROXY.format(port=port, origin=origin, edits=text, http2=" proto h2" if http2 else "")
     requests = "".join(f"      - requestHeaders: {{ set: {{ {name}: value }} }}\n" for name in names)
     responses = "      - responseHeaders: { set: { X-Served-By: bench }, remove: [X-Powered-By] }" if response else ""
     return HTTPWARE.format(port=port, origin=origin, requests=requests, responses=responses)
@@ -115,9 +117,9 @@ class Bench:
         self.origin = free_port()
         self.place.nginx(ORIGIN.format(port=self.origin, files=files), [self.origin], preexec=lambda: os.sched_setaffinity(0, self.load_cpu))
 
-    def start(self, peer: str, edits: int, response: bool) -> tuple[Process, int]:
+    def start(self, peer: str, edits: int, response: bool, http2: bool) -> tuple[Process, int]:
         port = free_port()
-        text = config(peer, port, self.origin, edits, response)
+        text = config(peer, port, self.origin, edits, response, http2)
         pinned = lambda: os.sched_setaffinity(0, self.peer_cpu)  # noqa: E731
         if peer == "nginx":
             return self.place.nginx(text, [port], preexec=pinned), port
@@ -130,6 +132,14 @@ class Bench:
     def turn(self, process: Process, port: int, path: str, wrk: list[str], seconds: float) -> float:
         """µs of CPU time per request, or per MiB for the download."""
         before = process.cpu_seconds()
+        if wrk[0] == "h2load":
+            output = subprocess.run([*wrk, "-t1", f"-D{seconds}s", f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True,
+                                    preexec_fn=lambda: os.sched_setaffinity(0, self.load_cpu)).stdout
+            spent = process.cpu_seconds() - before
+            match = re.search(r"(\d+) succeeded, (\d+) failed", output)
+            if int(match[2]):
+                raise RuntimeError(f"errors: {output}")
+            return spent * 1e6 / max(int(match[1]), 1e-9)
         output = subprocess.run(["wrk", "-t1", f"-d{seconds}s", *wrk, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True,
                                 preexec_fn=lambda: os.sched_setaffinity(0, self.load_cpu)).stdout
         spent = process.cpu_seconds() - before
@@ -144,7 +154,7 @@ class Bench:
 
     def scenario(self, name: str, peers: list[str]) -> dict[str, list[float]]:
         _, path, wrk, edits, response = SCENARIOS[name]
-        running = {peer: self.start(peer, edits, response) for peer in peers}
+        running = {peer: self.start(peer, edits, response, "h2load" in wrk) for peer in peers}
         figures: dict[str, list[float]] = {peer: [] for peer in peers}
         for peer, (process, port) in running.items():
             self.turn(process, port, path, wrk, 1)  # warms up
@@ -165,9 +175,9 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(SCENARIOS))
     options = parser.parse_args()
     options.binary = str(Path(options.binary).resolve())
-    missing = [program for program in ("nginx", "wrk") if not shutil.which(program) and not shutil.which(f"/usr/sbin/{program}")]
+    missing = [program for program in ("nginx", "wrk", "h2load") if not shutil.which(program) and not shutil.which(f"/usr/sbin/{program}")]
     if missing:
-        print(f"bench: the comparison needs {' and '.join(missing)} (Debian packages of these names); left out")
+        print(f"bench: the comparison needs {' and '.join(missing)} (Debian: nginx, wrk, nghttp2-client); left out")
         return 0
     peers = ["httpware", "nginx"] + (["haproxy"] if shutil.which("haproxy") or shutil.which("/usr/sbin/haproxy") else [])
     if not shutil.which(options.binary):

@@ -40,11 +40,13 @@ listeners:
 services:
   site: {{ baseUrl: "http://127.0.0.1:{site}" }}
   socket: {{ baseUrl: "http://127.0.0.1:{socket}" }}
+  grpc: {{ baseUrl: "http://127.0.0.1:{grpc}", protocol: h2 }}
 chains:
   hello: {{ middlewares: [{{ mock: {{ status: 200, body: "hello" }} }}] }}
 routes:
   - {{ name: hello, listener: web, match: {{ path: /hello }}, chain: hello }}
   - {{ name: socket, listener: web, match: {{ path: /socket }}, service: socket }}
+  - {{ name: grpc, listener: web, match: {{ path: "/test.Greeter/*" }}, service: grpc }}
   - {{ name: web, listener: web, service: site }}
   - {{ name: local, listener: local, service: site }}
   - {{ name: proxy, listener: proxy, service: passthrough }}
@@ -70,7 +72,7 @@ class Trial:
         self.data = bytes(range(256)) * 20000  # 5 MB
         (self.folder / "data.bin").write_bytes(self.data)
         self.site = Site(self.folder)
-        self.ports = {"site": self.site.port, "web": free_port(), "proxy": free_port(), "socket": free_port()}
+        self.ports = {"site": self.site.port, "web": free_port(), "proxy": free_port(), "socket": free_port(), "grpc": free_port()}
         self.local = str(self.place.folder / "local.sock")
         self.gateway = self.place.gateway(options.binary, CONFIG.format(**self.ports, local=self.local),
                                           [self.ports["web"], self.ports["proxy"]], workers=2)
@@ -591,6 +593,126 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     output = t.run("h2load", "--h1", "-n", "2000", "-c", "20", "-m", "1", f"{t.web}/hello")
     expect("2000 succeeded" in output, output)
+
+
+H2LOAD = 100_000
+
+
+@client("h2load over HTTP/2: 100,000 requests, 100 connections, 32 streams each")
+def _(t: Trial) -> None:
+    output = t.run("h2load", "-n", str(H2LOAD), "-c", "100", "-m", "32", f"{t.web}/hello", timeout=180)
+    expect(f"{H2LOAD} succeeded, 0 failed, 0 errored" in output, output)
+
+
+@client("h2load over HTTP/2, uploads")
+def _(t: Trial) -> None:
+    output = t.run("h2load", "-n", "50", "-c", "5", "-m", "5", "-d", str(t.folder / "data.bin"), f"{t.web}/echo", timeout=120)
+    expect("50 succeeded, 0 failed" in output, output)
+
+
+@client("nghttp: a page and content, with and without continuation")
+def _(t: Trial) -> None:
+    output = t.run("nghttp", "-nv", "--continuation", f"{t.web}/hello", f"{t.web}/files/data.bin")
+    expect(output.count(":status: 200") == 2 and "END_STREAM" in output, output[-500:])
+    expect("expect: 100" not in t.run("nghttp", "-v", "-d", str(t.folder / "data.bin"), f"{t.web}/echo"), "no answer")
+
+
+@client("curl --http2-prior-knowledge: GET, upload, HEAD, a file", smoke=True)
+def _(t: Trial) -> None:
+    curl = (*CURL, "--http2-prior-knowledge")
+    if "HTTP2" not in t.run("curl", "--version"):
+        raise Skipped("this curl has no HTTP/2")
+    expect(t.run(*curl, "-w", "%{http_version}", f"{t.web}/hello") == "hello2")
+    expect(json.loads(t.run(*curl, "--data-binary", f"@{t.folder / 'data.bin'}", f"{t.web}/echo"))["length"] == len(t.data))
+    expect("200" in t.run(*curl, "-I", f"{t.web}/bytes/1234"))
+    expect(t.run(*curl, f"{t.web}/files/data.bin").encode("latin-1") == t.data, "the file differs")
+
+
+@client("curl --http2-prior-knowledge: 30 transfers on one connection", smoke=True)
+def _(t: Trial) -> None:
+    if "HTTP2" not in t.run("curl", "--version"):
+        raise Skipped("this curl has no HTTP/2")
+    output = t.run(*CURL, "--http2-prior-knowledge", "--parallel", "--parallel-max", "30", "-w", "%{http_code} ",
+                   *(argument for number in range(30) for argument in ("-o", os.devnull, f"{t.web}/bytes/{number * 10_000 + 1}")))
+    expect(output.split() == ["200"] * 30, output)
+
+
+@client("python httpx[http2]: 60 requests at once")
+def _(t: Trial) -> None:
+    python = python_with(t, "httpx[http2]")
+    code = """
+import asyncio, httpx, sys
+async def main():
+    async with httpx.AsyncClient(http1=False, http2=True, trust_env=False, timeout=20) as c:
+        answers = await asyncio.gather(*(c.get(f"{sys.argv[1]}/get?{n}") for n in range(60)))
+        assert all(a.http_version == "HTTP/2" and a.json()["target"] == f"/get?{n}" for n, a in enumerate(answers))
+        answer = await c.post(sys.argv[1] + "/echo", content=b"x" * 3_000_000)
+        assert answer.json()["length"] == 3_000_000
+        assert len((await c.get(sys.argv[1] + "/bytes/3000000")).content) == 3_000_000
+asyncio.run(main())
+"""
+    t.run(python, "-c", code, t.web)
+
+
+GRPC = """
+import sys, threading, time
+from concurrent import futures
+import grpc
+web, port = sys.argv[1:]
+
+class Greeter(grpc.GenericRpcHandler):
+    def service(self, details):
+        name = details.method.rsplit("/", 1)[1]
+        return {"Unary": grpc.unary_unary_rpc_method_handler(self.unary), "Down": grpc.unary_stream_rpc_method_handler(self.down),
+                "Up": grpc.stream_unary_rpc_method_handler(self.up), "Both": grpc.stream_stream_rpc_method_handler(self.both),
+                "Fail": grpc.unary_unary_rpc_method_handler(self.fail), "Never": grpc.unary_unary_rpc_method_handler(self.never)}.get(name)
+    def unary(self, request, context):
+        context.send_initial_metadata((("x-early", "1"),)); context.set_trailing_metadata((("x-late", "2"),))
+        return request[::-1]
+    def down(self, request, context):
+        for number in range(int(request)): yield str(number).encode() * 1000
+    def up(self, requests, context): return str(sum(len(request) for request in requests)).encode()
+    def both(self, requests, context):
+        for request in requests: yield request.upper()
+    def fail(self, request, context): context.abort(grpc.StatusCode.NOT_FOUND, "no such thing: \u00e4")
+    def never(self, request, context):
+        ended = threading.Event(); context.add_callback(ended.set); ended.wait(10); left.set(); return b""
+
+left = threading.Event()
+server = grpc.server(futures.ThreadPoolExecutor(8)); server.add_generic_rpc_handlers((Greeter(),))
+assert server.add_insecure_port(f"127.0.0.1:{port}") == int(port); server.start()
+channel = grpc.insecure_channel(web.removeprefix("http://"), options=(("grpc.enable_http_proxy", 0),))
+path = "/test.Greeter/"
+unary, down, up, both = channel.unary_unary(path + "Unary"), channel.unary_stream(path + "Down"), channel.stream_unary(path + "Up"), channel.stream_stream(path + "Both")
+for number in range(50):
+    answer, call = unary.with_call(b"abc%d" % number, timeout=10)
+    assert answer == (b"abc%d" % number)[::-1]
+    assert dict(call.initial_metadata())["x-early"] == "1" and dict(call.trailing_metadata())["x-late"] == "2"
+answer = unary(b"x" * 3_000_000, timeout=20); assert len(answer) == 3_000_000
+assert [len(piece) for piece in down(b"500", timeout=20)] == [1000 * len(str(n)) for n in range(500)]
+assert up((b"x" * 10_000 for _ in range(300)), timeout=20) == b"3000000"
+def turns():  # each message waits for the answer to the one before
+    for number in range(20):
+        assert answered.wait(5); answered.clear(); yield b"turn%d" % number
+answered = threading.Event(); answered.set(); seen = []
+for piece in both(turns(), timeout=20): seen.append(piece); answered.set()
+assert seen == [b"TURN%d" % number for number in range(20)], seen
+try: channel.unary_unary(path + "Fail")(b"", timeout=10); raise SystemExit("no error")
+except grpc.RpcError as error: assert error.code() == grpc.StatusCode.NOT_FOUND and error.details() == "no such thing: \u00e4", error
+try: channel.unary_unary(path + "Missing")(b"", timeout=10); raise SystemExit("no error")
+except grpc.RpcError as error: assert error.code() == grpc.StatusCode.UNIMPLEMENTED, error
+try: channel.unary_unary(path + "Never")(b"", timeout=0.5); raise SystemExit("no error")
+except grpc.RpcError as error: assert error.code() == grpc.StatusCode.DEADLINE_EXCEEDED, error
+assert left.wait(5), "the server was not told that the client left"
+with futures.ThreadPoolExecutor(20) as pool:
+    assert list(pool.map(lambda n: unary(b"%d" % n, timeout=20), range(400))) == [(b"%d" % n)[::-1] for n in range(400)]
+server.stop(0)
+"""
+
+
+@client("gRPC (Python's grpcio, both ends): unary, streams in each direction, status, deadline")
+def _(t: Trial) -> None:
+    t.run(python_with(t, "grpcio"), "-c", GRPC, t.web, str(t.ports["grpc"]), timeout=90)
 
 
 @client("the gateway is still well", smoke=True)

@@ -6,8 +6,8 @@ import Testing
     private static let rooms = ["Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Exchange"]
     /// The one room that wraps each C library; `CSystem` is no library but a shim, for Loop alone.
     private static let wrappers = [
-        "CLibevent": "Loop", "CSystem": "Loop", "CAres": "Transport", "CPcre2": "Options", "COpenSSL": "Tls",
-        "COpenSSLShims": "Tls",
+        "CLibevent": "Loop", "CSystem": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
+        "COpenSSL": "Tls", "COpenSSLShims": "Tls",
     ]
 
     private struct File {

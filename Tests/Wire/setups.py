@@ -38,6 +38,8 @@ services:
   total:
     baseUrl: "http://127.0.0.1:{main}"
     timeouts: {{ connect: 1s, response: 5s, idle: 5s, total: 700ms }}
+  h2: {{ baseUrl: "http://127.0.0.1:{main}", protocol: h2, timeouts: {{ connect: 5s, response: 10s, idle: 10s }} }}
+  h2hasty: {{ baseUrl: "http://127.0.0.1:{main}", protocol: h2, timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
   dead: {{ baseUrl: "http://127.0.0.1:{closed}", timeouts: {{ connect: 1s, response: 1s }} }}
   full: {{ baseUrl: "http://127.0.0.1:{full}", timeouts: {{ connect: 500ms, response: 1s }} }}
   nameless: {{ baseUrl: "http://does-not-exist.invalid:{main}", timeouts: {{ connect: 2s, response: 1s }} }}
@@ -64,6 +66,8 @@ routes:
   - {{ name: hasty, match: {{ path: "/hasty/**" }}, service: hasty }}
   - {{ name: patient, match: {{ path: "/patient/**" }}, service: patient }}
   - {{ name: total, match: {{ path: "/total/**" }}, service: total }}
+  - {{ name: h2, match: {{ path: "/h2/**" }}, service: h2 }}
+  - {{ name: h2hasty, match: {{ path: "/h2hasty/**" }}, service: h2hasty }}
   - {{ name: dead, match: {{ path: "/dead/**" }}, service: dead }}
   - {{ name: full, match: {{ path: "/full/**" }}, service: full }}
   - {{ name: nameless, match: {{ path: "/nameless/**" }}, service: nameless }}

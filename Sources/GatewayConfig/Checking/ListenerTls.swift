@@ -24,7 +24,7 @@ public struct ListenerTls: Sendable {
             options in
             if let identity = TlsFiles.readIdentity(&options, files, isMember: true) { identities.append(identity) }
         }
-        var protocols = [AlpnName(.http11)]
+        var protocols = [AlpnName(.h2), AlpnName(.http11)]
         options.read("alpn", into: &protocols, doc: "what is spoken, the most wanted first")
         let clientCa = TlsFiles.read("clientCa", &options, files, doc: "PEM: who signs clients' certificates")
         var clientCertificates: ClientCertificates?
@@ -43,7 +43,7 @@ public struct ListenerTls: Sendable {
         if clientCertificates != nil, !options.isGiven("clientCa") {
             options.fail(at: "clientCert", "means nothing without clientCa")
         }
-        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write http/1.1, or leave it out") }
+        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or leave it out") }
         guard !options.hasErrors else { return nil }
         var server = TlsContext.Server(identities: identities)
         server.protocols = protocols.map(\.name)
@@ -71,8 +71,7 @@ private struct AlpnName: OptionValue {
     init(_ name: ApplicationProtocol) { self.name = name }
 
     init(optionText: String) throws(OptionMistake) {
-        if optionText == "h2" { throw OptionMistake("write http/1.1", problem: "h2 is not supported yet") }
-        guard let name = ApplicationProtocol(rawValue: optionText) else { throw OptionMistake("write http/1.1") }
+        guard let name = ApplicationProtocol(rawValue: optionText) else { throw OptionMistake("write h2 or http/1.1") }
         self.name = name
     }
 }

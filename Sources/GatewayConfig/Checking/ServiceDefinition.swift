@@ -7,6 +7,15 @@ public struct ServiceDefinition: Sendable {
         case roundRobin, leastRequests, random2, hash
     }
 
+    /// Which version of HTTP the origin servers are spoken to in.
+    public enum WireProtocol: String, OptionWord {
+        /// The one that both sides agree on under TLS; HTTP/1.1 without.
+        case auto
+        case h1
+        /// HTTP/2, without asking where there is no TLS.
+        case h2
+    }
+
     /// What `Host` goes upstream.
     public enum HostPolicy: Sendable, Hashable {
         /// The endpoint's.
@@ -47,6 +56,8 @@ public struct ServiceDefinition: Sendable {
     public internal(set) var endpoints: [EndpointDefinition] = []
     /// `roundRobin`, until the others are built.
     public internal(set) var balance = Balance.roundRobin
+    /// Which version of HTTP they are spoken to in.
+    public internal(set) var wireProtocol = WireProtocol.auto
     /// How long each step may take.
     public internal(set) var timeouts = Timeouts()
     /// How many connections are kept, and made.
@@ -84,6 +95,7 @@ public struct ServiceDefinition: Sendable {
         if balance != .roundRobin {
             options.fail(at: "balance", "\(balance.rawValue) is not supported yet; write roundRobin")
         }
+        options.read("protocol", into: &wireProtocol)
         options.read("timeouts") { options in
             let range = Duration.milliseconds(1) ... .seconds(86_400)
             options.read("connect", into: &timeouts.connect, in: range)
@@ -103,8 +115,12 @@ public struct ServiceDefinition: Sendable {
         options.read("chain", into: &chainName)
         let isGiven = options.isGiven("tls")
         let isSecure = endpoints.contains(where: \.isSecure)
-        options.read("tls") { tls = ServiceTls(options: &$0, isGiven: isGiven, isSecure: isSecure, files: files) }
-        options.refuse("protocol", "healthCheck", "ejection", "slowStart", "hashKey")
+        let protocols: [ApplicationProtocol] = wireProtocol == .h2 ? [.h2] : [.http11]
+        options.read("tls") {
+            tls = ServiceTls(
+                options: &$0, isGiven: isGiven, isSecure: isSecure, protocols: protocols, files: files)
+        }
+        options.refuse("healthCheck", "ejection", "slowStart", "hashKey")
         self.files = options.files
     }
 

@@ -33,6 +33,12 @@ struct ServiceTable: Sendable {
         timeouts.response = definition.timeouts.response
         timeouts.idle = definition.timeouts.idle
         timeouts.total = definition.timeouts.total
+        let version: Endpoint.Version =
+            switch definition.wireProtocol {
+            case .auto: .auto
+            case .h1: .h1
+            case .h2: .h2
+            }
         let host: UpstreamService.HostPolicy =
             switch definition.host {
             case .upstream: .upstream
@@ -46,7 +52,7 @@ struct ServiceTable: Sendable {
                 precondition(!endpoint.isSecure || definition.tls != nil)
                 return Endpoint(
                     host: endpoint.host, port: endpoint.port, basePath: endpoint.basePath, weight: endpoint.weight,
-                    limits: limits, tls: endpoint.isSecure ? definition.tls?.context : nil,
+                    limits: limits, speaks: version, tls: endpoint.isSecure ? definition.tls?.context : nil,
                     serverName: definition.tls?.serverName)
             },
             host: host, timeouts: timeouts,

@@ -138,17 +138,23 @@ struct HeadEncoder {
             write(length)
             write("\r\n")
         case .chunked: write("Transfer-Encoding: chunked\r\n")
-        case .asGiven:
-            // What a ware may have written there goes out only if it is a length.
-            var facts = HeadFacts()
-            for line in fields.lines where line.known == .contentLength && !line.isRemoved {
-                let isLength: Void? = try? fields.withValue(line) { value throws(HeadValueFault) in
-                    try facts.readContentLength(value)
-                }
-                guard isLength != nil else { return }
-            }
-            if let length = facts.contentLength { write(.length(length), fields) }
+        case .asGiven: if let length = fields.statedLength { write(.length(length), fields) }
         }
+    }
+}
+
+extension HttpFields {
+    /// What `Content-Length` says, if it is a length: a ware may have written there what is none.
+    var statedLength: Int? {
+        guard present & KnownField.contentLength.bit != 0 else { return nil }
+        var facts = HeadFacts()
+        for line in lines where line.known == .contentLength && !line.isRemoved {
+            let isLength: Void? = try? withValue(line) { value throws(HeadValueFault) in
+                try facts.readContentLength(value)
+            }
+            guard isLength != nil else { return nil }
+        }
+        return facts.contentLength
     }
 }
 

@@ -237,7 +237,7 @@ extension HttpFields {
 /// The rules for requests.
 enum RequestFraming {
     private static let needsLook = KnownField.oneHop | hasOptions
-    private static let hasOptions = KnownField.expect.bit | KnownField.te.bit | KnownField.proxyAuthorization.bit
+    static let hasOptions = KnownField.expect.bit | KnownField.te.bit | KnownField.proxyAuthorization.bit
 
     /// Settles the authority, the framing and the connection of a request whose head was read. RFC 9112 §3.2, §6.3.
     static func interpret(_ request: inout HttpRequest) throws(GatewayError) {
@@ -292,7 +292,7 @@ enum RequestFraming {
 
     private static var invalidHost: GatewayError { .malformed("Host is not a valid host and port") }
 
-    private static func readOptions(_ request: inout HttpRequest, _ facts: HeadFacts) {
+    static func readOptions(_ request: inout HttpRequest, _ facts: HeadFacts) {
         // RFC 9110 §7.8: not in HTTP/1.0.
         if facts.namesUpgrade && request.version >= .http11 { request.upgrade = request.fields.upgradeProtocols }
         guard request.fields.present & hasOptions != 0 else { return }

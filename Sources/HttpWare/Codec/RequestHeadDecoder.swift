@@ -109,8 +109,9 @@ struct RequestHeadDecoder {
         GatewayError(.downstream, .requestTargetTooLong, "the request target is too long")
     }
 
+    /// The method of that name, which is a token.
     @inline(__always)
-    private static func method(_ input: RawSpan, _ start: Int, _ end: Int) -> HttpMethod {
+    static func method(_ input: RawSpan, _ start: Int, _ end: Int) -> HttpMethod {
         // The text is a token: it was checked byte by byte.
         var name: UInt64 = 0
         guard end &- start <= 8 else { return other() }

@@ -278,9 +278,11 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// No byte of a response came: once more, if the method is idempotent and the content is still whole. RFC 9110 §9.2.2.
+    /// No byte of a response came: once more, if the method is idempotent, or the request was not looked at, and the content
+    /// is still whole. RFC 9110 §9.2.2.
     private func mayTryAgain(_ error: GatewayError) -> Bool {
-        error.mayRetry && !hasRetried && !isRequestRefused && exchange.request.method.isIdempotent
+        error.mayRetry && !hasRetried && !isRequestRefused
+            && (exchange.request.method.isIdempotent || error.isUnprocessed)
             && (exchange.request.content.isEmpty || !hasSentContent
                 || exchange.requestFilters.isEmpty
                     && (exchange.request.content.bytes != nil || kept != nil && isRequestWhole))

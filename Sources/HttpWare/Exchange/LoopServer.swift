@@ -29,7 +29,7 @@ public final class LoopServer: ExchangeSource {
     /// Called with each TLS handshake that failed: who the client was, and why.
     public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
 
-    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     private var handshakes: [ObjectIdentifier: TlsHandshake] = [:]
     private var spare: [ExchangeDriver] = []
     private var isStopped = false
@@ -93,7 +93,10 @@ public final class LoopServer: ExchangeSource {
 
     /// Serves a connection.
     private func begin(_ socket: SocketEvents, _ tls: TlsSession?, _ peer: SocketAddress?) {
-        let connection = ServerConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self)
+        admit(ServerConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self))
+    }
+
+    private func admit(_ connection: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = connection
         counters?.accepted += 1
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
@@ -115,10 +118,10 @@ public final class LoopServer: ExchangeSource {
         spare = []
     }
 
-    func makeHandler(for connection: ServerConnection) -> any RequestHandler {
+    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
         let driver = spare.popLast() ?? ExchangeDriver(server: self)
         driver.prepare(
-            sink: connection, peer: connection.peer, local: connection.local, isSecure: connection.tls != nil,
+            sink: sink, peer: connection.peer, local: connection.local, isSecure: connection.tls != nil,
             clientIdentity: connection.clientIdentity)
         return driver
     }
@@ -128,7 +131,13 @@ public final class LoopServer: ExchangeSource {
         if spare.count < LoopServer.mostSpare, driver.generation == generation, !isStopped { spare.append(driver) }
     }
 
-    func closed(_ connection: ServerConnection) {
+    func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        connections[ObjectIdentifier(other)] = other
+        if isDraining { other.drain(idleFor: drainNanoseconds) }
+    }
+
+    func closed(_ connection: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = nil
         tellIfEmpty()
     }
@@ -141,6 +150,12 @@ extension LoopServer: TlsHandshakeOwner {
         handshakes[ObjectIdentifier(handshake)] = nil
         switch handshake.session.applicationProtocol {
         case .http11, nil: begin(handshake.socket, handshake.session, handshake.peer)
+        case .h2:
+            let connection = Http2ServerConnection(
+                transport: transport, socket: handshake.socket, tls: handshake.session, peer: handshake.peer,
+                source: self)
+            admit(connection)
+            connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }
 

@@ -40,6 +40,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private let wakeDescriptor: Int32
     private var wakeEvent: OpaquePointer?
     private var timerEvent: OpaquePointer?
+    private var turnEvent: OpaquePointer?
+    private var turnHandlers: [any LoopTurnHandler] = []
+    private var spareTurnHandlers: [any LoopTurnHandler] = []
     private var work = WorkQueue()
     private var spare: [LoopWork] = []
     private var isDraining = false
@@ -81,7 +84,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         let own = Unmanaged.passUnretained(self).toOpaque()
         wakeEvent = event_new(base, descriptor, Int16(EV_READ | EV_PERSIST), loopWoken, own)
         timerEvent = event_new(base, -1, 0, loopTimerDue, own)
-        guard wakeEvent != nil, timerEvent != nil, event_add(wakeEvent, nil) == 0 else {
+        turnEvent = event_new(base, -1, 0, loopTurnEnded, own)
+        guard wakeEvent != nil, timerEvent != nil, turnEvent != nil, event_add(wakeEvent, nil) == 0 else {
             throw SystemError("event_add")
         }
         clock.register(self)
@@ -90,6 +94,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     deinit {
         if let wakeEvent { event_free(wakeEvent) }
         if let timerEvent { event_free(timerEvent) }
+        if let turnEvent { event_free(turnEvent) }
         event_base_free(base)
         close(wakeDescriptor)
         readBuffer.deallocate()
@@ -150,7 +155,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         }
         work = WorkQueue()
         while let timer = timers.first { timer.cancel() }
-        withExtendedLifetime((late, left)) {}
+        let turns = turnHandlers
+        turnHandlers = []
+        withExtendedLifetime((late, left, turns)) {}
     }
 
     /// Ends `run()` after the present callback and the work that waits. From any thread; more than once does no harm.
@@ -273,6 +280,24 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// This loop as the preferred executor of a task.
     public func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
+    /// Tells the handler once when all that is ready now has been handled: what many of these events put together then leaves
+    /// in one piece. It is kept alive until then. On the loop's thread only.
+    public func whenTurnEnds(_ handler: any LoopTurnHandler) {
+        preconditionOwned()
+        turnHandlers.append(handler)
+        // Behind all events that are ready: libevent runs them in the order in which they became so.
+        if turnHandlers.count == 1 { event_active(turnEvent, 0, 0) }
+    }
+
+    /// The events before this one have been handled.
+    fileprivate func turnEnded() {
+        enter()
+        swap(&turnHandlers, &spareTurnHandlers)
+        for handler in spareTurnHandlers { handler.turnEnded() }
+        spareTurnHandlers.removeAll(keepingCapacity: true)
+        leave()
+    }
+
     private func appendForeign(_ work: LoopWork) {
         let isFirst = foreign.withLock { foreign in
             if foreign.hasEnded { return false }
@@ -375,4 +400,9 @@ private func loopThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRa
     csystem_name_thread(loop.name)
     loop.run()
     return nil
+}
+
+private func loopTurnEnded(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
+    guard let argument else { return }
+    Unmanaged<EventLoop>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.turnEnded() }
 }

@@ -7,7 +7,7 @@ public struct GatewayError: Error, Equatable, Sendable {
     public enum Fault: Sendable, CaseIterable {
         // The client's request.
         case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
-        case transferCodingUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute
+        case transferCodingUnsupported, protocolUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
         case connectionLimitReached, tlsProtocolError, tlsCertificateError, tlsAlertReceived, loopDetected
@@ -25,8 +25,13 @@ public struct GatewayError: Error, Equatable, Sendable {
     /// Nothing reached the origin server, or a reused connection closed before any response and the method is
     /// idempotent. RFC 9110 §9.2.2.
     public let mayRetry: Bool
+    /// The origin server said that it did not look at the request: any method may be sent again. RFC 9113 §8.7.
+    public let isUnprocessed: Bool
 
-    public init(_ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false) {
+    public init(
+        _ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false, isUnprocessed: Bool = false
+    ) {
+        self.isUnprocessed = isUnprocessed
         self.side = side
         self.fault = fault
         self.reason = reason
@@ -49,7 +54,7 @@ extension GatewayError {
         case .requestHeadTooLarge: .requestHeaderFieldsTooLarge
         case .requestTimeout: .requestTimeout
         case .versionUnsupported: .versionNotSupported
-        case .transferCodingUnsupported: .notImplemented
+        case .transferCodingUnsupported, .protocolUnsupported: .notImplemented
         case .contentTooLarge: .contentTooLarge
         case .methodNotAllowed: .methodNotAllowed
         case .requestDenied, .destinationProhibited: .forbidden
@@ -70,7 +75,7 @@ extension GatewayError {
     public var proxyStatusName: String {
         switch fault {
         case .requestMalformed, .requestTargetTooLong, .requestHeadTooLarge, .requestTimeout, .versionUnsupported,
-            .transferCodingUnsupported, .contentTooLarge, .methodNotAllowed, .clientLeft:
+            .transferCodingUnsupported, .protocolUnsupported, .contentTooLarge, .methodNotAllowed, .clientLeft:
             "http_request_error"
         case .requestDenied: "http_request_denied"
         case .noRoute: "destination_not_found"

@@ -42,6 +42,7 @@ public struct TlsIdentity: Sendable {
 
 /// What is spoken over TLS, as ALPN names it. RFC 7301.
 public enum ApplicationProtocol: String, Sendable, CaseIterable {
+    case h2
     case http11 = "http/1.1"
 
     /// The names as they go over the wire: each behind its length.

@@ -31,23 +31,33 @@ final class ConnectionPool {
     private var idle: [ClientConnection] = []
     /// Connections that read the rest of a response that nobody wants.
     private var discarding: [ClientConnection] = []
+    /// Connections of HTTP/2, which many requests share.
+    private var shared: [Http2ClientConnection] = []
+    /// The endpoint speaks HTTP/2.
+    private let isShared: Bool
+    /// Who waits for a connection that is being made and will be shared, and how many of those there are.
+    private var joining: [ConnectionTicket] = []
+    private var making = 0
+    /// So many requests wait for one connection that is being made.
+    private static let mostJoining = 100
     /// Connections that are there or being made.
     private(set) var count = 0
     private var waiting: [ConnectionTicket] = []
-    private let idleNanoseconds: Int64
+    let idleNanoseconds: Int64
     /// No service has the endpoint any more: connections end with the work that they are doing.
     var isRetired = false { didSet { if isRetired { closeIdle() } } }
 
     init(transport: LoopTransport, endpoint: Endpoint) {
         self.transport = transport
         self.endpoint = endpoint
+        isShared = endpoint.key.speaks == .h2
         idleNanoseconds = endpoint.key.limits.idleTimeout.nanoseconds
     }
 
     /// How many connections wait for work.
-    var idleCount: Int { idle.count }
+    var idleCount: Int { idle.count + shared.count { $0.session.streams.isEmpty } }
     /// How many requests wait for a connection.
-    var waitingCount: Int { waiting.count { $0.waiter != nil } }
+    var waitingCount: Int { waiting.count { $0.waiter != nil } + joining.count { $0.waiter != nil } }
 
     /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
@@ -60,8 +70,18 @@ final class ConnectionPool {
         return nil
     }
 
+    /// A stream of a connection that takes one more request, if there is one.
+    func takeStream() -> Http2ClientStream? {
+        for connection in shared where connection.room > 0 { return connection.takeStream() }
+        return nil
+    }
+
     /// Makes a connection, or waits for a place. Answers through the ticket's waiter, unless it is given up.
     func make(for ticket: ConnectionTicket, timeout: Duration) {
+        if making > 0, joining.count < making * ConnectionPool.mostJoining {
+            ticket.timeout = timeout
+            return joining.append(ticket)
+        }
         if let most = endpoint.key.limits.maxPerEndpoint, count >= most {
             ticket.timeout = timeout
             waiting.append(ticket)
@@ -78,9 +98,14 @@ final class ConnectionPool {
             return
         }
         count += 1
+        if isShared {
+            making += 1
+            joining.append(ticket)
+        }
         Connector.connect(
             to: endpoint, loop: transport.loop, resolver: transport.resolver, timeout: timeout
         ) { result, times in
+            if self.isShared { return self.madeShared(result, times) }
             switch result {
             case .success(let link):
                 self.transport.connects &+= 1
@@ -100,6 +125,56 @@ final class ConnectionPool {
                 self.serveWaiting()
             }
         }
+    }
+
+    /// A connection of HTTP/2 was made, or could not be: those who wait for it are served, or told.
+    private func madeShared(_ result: Result<Connector.Link, GatewayError>, _ times: Connector.Times) {
+        making -= 1
+        switch result {
+        case .success(let link):
+            transport.connects &+= 1
+            let connection = Http2ClientConnection(pool: self, socket: link.socket, tls: link.tls)
+            shared.append(connection)
+            while connection.room > 0, let ticket = joining.popFirstTicket() {
+                hand(connection, to: ticket, times)
+            }
+            connection.settleIdle()
+        case .failure(let error):
+            transport.failedConnects &+= 1
+            count -= 1
+            let tickets = joining
+            joining = []
+            for ticket in tickets {
+                let waiter = ticket.waiter
+                ticket.giveUp()
+                waiter?.connectionFailed(error)
+            }
+        }
+        // More than one connection takes: they need another.
+        if making == 0 {
+            let left = joining
+            joining = []
+            for ticket in left where ticket.waiter != nil { make(for: ticket, timeout: ticket.timeout) }
+        }
+        if case .failure = result { serveWaiting() }
+    }
+
+    private func hand(_ connection: Http2ClientConnection, to ticket: ConnectionTicket, _ times: Connector.Times?) {
+        let waiter = ticket.waiter
+        ticket.giveUp()
+        waiter?.connectionReady(connection.takeStream(), times)
+    }
+
+    /// A connection that many share takes more requests now.
+    func hasRoom(_ connection: Http2ClientConnection) {
+        while connection.room > 0, let ticket = waiting.popFirstTicket() { hand(connection, to: ticket, nil) }
+    }
+
+    /// A connection that many shared is closed.
+    func closed(_ connection: Http2ClientConnection) {
+        count -= 1
+        shared.removeAll { $0 === connection }
+        serveWaiting()
     }
 
     /// Keeps a connection that no exchange uses any more, until it comes back or closes.
@@ -139,7 +214,10 @@ final class ConnectionPool {
     }
 
     /// Closes what waits for work.
-    func closeIdle() { for connection in idle + discarding { connection.close() } }
+    func closeIdle() {
+        for connection in idle + discarding { connection.close() }
+        for connection in shared { connection.retire() }
+    }
 }
 
 extension [ConnectionTicket] {

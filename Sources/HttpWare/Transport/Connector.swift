@@ -176,6 +176,11 @@ extension Connector: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
         self.handshake = nil
         times.secured = loop.now.nanoseconds
+        if endpoint.key.speaks == .h2, handshake.session.applicationProtocol != .h2 {
+            handshake.socket.close()
+            let reason = "\(endpoint.name) does not agree to HTTP/2"
+            return answer(.failure(GatewayError(.upstream, .tlsProtocolError, reason, mayRetry: true)))
+        }
         answer(.success(Link(socket: handshake.socket, tls: handshake.session)))
     }
 

@@ -9,6 +9,16 @@ public final class Endpoint: Sendable {
         /// The TLS that is spoken, and the name that is verified.
         var tls: ObjectIdentifier?
         var serverName = ""
+        var speaks = Version.auto
+    }
+
+    /// The versions of HTTP that an endpoint is spoken to in.
+    public enum Version: Hashable, Sendable {
+        /// What both sides agree on; HTTP/1.1 where there is no TLS to agree in.
+        case auto
+        case h1
+        /// HTTP/2, without asking where there is no TLS. RFC 9113 §3.3.
+        case h2
     }
 
     /// How many connections may be there; per endpoint and loop.
@@ -45,7 +55,8 @@ public final class Endpoint: Sendable {
     /// certificate has to be for the host, or for another name that is given.
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
-        tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false, isPassing: Bool = false
+        speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
+        isPassing: Bool = false
     ) {
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
@@ -53,7 +64,7 @@ public final class Endpoint: Sendable {
         self.tls = tls.map { TlsPeer($0, name: verified) }
         key = Key(
             host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits, tls: tls.map(ObjectIdentifier.init),
-            serverName: tls == nil ? "" : verified)
+            serverName: tls == nil ? "" : verified, speaks: speaks)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"

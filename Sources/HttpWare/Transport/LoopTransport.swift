@@ -95,6 +95,10 @@ public final class LoopTransport: UpstreamConnector {
             waiter.connectionReady(connection, nil)
             return nil
         }
+        if let stream = pool.takeStream() {
+            waiter.connectionReady(stream, nil)
+            return nil
+        }
         let ticket = ConnectionTicket(waiter)
         // Asked for anew: one whose last connection was found dead just now is forgotten.
         self.pool(for: endpoint).make(for: ticket, timeout: timeout)

@@ -26,7 +26,7 @@ protocol RequestHandler: AnyObject {
     func tunnelEndedByClient()
 }
 
-/// Where an exchange's response goes: a connection now, a stream of one later, or a caller in the same process.
+/// Where an exchange's response goes: a connection, a stream of one, or a caller in the same process.
 protocol ResponseSink: AnyObject {
     /// Passes 1xx on.
     func sendInterim(_ response: HttpResponse)
@@ -54,12 +54,28 @@ extension ResponseSink {
     var relayTarget: SocketConnection? { nil }
 }
 
+/// A client's connection, whatever version it speaks.
+protocol DownstreamConnection: SocketConnection {
+    /// The client's address.
+    var peer: SocketAddress? { get }
+    /// Our end of the connection.
+    var local: SocketAddress? { get }
+    /// Who the client is, by its certificate; `nil` without one.
+    var clientIdentity: TlsClientIdentity? { get }
+    /// No request is under way, nor a part of its head.
+    var isIdle: Bool { get }
+    /// The present requests are the last; a connection without one closes after so long.
+    func drain(idleFor nanoseconds: Int64)
+}
+
 /// Makes the exchanges of a listener's connections.
 protocol ExchangeSource: AnyObject {
-    /// An exchange that is ready to be decoded into.
-    func makeHandler(for connection: ServerConnection) -> any RequestHandler
+    /// An exchange that is ready to be decoded into, and answers to the sink.
+    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler
     /// The connection is closed.
-    func closed(_ connection: ServerConnection)
+    func closed(_ connection: any DownstreamConnection)
+    /// The client speaks HTTP/2: another connection has taken its place.
+    func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection)
     /// How connections of this listener behave.
     var settings: ServerSettings { get }
     /// No more requests after the present ones.
@@ -86,7 +102,7 @@ public struct ServerSettings: Sendable {
 }
 
 /// A client's connection: requests one after the other, their responses in order. RFC 9112.
-final class ServerConnection: SocketConnection, ResponseSink {
+final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSink {
     private enum Phase {
         case awaitingHead
         case length(Int)
@@ -125,6 +141,8 @@ final class ServerConnection: SocketConnection, ResponseSink {
     /// Set when the listener drains: how long the connection may wait for a request.
     private var drainNanoseconds: Int64?
     private let idleNanoseconds: Int64
+    /// There was a request: what follows is HTTP/1.1.
+    private var hasServed = false
 
     /// A pipelined request waits in here; more stays with the kernel.
     private static let mostCarried = 64 * 1024
@@ -265,7 +283,7 @@ final class ServerConnection: SocketConnection, ResponseSink {
         if let current = self.handler {
             handler = current
         } else {
-            handler = source.makeHandler(for: self)
+            handler = source.makeHandler(for: self, of: self)
             self.handler = handler
             decoder = RequestHeadDecoder()
             responsePhase = .none
@@ -280,13 +298,25 @@ final class ServerConnection: SocketConnection, ResponseSink {
             }
             return length
         } catch {
-            refuse(error)
+            if !hasServed, Http2Preface.begins(input) { speakHttp2(input) } else { refuse(error) }
             return nil
         }
     }
 
+    /// The client knows that we speak HTTP/2. RFC 9113 §3.3.
+    private func speakHttp2(_ input: UnsafeRawBufferPointer) {
+        let handler = self.handler
+        self.handler = nil
+        handler?.clientLeft()
+        let connection = Http2ServerConnection(
+            transport: transport, socket: handOver(), tls: tls, peer: peer, source: source)
+        source.replaced(self, by: connection)
+        connection.start(input)
+    }
+
     private func started() {
         guard let handler else { return }
+        hasServed = true
         let extent = handler.exchange.request.content.extent
         closesAfter = !handler.exchange.request.isPersistent
         switch extent {

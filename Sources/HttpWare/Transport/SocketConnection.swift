@@ -292,6 +292,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         closed()
     }
 
+    /// Gives the socket, on which nothing was sent yet, to another connection. This one ends without a word.
+    final func handOver() -> SocketEvents {
+        transport.output.flush()
+        isClosed = true
+        timer.cancel()
+        return socket
+    }
+
     /// Closes with a reset, so that the peer cannot take what it has for a whole message.
     final func reset() {
         guard !isClosed else { return }

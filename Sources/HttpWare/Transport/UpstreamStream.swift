@@ -1,5 +1,5 @@
-/// One request's way to an origin server and its response's way back: a connection now, a stream of one later, or a
-/// scripted one in memory. Used on its loop's thread.
+/// One request's way to an origin server and its response's way back: a connection, a stream of one, or a scripted one in
+/// memory. Used on its loop's thread.
 protocol UpstreamStream: AnyObject {
     /// It has served a request before this one.
     var isReused: Bool { get }

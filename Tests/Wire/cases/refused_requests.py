@@ -242,7 +242,6 @@ for label, start, statuses in [
 for label, start in [("2.0", b"GET / HTTP/2.0"), ("3.0", b"GET / HTTP/3.0"), ("9.9", b"GET / HTTP/9.9"), ("0.9", b"GET / HTTP/0.9")]:
     # HTTP/0.9 had no version in its line, so that one may as well be a syntax error.
     refused(f"RFC 9110 §15.6.6: major version {label}", head(start=start), 505, *((400,) if label == "0.9" else ()), nginx=OTHER)
-refused("RFC 9113 §3.4: the HTTP/2 preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, 400, nginx=OTHER)
 refused("RFC 9112 §3: HTTP/0.9 request", b"GET /\r\n\r\n", 400, nginx=OTHER)
 refused("not HTTP at all: a TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x07" * 40 + b"\r\n\r\n", 400)
 # RFC 9112 §3: refused, or the octets go on as they are; never changed.

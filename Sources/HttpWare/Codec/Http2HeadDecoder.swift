@@ -1,0 +1,434 @@
+/// Reads an HTTP/2 head or trailer section, field by field as HPACK gives them. RFC 9113 §8.2, §8.3.
+///
+/// What is wrong is remembered, and the rest of the section passed over: the compression's state must be kept all the same.
+struct Http2HeadDecoder {
+    /// What the fields belong to.
+    enum Section { case request, response, trailers }
+
+    private(set) var section = Section.request
+    /// The first thing that was wrong.
+    private(set) var fault: Http2Fault?
+    /// Names and values, and 32 bytes for each line. RFC 9113 §6.5.2.
+    private(set) var size = 0
+    /// What `Content-Length` says, once the section is finished.
+    private(set) var contentLength: Int?
+    private var pseudo: Pseudo = []
+    private var method = HttpMethod.get
+    private var status = 0
+    private var isHttps = false
+    private var isHttp = false
+    private var authority: [UInt8] = []
+    private var path: [UInt8] = []
+    private var protocolName: [UInt8] = []
+    private var hasFields = false
+    private var hostLine: Int?
+    private var cookieLines = 0
+
+    private struct Pseudo: OptionSet {
+        let rawValue: UInt8
+        static let method = Pseudo(rawValue: 1)
+        static let scheme = Pseudo(rawValue: 2)
+        static let authority = Pseudo(rawValue: 4)
+        static let path = Pseudo(rawValue: 8)
+        static let `protocol` = Pseudo(rawValue: 16)
+        static let status = Pseudo(rawValue: 32)
+    }
+
+    init() {}
+
+    /// Begins a section; its fields were reset before.
+    mutating func begin(_ section: Section) {
+        self.section = section
+        fault = nil
+        size = 0
+        contentLength = nil
+        pseudo = []
+        isHttps = false
+        isHttp = false
+        hasFields = false
+        hostLine = nil
+        cookieLines = 0
+        if !protocolName.isEmpty { protocolName = [] }
+    }
+
+    // MARK: Fields
+
+    /// Takes one field. The bytes are used during the call only.
+    mutating func add(
+        _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to fields: inout HttpFields, limits: HeadLimits
+    ) {
+        size &+= name.count &+ value.count &+ 32
+        guard fault == nil else { return }
+        guard size <= limits.head, fields.lines.count < limits.fieldLines else { return fault = .tooLarge }
+        guard Http2HeadDecoder.isValue(value.bytes) else {
+            return malformed("a field value holds a control character")
+        }
+        guard let first = name.first else { return malformed("a field name is empty") }
+        if first == 0x3a { return addPseudo(name, value) }
+        guard name.count <= 1024, Http2HeadDecoder.isName(name.bytes) else {
+            return malformed("a field name is not a token in lower case")
+        }
+        if let first = value.first, FieldList.isSpace(first) || FieldList.isSpace(value[value.count &- 1]) {
+            return malformed("a field value begins or ends with white space")
+        }
+        let known = KnownField.identify(name.bytes, from: 0, count: name.count)
+        if !hasFields { beginFields(&fields) }
+        var flags = HttpFields.Line.exact
+        if known.bit & Http2HeadDecoder.special != 0 {
+            guard mayStand(known, value) else { return }
+            if known.bit & KnownField.oneHop != 0 { flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop }
+            if known == .host, section == .request {
+                hostLine = fields.lines.count
+                // The authority's own line says it already; that both agree is seen to at the end.
+                if pseudo.contains(.authority) { flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop }
+            }
+        }
+        fields.addDecoded(name, value, known, flags: flags)
+    }
+
+    private static let connectionSpecific =
+        KnownField.connection.bit | KnownField.proxyConnection.bit | KnownField.keepAlive.bit
+        | KnownField.transferEncoding.bit | KnownField.upgrade.bit
+    private static let special =
+        connectionSpecific | KnownField.oneHop | KnownField.host.bit | KnownField.cookie.bit
+
+    /// Whether a field that means something to the framing may stand here; notes it.
+    private mutating func mayStand(_ known: KnownField, _ value: UnsafeRawBufferPointer) -> Bool {
+        if known.bit & Http2HeadDecoder.connectionSpecific != 0 {
+            // RFC 9113 §8.2.2.
+            malformed("a field of a connection stands in a message of HTTP/2")
+            return false
+        }
+        switch known {
+        case .te where section == .request:
+            let text = value.bindMemory(to: UInt8.self)
+            guard HeadFacts.equals(text, 0..<text.count, "trailers") else {
+                malformed("TE is not trailers")
+                return false
+            }
+        case .host where section == .request:
+            guard hostLine == nil else {
+                malformed("more than one Host")
+                return false
+            }
+        case .cookie: cookieLines &+= 1
+        default: break
+        }
+        return true
+    }
+
+    private mutating func malformed(_ reason: StaticString) { fault = .malformed(reason) }
+
+    /// The authority becomes the `Host` line of the message, before all others.
+    private mutating func beginFields(_ fields: inout HttpFields) {
+        hasFields = true
+        guard section == .request, pseudo.contains(.authority) else { return }
+        authority.withUnsafeBytes { value in
+            let name: StaticString = "host"
+            fields.addDecoded(
+                UnsafeRawBufferPointer(start: name.utf8Start, count: 4), value, .host, flags: HttpFields.Line.exact)
+        }
+    }
+
+    private mutating func addPseudo(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        guard section != .trailers else { return malformed("a pseudo-field stands in a trailer section") }
+        guard !hasFields else { return malformed("a pseudo-field stands behind a field") }
+        let text = name.bindMemory(to: UInt8.self)
+        let field: Pseudo
+        if section == .response {
+            guard HeadFacts.equals(text, 0..<text.count, ":status"), name[1] == 0x73 else {
+                return malformed("an unknown pseudo-field")
+            }
+            field = .status
+            status = 0
+            guard value.count == 3, value.allSatisfy({ ByteClass.isDigit($0) }) else {
+                return malformed("the status is not three digits")
+            }
+            for byte in value { status = status * 10 + Int(byte & 0x0f) }
+        } else if is_(":method") {
+            field = .method
+            guard value.count <= 32, value.count > 0, HeadScanner.isToken(value.bytes, from: 0, to: value.count) else {
+                return malformed("the method is not a token")
+            }
+            method = RequestHeadDecoder.method(value.bytes, 0, value.count)
+        } else if is_(":scheme") {
+            field = .scheme
+            let scheme = value.bindMemory(to: UInt8.self)
+            isHttp = HeadFacts.equals(scheme, 0..<scheme.count, "http")
+            isHttps = HeadFacts.equals(scheme, 0..<scheme.count, "https")
+            guard value.count > 0 else { return malformed("the scheme is empty") }
+        } else if is_(":authority") {
+            field = .authority
+            authority.removeAll(keepingCapacity: true)
+            authority.append(contentsOf: value)
+        } else if is_(":path") {
+            field = .path
+            path.removeAll(keepingCapacity: true)
+            path.append(contentsOf: value)
+        } else if is_(":protocol") {
+            field = .protocol
+            protocolName = Array(value)
+        } else {
+            return malformed("an unknown pseudo-field")
+        }
+        guard pseudo.insert(field).inserted else { return malformed("a pseudo-field stands there twice") }
+
+        func is_(_ known: StaticString) -> Bool {
+            guard text.count == known.utf8CodeUnitCount else { return false }
+            for index in 1..<text.count where text[index] != known.utf8Start[index] { return false }
+            return true
+        }
+    }
+
+    /// Whether the bytes are a token without capital letters. RFC 9113 §8.2.1.
+    @inline(__always)
+    private static func isName(_ name: RawSpan) -> Bool {
+        var index = 0
+        while index &+ 8 <= name.byteCount {
+            let word = name.word(at: index)
+            // A letter has bit 6 set; a capital one has bit 5 clear.
+            guard Swar.areCommonInNames(word, first: 8), (word &>> 1) & ~word & Swar.all(0x20) == 0 else { break }
+            index &+= 8
+        }
+        while index < name.byteCount {
+            let byte = name.byte(at: index)
+            guard ByteClass.isToken(byte), byte &- 0x41 >= 26 else { return false }
+            index &+= 1
+        }
+        return true
+    }
+
+    @inline(__always)
+    private static func isValue(_ value: RawSpan) -> Bool {
+        var index = 0
+        while index &+ 8 <= value.byteCount {
+            // Where something may be hit the rest is looked at byte by byte.
+            if Swar.mayHoldControls(value.word(at: index)) != 0 { break }
+            index &+= 8
+        }
+        while index < value.byteCount {
+            guard ByteClass.isFieldValue(value.byte(at: index)) else { return false }
+            index &+= 1
+        }
+        return true
+    }
+
+    // MARK: Requests
+
+    /// How requests are read on a connection.
+    struct Rules {
+        var limits = HeadLimits()
+        var isForward = false
+        /// The connection is secured by TLS.
+        var isSecure = false
+    }
+
+    /// Settles a request whose fields were all added. RFC 9113 §8.3.1.
+    mutating func finish(_ request: inout HttpRequest, endsStream: Bool, _ rules: Rules) throws(Http2Fault) {
+        if let fault { throw fault }
+        guard pseudo.contains(.method) else { throw .malformed("the method is missing") }
+        if !hasFields { beginFields(&request.fields) }
+        request.version = .http2
+        request.method = method
+        request.receivedMethod = method
+        let isTunnel = method == .connect && !pseudo.contains(.protocol)
+        if isTunnel { try finishConnect(&request) } else { try finishTarget(&request, rules) }
+        try finishHost(&request, isTunnel: isTunnel)
+        if cookieLines > 1 { joinCookies(&request.fields) }
+        request.fields.receivedCount = request.fields.lines.count
+
+        let facts: HeadFacts
+        do { facts = try request.fields.facts() } catch { throw .malformed("Content-Length is not one number") }
+        contentLength = facts.contentLength
+        request.content = .none
+        if pseudo.contains(.protocol) {
+            try finishExtendedConnect(&request)
+        } else if endsStream || isTunnel {
+            guard facts.contentLength ?? 0 == 0 else { throw .malformed("content is announced and does not come") }
+        } else {
+            guard method != .trace else { throw .malformed("TRACE has no content") }
+            request.content = HttpContent(extent: facts.contentLength.map { .length($0) } ?? .unknown)
+        }
+        request.fields.settleContentLength(facts)
+        if request.fields.present & RequestFraming.hasOptions != 0 { RequestFraming.readOptions(&request, facts) }
+    }
+
+    private mutating func finishConnect(_ request: inout HttpRequest) throws(Http2Fault) {
+        guard pseudo == [.method, .authority] else { throw .malformed("CONNECT has a method and an authority only") }
+        do {
+            try request.target.parse(authority.span.bytes, isConnect: true, isReverse: false)
+        } catch {
+            throw .malformed("the authority of CONNECT is not host:port")
+        }
+    }
+
+    private mutating func finishTarget(_ request: inout HttpRequest, _ rules: Rules) throws(Http2Fault) {
+        guard pseudo.isSuperset(of: [.scheme, .path]) else { throw .malformed("the scheme or the path is missing") }
+        let isAsterisk = path.count == 1 && path[0] == 0x2a && method == .options
+        guard path.first == 0x2f || isAsterisk else { throw .malformed("the path does not begin with a slash") }
+        guard path.count <= rules.limits.requestTarget else {
+            throw .refused(GatewayError(.downstream, .requestTargetTooLong, "the request target is too long"))
+        }
+        guard path.allSatisfy({ ByteClass.isTarget($0) }) else {
+            throw .malformed("the path holds a space, a control character or a fragment")
+        }
+        do {
+            try request.target.parse(
+                path.span.bytes, isConnect: false, isOptions: method == .options, isReverse: !rules.isForward)
+        } catch {
+            throw .refused(error)
+        }
+        request.target.isSecure = rules.isSecure
+        if rules.isForward {
+            guard isHttp || isHttps else { throw .refused(.malformed("the scheme is neither http nor https")) }
+            request.target.form = .absolute
+            request.target.isSecure = isHttps
+        }
+    }
+
+    /// One authority, wherever it stands. RFC 9113 §8.3.1.
+    private mutating func finishHost(_ request: inout HttpRequest, isTunnel: Bool) throws(Http2Fault) {
+        if pseudo.contains(.authority), !isTunnel {
+            guard authority.withUnsafeBufferPointer({ request.target.setAuthority($0) }) else {
+                throw .malformed("the authority is not a valid host and port")
+            }
+        }
+        guard let hostLine else {
+            guard pseudo.contains(.authority) else { throw .malformed("neither an authority nor Host") }
+            return
+        }
+        let line = request.fields.lines[hostLine]
+        guard pseudo.contains(.authority) else {
+            guard request.fields.withValue(line, { request.target.setAuthority($0) }) else {
+                throw .malformed("Host is not a valid host and port")
+            }
+            return
+        }
+        let isSame = request.fields.withValue(line) { value in
+            Authority.parse(value).map { request.target.names(value, $0.host, $0.port) } ?? false
+        }
+        guard isSame else { throw .malformed("Host and the authority disagree") }
+    }
+
+    /// A WebSocket: for wares, and for an origin server that speaks HTTP/1.1, it is an upgrade. RFC 8441 §5.
+    private func finishExtendedConnect(_ request: inout HttpRequest) throws(Http2Fault) {
+        guard method == .connect else { throw .malformed("a protocol without CONNECT") }
+        guard String(decoding: protocolName, as: UTF8.self) == "websocket" else {
+            throw .refused(
+                GatewayError(.downstream, .protocolUnsupported, "a protocol other than websocket in CONNECT"))
+        }
+        request.method = .get
+        request.receivedMethod = .get
+        request.upgrade = "websocket"
+        request.fields.setOwn("Sec-WebSocket-Key", Http2HeadDecoder.webSocketKey())
+    }
+
+    /// Sixteen random bytes in Base64. RFC 6455 §4.1.
+    private static func webSocketKey() -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var generator = SystemRandomNumberGenerator()
+        var (high, low) = (generator.next(), generator.next())
+        var key: [UInt8] = []
+        for _ in 0..<21 {
+            key.append(alphabet[Int(high &>> 58)])
+            high = high &<< 6 | low &>> 58
+            low &<<= 6
+        }
+        key.append(alphabet[Int(high &>> 62) &<< 4])
+        return String(decoding: key, as: UTF8.self) + "=="
+    }
+
+    /// HTTP/1.1 knows one `Cookie` line. RFC 9113 §8.2.3.
+    private func joinCookies(_ fields: inout HttpFields) {
+        var joined: [UInt8] = []
+        for index in fields.lines.indices where fields.lines[index].known == .cookie {
+            if !joined.isEmpty { joined += [0x3b, 0x20] }
+            joined += fields.bytes[fields.lines[index].value]
+            fields.lines[index].flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop
+        }
+        let name: StaticString = "cookie"
+        joined.withUnsafeBytes {
+            fields.addDecoded(
+                UnsafeRawBufferPointer(start: name.utf8Start, count: 6), $0, .cookie, flags: HttpFields.Line.exact)
+        }
+    }
+
+    // MARK: Responses and trailers
+
+    /// Settles a response whose fields were all added. RFC 9113 §8.3.2.
+    mutating func finish(_ response: inout HttpResponse, to method: HttpMethod, endsStream: Bool) throws(Http2Fault) {
+        if let fault { throw fault }
+        guard pseudo.contains(.status), let status = HttpStatus(status) else {
+            throw .malformed("the status is missing")
+        }
+        response.version = .http2
+        response.status = status
+        response.fields.receivedCount = response.fields.lines.count
+        // RFC 9113 §8.6.
+        guard status != .switchingProtocols else { throw .malformed("101 does not exist in HTTP/2") }
+        guard !status.isInterim || !endsStream else { throw .malformed("an interim response ends the stream") }
+        let facts: HeadFacts
+        do { facts = try response.fields.facts() } catch { throw .malformed("Content-Length is not one number") }
+        let announced = facts.contentLength
+        response.fields.settleContentLength(facts)
+        if method == .head || status.neverHasContent {
+            response.content = .none
+            contentLength = 0
+        } else if endsStream {
+            guard announced ?? 0 == 0 else { throw .malformed("content is announced and does not come") }
+            response.content = .none
+        } else {
+            contentLength = announced
+            response.content = HttpContent(extent: announced.map { .length($0) } ?? .unknown)
+        }
+    }
+
+    /// Settles a trailer section.
+    func finish(_ trailers: inout HttpFields, endsStream: Bool) throws(Http2Fault) {
+        if let fault { throw fault }
+        guard endsStream else { throw .malformed("a trailer section does not end the stream") }
+        trailers.receivedCount = trailers.lines.count
+        trailers.removeForbiddenTrailers()
+    }
+}
+
+/// What is wrong with a section, and what is to be done about it.
+enum Http2Fault: Error {
+    /// The message is malformed: the stream is reset, and nobody is asked. RFC 9113 §8.1.1.
+    case malformed(StaticString)
+    /// The section is larger than the limit.
+    case tooLarge
+    /// The message is well formed, but not one that we take: the client is told.
+    case refused(GatewayError)
+
+    /// The words for people.
+    var reason: String {
+        switch self {
+        case .malformed(let reason): "\(reason)"
+        case .tooLarge: HeadFault.tooLarge.reason
+        case .refused(let error): error.reason
+        }
+    }
+}
+
+extension HttpFields {
+    /// Adds a line that was decoded, behind the others, as it would stand in HTTP/1.1.
+    @inline(__always)
+    mutating func addDecoded(
+        _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField, flags: UInt8
+    ) {
+        let start = UInt32(truncatingIfNeeded: bytes.count)
+        bytes.append(contentsOf: name)
+        bytes.append(0x3a)
+        bytes.append(0x20)
+        bytes.append(contentsOf: value)
+        bytes.append(0x0d)
+        bytes.append(0x0a)
+        addLine(
+            Line(
+                start: start, valueStart: start &+ UInt32(truncatingIfNeeded: name.count) &+ 2,
+                valueCount: UInt32(truncatingIfNeeded: value.count), nameCount: UInt16(truncatingIfNeeded: name.count),
+                known: known, flags: flags),
+            others: known == .other ? NameFilter(name.bytes, from: 0, count: name.count) : NameFilter())
+    }
+}

@@ -1,0 +1,606 @@
+import CNghttp2
+
+/// What a session tells its connection, and asks of it.
+protocol Http2SessionHandler: AnyObject {
+    /// A server's: an object for a stream that begins.
+    func makeStream() -> Http2Stream
+    /// The stream is over, and was told so.
+    func streamClosed(_ stream: Http2Stream)
+    /// Something waits to be sent.
+    func wantsToSend()
+    /// Takes output. The bytes are valid until the end of the event if they are in a buffer of the loop, else during the call.
+    func write(_ bytes: UnsafeRawBufferPointer)
+    /// The socket takes no more at present.
+    var isOutputFull: Bool { get }
+    /// How heads are read from now on.
+    var rules: Http2HeadDecoder.Rules { get }
+    /// In nanoseconds of the loop's clock.
+    var now: Int64 { get }
+    /// The peer's SETTINGS came.
+    func settingsReceived()
+    /// The peer takes no more streams.
+    func goAwayReceived()
+}
+
+/// One end of a connection of HTTP/2, without a socket: libnghttp2 does the frames, the compression of fields and the flow
+/// control; what the fields of messages mean is decided in `Http2HeadDecoder`. RFC 9113.
+final class Http2Session {
+    /// Which end of the connection it is.
+    enum Role { case server, client }
+
+    private var session: OpaquePointer?
+    private let role: Role
+    /// As they were when the present head began.
+    private var rules: Http2HeadDecoder.Rules
+    unowned(unsafe) private let handler: any Http2SessionHandler
+    /// The open streams.
+    private(set) var streams: [Http2Stream] = []
+    private var budget = Http2FrameBudget()
+    private var decoder = Http2HeadDecoder()
+    private var lines = Http2Lines()
+    private var request = HttpRequest()
+    private var response = HttpResponse(.ok)
+    private var trailers = HttpFields()
+    /// Whose head is being read.
+    private var headStream: Http2Stream?
+    private var continuations = 0
+    private var isBusy = false
+    /// Streams whose message ended before the peer's did.
+    private var endingEarly: [Http2Stream] = []
+    /// The last stream that a client began, and the last of those that ended before the client had ended them.
+    private var lastStream: Int32 = 0
+    private var abandoned: [Int32] = []
+    private static let mostAbandoned = 128
+    /// The connection is being ended, for a fault or a flood.
+    private(set) var isTerminating = false
+
+    /// The most streams at a time that a client is given. RFC 9113 §5.1.2 recommends no fewer.
+    static let mostStreams: UInt32 = 100
+    /// How much content of a stream may be on its way to us unasked.
+    static let streamWindow: UInt32 = 128 * 1024
+    static let connectionWindow: Int32 = 4 * 1024 * 1024
+
+    /// The handler outlives the session's calls; it owns the session.
+    init(_ role: Role, handler: any Http2SessionHandler) {
+        self.role = role
+        rules = handler.rules
+        self.handler = handler
+        let own = Unmanaged.passUnretained(self).toOpaque()
+        let shared = Http2Library.shared
+        let code =
+            role == .server
+            ? nghttp2_session_server_new2(&session, shared.callbacks, own, shared.options)
+            : nghttp2_session_client_new2(&session, shared.callbacks, own, shared.options)
+        guard code == 0 else { return }  // without memory: the first call ends the connection
+        submitSettings()
+    }
+
+    deinit { if let session { nghttp2_session_del(session) } }
+
+    private func submitSettings() {
+        func entry(_ id: nghttp2_settings_id, _ value: UInt32) -> nghttp2_settings_entry {
+            nghttp2_settings_entry(settings_id: Int32(bitPattern: id.rawValue), value: value)
+        }
+        var settings = [
+            entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, Http2Session.streamWindow),
+            entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, UInt32(clamping: rules.limits.head)),
+        ]
+        if role == .server {
+            settings.append(entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, Http2Session.mostStreams))
+            settings.append(entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1))
+            settings.append(entry(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1))
+        } else {
+            settings.append(entry(NGHTTP2_SETTINGS_ENABLE_PUSH, 0))
+        }
+        nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
+        nghttp2_session_set_local_window_size(
+            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Http2Session.connectionWindow)
+    }
+
+    // MARK: The connection
+
+    /// Takes bytes from the peer; false when they are not HTTP/2 and the connection must end at once.
+    func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard session != nil, !isBusy, !isTerminating else { return false }
+        isBusy = true
+        let result = nghttp2_session_mem_recv(
+            session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+        isBusy = false
+        if result >= 0 { return true }
+        terminate(
+            result == Int(NGHTTP2_ERR_FLOODED.rawValue) ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR)
+        return false
+    }
+
+    /// Whether `send` may be called now: not while bytes are being taken.
+    var maySend: Bool { !isBusy }
+
+    /// Writes what may go out now.
+    func send() {
+        guard session != nil, !isBusy else { return }
+        repeat {
+            isBusy = true
+            while !handler.isOutputFull {
+                var bytes: UnsafePointer<UInt8>?
+                let count = nghttp2_session_mem_send(session, &bytes)
+                guard count > 0, let bytes else { break }
+                handler.write(UnsafeRawBufferPointer(start: bytes, count: count))
+            }
+            isBusy = false
+        } while resetEndedEarly()
+    }
+
+    /// Whether neither side has anything left to say: the connection is to be closed.
+    var isOver: Bool {
+        session == nil || nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    }
+
+    /// The peer is in the middle of a head.
+    var isReadingHead: Bool { headStream != nil }
+
+    func touched() { handler.wantsToSend() }
+
+    /// Ends the connection with a GOAWAY that names the reason; streams end with it.
+    private func terminate(_ code: nghttp2_error_code) {
+        guard !isTerminating else { return }
+        isTerminating = true
+        nghttp2_session_terminate_session(session, code.rawValue)
+        handler.wantsToSend()
+    }
+
+    /// Ends the connection for a peer that did not come to an end with what it began.
+    func terminateIdle() { terminate(NGHTTP2_NO_ERROR) }
+
+    /// Ends the connection for a flood.
+    private func calm() { terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
+
+    /// Announces that the connection ends soon. RFC 9113 §6.8.
+    func announceEnd() {
+        nghttp2_submit_shutdown_notice(session)
+        handler.wantsToSend()
+    }
+
+    /// Takes no more streams; the present ones go on.
+    func endStreams() {
+        nghttp2_submit_goaway(
+            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
+            NGHTTP2_NO_ERROR.rawValue, nil, 0)
+        handler.wantsToSend()
+    }
+
+    /// How many streams the peer lets us have at a time.
+    var peersMostStreams: Int {
+        Int(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
+    }
+
+    /// Whether we may begin a stream.
+    var mayOpen: Bool { session != nil && !isTerminating && nghttp2_session_check_request_allowed(session) != 0 }
+
+    // MARK: Streams
+
+    private func enter(_ stream: Http2Stream, _ id: Int32) {
+        stream.open(id)
+        stream.place = streams.count
+        streams.append(stream)
+    }
+
+    /// Sends a request on a stream that begins with it; false when the connection takes none.
+    func submit(
+        _ request: borrowing HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool,
+        on stream: Http2Stream, isSecure: Bool
+    ) -> Bool {
+        guard mayOpen else { return false }
+        let own = Unmanaged.passUnretained(stream).toOpaque()
+        var provider = nghttp2_data_provider(source: nghttp2_data_source(ptr: own), read_callback: readContent)
+        let id = lines.withRequest(request, options, isSecure: isSecure) { lines in
+            withUnsafePointer(to: &provider) {
+                nghttp2_submit_request(session, nil, lines.first, lines.count, hasContent ? $0 : nil, own)
+            }
+        }
+        guard id > 0 else { return false }
+        enter(stream, id)
+        stream.headWritten(hasContent: hasContent)
+        handler.wantsToSend()
+        return true
+    }
+
+    /// Sends the head of a final response.
+    func submit(
+        _ response: borrowing HttpResponse, _ options: HeadEncoder.ResponseOptions, hasContent: Bool,
+        isLong: Bool, on stream: Http2Stream
+    ) {
+        var provider = nghttp2_data_provider(
+            source: nghttp2_data_source(ptr: Unmanaged.passUnretained(stream).toOpaque()), read_callback: readContent)
+        let code = lines.withResponse(response, options) { lines in
+            withUnsafePointer(to: &provider) {
+                nghttp2_submit_response(session, stream.id, lines.first, lines.count, hasContent ? $0 : nil)
+            }
+        }
+        guard code == 0 else { return reset(stream, NGHTTP2_INTERNAL_ERROR) }
+        if isLong {
+            // Long ones go by turns, not one after the other.
+            var priority = nghttp2_extpri(urgency: 3, inc: 1)
+            nghttp2_session_change_extpri_stream_priority(session, stream.id, &priority, 1)
+        }
+        stream.headWritten(hasContent: hasContent)
+        handler.wantsToSend()
+    }
+
+    /// Sends the head of an interim response.
+    func submitInterim(_ response: borrowing HttpResponse, on stream: Http2Stream) {
+        _ = lines.withResponse(response, HeadEncoder.ResponseOptions()) { lines in
+            nghttp2_submit_headers(
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, nil, lines.first, lines.count, nil)
+        }
+        handler.wantsToSend()
+    }
+
+    /// Ends a stream before its time.
+    private func reset(_ stream: Http2Stream, _ code: nghttp2_error_code) {
+        guard stream.isOpen else { return }
+        nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
+        handler.wantsToSend()
+    }
+
+    /// What is left of the stream is of no use to us.
+    func cancel(_ stream: Http2Stream) { giveUp(stream, NGHTTP2_CANCEL) }
+
+    /// The message was broken off on our side.
+    func breakOff(_ stream: Http2Stream) { giveUp(stream, NGHTTP2_INTERNAL_ERROR) }
+
+    private func giveUp(_ stream: Http2Stream, _ code: nghttp2_error_code) {
+        stream.isGivenUp = true
+        reset(stream, code)
+    }
+
+    /// An exchange ended well: the peer has earned some patience.
+    func exchangeCompleted() { budget.earnExchange() }
+
+    func resume(_ stream: Http2Stream) {
+        nghttp2_session_resume_data(session, stream.id)
+        handler.wantsToSend()
+    }
+
+    func consume(_ stream: Http2Stream, _ count: Int) {
+        nghttp2_session_consume_stream(session, stream.id, count)
+        if !isBusy, nghttp2_session_want_write(session) != 0 { handler.wantsToSend() }
+    }
+
+    /// Our message ends before the peer's: when it is out, the peer is told to stop. RFC 9113 §8.1.
+    func endsEarly(_ stream: Http2Stream) { if role == .server { endingEarly.append(stream) } }
+
+    /// Whether streams were reset that the peer has still to end.
+    private func resetEndedEarly() -> Bool {
+        guard !endingEarly.isEmpty else { return false }
+        var hasReset = false
+        endingEarly.removeAll { stream in
+            guard stream.isOpen, !stream.hasEndedInput else { return true }
+            guard nghttp2_session_get_stream_local_close(session, stream.id) == 1 else { return false }
+            reset(stream, NGHTTP2_NO_ERROR)
+            hasReset = true
+            return true
+        }
+        return hasReset
+    }
+
+    private func stream(_ id: Int32) -> Http2Stream? {
+        nghttp2_session_get_stream_user_data(session, id).map {
+            Unmanaged<Http2Stream>.fromOpaque($0).takeUnretainedValue()
+        }
+    }
+
+    // MARK: What libnghttp2 tells
+
+    fileprivate func frameBegan(_ head: borrowing nghttp2_frame_hd) {
+        guard !isTerminating else { return }
+        let kind: Http2FrameBudget.Kind
+        switch Int32(head.type) {
+        case 0:  // DATA
+            guard head.length == 0, head.flags & 0x1 == 0 else { return }
+            kind = .emptyData
+        case 1:  // HEADERS
+            continuations = 0
+            if role == .server, head.stream_id <= lastStream, stream(head.stream_id) == nil {
+                sawOldStream(head.stream_id)
+            }
+            return
+        case 2 where head.stream_id == 0: return terminate(NGHTTP2_PROTOCOL_ERROR)  // PRIORITY
+        case 3, 5: return  // RST_STREAM is counted when the stream closes; PUSH_PROMISE is refused
+        case 4: kind = .settings
+        case 6: kind = .ping
+        case 7: return  // GOAWAY
+        case 8: kind = .windowUpdate
+        case 9:
+            continuations += 1
+            if continuations > Http2FrameBudget.mostContinuations { calm() }
+            return
+        default: kind = .other
+        }
+        if !budget.take(kind, now: handler.now) { calm() }
+    }
+
+    /// RFC 9113 §5.1.1: "unexpected" numbers are an error of the connection; trailers of a stream that we ended are none.
+    private func sawOldStream(_ id: Int32) {
+        if !abandoned.contains(id) { terminate(NGHTTP2_PROTOCOL_ERROR) }
+    }
+
+    fileprivate func headBegan(_ frame: borrowing nghttp2_frame) {
+        guard !isTerminating else { return }
+        let id = frame.hd.stream_id
+        if role == .server, frame.headers.cat == NGHTTP2_HCAT_REQUEST {
+            let stream = handler.makeStream()
+            enter(stream, id)
+            lastStream = max(lastStream, id)
+            nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
+            headStream = stream
+            rules = handler.rules
+            decoder.begin(.request)
+            request.reset()
+            return
+        }
+        headStream = stream(id)
+        if role == .client, headStream?.awaitedMethod != nil {
+            decoder.begin(.response)
+            response.reset()
+        } else {
+            decoder.begin(.trailers)
+            trailers.reset()
+        }
+    }
+
+    fileprivate func field(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        guard headStream != nil, !isTerminating else { return }
+        switch decoder.section {
+        case .request: decoder.add(name, value, to: &request.fields, limits: rules.limits)
+        case .response: decoder.add(name, value, to: &response.fields, limits: rules.limits)
+        case .trailers: decoder.add(name, value, to: &trailers, limits: rules.limits)
+        }
+        // References of a byte to fields of kilobytes: nobody means this.
+        if decoder.size > 16 * rules.limits.head { calm() }
+    }
+
+    fileprivate func frameReceived(_ frame: borrowing nghttp2_frame) {
+        guard !isTerminating else { return }
+        switch Int32(frame.hd.type) {
+        case 0:
+            if frame.hd.flags & 0x1 != 0, let stream = stream(frame.hd.stream_id) { endInput(stream, nil) }
+        case 1:
+            guard let stream = headStream else { return }
+            headStream = nil
+            if stream.isOpen { headEnded(stream, endsStream: frame.hd.flags & 0x1 != 0) }
+        case 4: if frame.hd.flags & 0x1 == 0 { handler.settingsReceived() }
+        case 7: handler.goAwayReceived()
+        default: break
+        }
+    }
+
+    private func headEnded(_ stream: Http2Stream, endsStream: Bool) {
+        do throws(Http2Fault) {
+            switch decoder.section {
+            case .request:
+                try decoder.finish(&request, endsStream: endsStream, rules)
+                stream.contentLeft = request.content.isEmpty ? nil : decoder.contentLength
+                stream.hasEndedInput = endsStream
+                stream.requestReceived(&request, endsStream: endsStream)
+            case .response:
+                try decoder.finish(&response, to: stream.awaitedMethod ?? .get, endsStream: endsStream)
+                if !response.status.isInterim { stream.contentLeft = decoder.contentLength }
+                stream.hasEndedInput = endsStream
+                stream.responseReceived(&response, endsStream: endsStream)
+            case .trailers:
+                try decoder.finish(&trailers, endsStream: endsStream)
+                endInput(stream, trailers.isEmpty ? nil : trailers)
+            }
+        } catch {
+            refuse(stream, error, endsStream: endsStream)
+        }
+    }
+
+    private func refuse(_ stream: Http2Stream, _ fault: Http2Fault, endsStream: Bool) {
+        if decoder.section == .request {
+            switch fault {
+            case .malformed: break
+            case .tooLarge:
+                stream.hasEndedInput = endsStream
+                return stream.requestRefused(HeadFault.tooLarge.inRequest, &request)
+            case .refused(let error):
+                stream.hasEndedInput = endsStream
+                return stream.requestRefused(error, &request)
+            }
+        }
+        malformed(stream, fault.reason)
+    }
+
+    /// RFC 9113 §8.1.1: "MUST be treated as a stream error of type PROTOCOL_ERROR".
+    private func malformed(_ stream: Http2Stream, _ reason: String) {
+        reset(stream, NGHTTP2_PROTOCOL_ERROR)
+        stream.broke(reason)
+    }
+
+    private func endInput(_ stream: Http2Stream, _ trailers: HttpFields?) {
+        guard !stream.hasEndedInput else { return }
+        guard stream.contentLeft ?? 0 == 0 else { return malformed(stream, "the content is shorter than announced") }
+        stream.hasEndedInput = true
+        stream.endReceived(trailers)
+    }
+
+    fileprivate func contentReceived(_ id: Int32, _ bytes: UnsafeRawBufferPointer) {
+        nghttp2_session_consume_connection(session, bytes.count)
+        guard !isTerminating, let stream = stream(id) else { return }
+        if !stream.received(bytes) { malformed(stream, "the content is longer than announced") }
+    }
+
+    fileprivate func streamClosed(_ id: Int32, _ code: UInt32) {
+        guard let stream = stream(id) else { return }
+        let isOurs = stream.isGivenUp
+        if headStream === stream { headStream = nil }
+        leave(stream, code)
+        if code != NGHTTP2_NO_ERROR.rawValue, !isTerminating, !isOurs, !budget.take(.reset, now: handler.now) { calm() }
+    }
+
+    private func leave(_ stream: Http2Stream, _ code: UInt32) {
+        if !stream.hasEndedInput {
+            if abandoned.count == Http2Session.mostAbandoned { abandoned.removeFirst() }
+            abandoned.append(stream.id)
+        }
+        let last = streams.removeLast()
+        if last !== stream {
+            streams[stream.place] = last
+            last.place = stream.place
+        }
+        stream.place = -1
+        stream.id = 0
+        stream.closed(code)
+        handler.streamClosed(stream)
+    }
+
+    /// Ends all streams, because the connection is closed.
+    func closeStreams() {
+        isTerminating = true
+        headStream = nil
+        endingEarly = []
+        while let stream = streams.last {
+            nghttp2_session_set_stream_user_data(session, stream.id, nil)
+            leave(stream, NGHTTP2_CANCEL.rawValue)
+        }
+    }
+
+    /// Whether a stream ended because the peer did not look at its request. RFC 9113 §8.7.
+    static func isRefusal(_ code: UInt32) -> Bool { code == NGHTTP2_REFUSED_STREAM.rawValue }
+
+    // MARK: Content
+
+    fileprivate func takeContent(_ stream: Http2Stream, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
+        guard let (count, isLast, trailers) = stream.take(length) else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+        if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
+        guard isLast else { return count }
+        flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        if let trailers {
+            flags.pointee |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+            _ = lines.withTrailers(trailers) { lines in
+                nghttp2_submit_trailer(session, stream.id, lines.first, lines.count)
+            }
+        }
+        return count
+    }
+
+    fileprivate func sendContent(_ stream: Http2Stream, _ frameHead: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+        if handler.isOutputFull { return NGHTTP2_ERR_WOULDBLOCK.rawValue }
+        budget.earn(bytes: count)
+        stream.write(frameHead, count, to: handler)
+        return 0
+    }
+}
+
+/// What all sessions share: made once and never freed.
+private struct Http2Library: @unchecked Sendable {
+    // Unchecked: both are written in `init` only, and libnghttp2 copies them.
+
+    static let shared = Http2Library()
+    let callbacks: OpaquePointer?
+    let options: OpaquePointer?
+
+    private init() {
+        var callbacks: OpaquePointer?
+        nghttp2_session_callbacks_new(&callbacks)
+        nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, frameBegan)
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, headBegan)
+        nghttp2_session_callbacks_set_on_header_callback(callbacks, fieldReceived)
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frameReceived)
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, contentReceived)
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, streamClosed)
+        nghttp2_session_callbacks_set_send_data_callback(callbacks, sendContent)
+        self.callbacks = callbacks
+        var options: OpaquePointer?
+        nghttp2_option_new(&options)
+        // Windows open when an exchange took the content: flow control is backpressure.
+        nghttp2_option_set_no_auto_window_update(options, 1)
+        // What fields mean is decided here, once, for what comes and what goes.
+        nghttp2_option_set_no_http_messaging(options, 1)
+        nghttp2_option_set_no_closed_streams(options, 1)
+        // What our own limits let in goes on: a listener's head is 1 MiB at most.
+        nghttp2_option_set_max_send_header_block_length(options, 16 << 20)
+        // Floods are counted here, and answered with their own error code.
+        nghttp2_option_set_max_continuations(options, Http2FrameBudget.mostContinuations + 1)
+        nghttp2_option_set_stream_reset_rate_limit(options, 1 << 20, 1 << 20)
+        self.options = options
+    }
+}
+
+// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+
+@inline(__always)
+private func tell<Value>(_ argument: UnsafeMutableRawPointer?, _ call: (Http2Session) -> Value, otherwise: Value)
+    -> Value
+{
+    guard let argument else { return otherwise }
+    return Unmanaged<Http2Session>.fromOpaque(argument)._withUnsafeGuaranteedRef { call($0) }
+}
+
+private func frameBegan(
+    _: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_hd>?, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    if let head { tell(argument, { $0.frameBegan(head.pointee) }, otherwise: ()) }
+    return 0
+}
+
+private func headBegan(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ argument: UnsafeMutableRawPointer?)
+    -> Int32
+{
+    if let frame { tell(argument, { $0.headBegan(frame.pointee) }, otherwise: ()) }
+    return 0
+}
+
+private func fieldReceived(
+    _: OpaquePointer?, _: UnsafePointer<nghttp2_frame>?, _ name: UnsafePointer<UInt8>?, _ nameCount: Int,
+    _ value: UnsafePointer<UInt8>?, _ valueCount: Int, _: UInt8, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    tell(
+        argument,
+        {
+            $0.field(
+                UnsafeRawBufferPointer(start: name, count: nameCount),
+                UnsafeRawBufferPointer(start: value, count: valueCount))
+        }, otherwise: ())
+    return 0
+}
+
+private func frameReceived(
+    _: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    if let frame { tell(argument, { $0.frameReceived(frame.pointee) }, otherwise: ()) }
+    return 0
+}
+
+private func contentReceived(
+    _: OpaquePointer?, _: UInt8, _ id: Int32, _ bytes: UnsafePointer<UInt8>?, _ count: Int,
+    _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    tell(argument, { $0.contentReceived(id, UnsafeRawBufferPointer(start: bytes, count: count)) }, otherwise: ())
+    return 0
+}
+
+private func streamClosed(_: OpaquePointer?, _ id: Int32, _ code: UInt32, _ argument: UnsafeMutableRawPointer?) -> Int32
+{
+    tell(argument, { $0.streamClosed(id, code) }, otherwise: ())
+    return 0
+}
+
+private func readContent(
+    _: OpaquePointer?, _: Int32, _: UnsafeMutablePointer<UInt8>?, _ length: Int,
+    _ flags: UnsafeMutablePointer<UInt32>?, _ source: UnsafeMutablePointer<nghttp2_data_source>?,
+    _ argument: UnsafeMutableRawPointer?
+) -> Int {
+    guard let flags, let pointer = source?.pointee.ptr else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+    let stream = Unmanaged<Http2Stream>.fromOpaque(pointer).takeUnretainedValue()
+    return tell(argument, { $0.takeContent(stream, length, flags) }, otherwise: Int(NGHTTP2_ERR_DEFERRED.rawValue))
+}
+
+private func sendContent(
+    _: OpaquePointer?, _ frame: UnsafeMutablePointer<nghttp2_frame>?, _ frameHead: UnsafePointer<UInt8>?, _ count: Int,
+    _ source: UnsafeMutablePointer<nghttp2_data_source>?, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let frameHead, let pointer = source?.pointee.ptr else { return 0 }
+    let stream = Unmanaged<Http2Stream>.fromOpaque(pointer).takeUnretainedValue()
+    return tell(argument, { $0.sendContent(stream, frameHead, count) }, otherwise: 0)
+}

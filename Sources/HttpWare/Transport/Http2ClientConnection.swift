@@ -1,0 +1,150 @@
+import Glibc
+
+/// A connection of HTTP/2 to an origin server: as many requests at once as it lets us send. RFC 9113.
+final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTurnHandler {
+    private unowned let pool: ConnectionPool
+    private(set) lazy var session = Http2Session(.client, handler: self)
+    let isSecure: Bool
+    private var spare: [Http2ClientStream] = []
+    private var isSendFiled = false
+    private var hasSettings = false
+    /// It takes no more requests, and closes behind the last of those that it has.
+    private(set) var isRetired = false
+    /// It has served a request.
+    private(set) var hasServed = false
+    /// What ended the connection, for those whose exchanges ended with it.
+    private(set) var endReason = "the connection closed"
+
+    private static let mostSpare = 128
+    /// So many requests go out before the origin server has said how many it takes.
+    private static let assumedMost = 100
+
+    init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
+        self.pool = pool
+        isSecure = tls != nil
+        super.init(transport: pool.transport, socket: socket, tls: tls)
+        wantsToSend()
+        if !socket.enableReading() { loop.later { self.close() } }
+    }
+
+    var endpoint: Endpoint { pool.endpoint }
+
+    /// How many more requests it takes now.
+    var room: Int {
+        guard !isRetired, !isClosed, !hasFailedOutput, session.mayOpen else { return 0 }
+        let most = hasSettings ? session.peersMostStreams : Http2ClientConnection.assumedMost
+        return most - session.streams.count
+    }
+
+    /// A stream that a request can be sent on, at once.
+    func makeStream() -> Http2Stream { takeStream() }
+
+    func takeStream() -> Http2ClientStream {
+        timer.clear()
+        return spare.popLast() ?? Http2ClientStream(connection: self)
+    }
+
+    /// A stream that was taken and is not wanted, or is over.
+    func giveBack(_ stream: Http2ClientStream) {
+        if spare.count < Http2ClientConnection.mostSpare, !isClosed { spare.append(stream) }
+        if session.streams.isEmpty { becameIdle() }
+    }
+
+    /// Nobody may have wanted it when it was made.
+    func settleIdle() { if session.streams.isEmpty { becameIdle() } }
+
+    /// Waits for work as long as the pool lets it.
+    private func becameIdle() {
+        if pool.isRetired { isRetired = true }
+        if isRetired { return loop.later { if self.session.streams.isEmpty { self.close() } } }
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ pool.idleNanoseconds)
+    }
+
+    override func timedOut() {
+        guard session.streams.isEmpty else { return }
+        session.terminateIdle()
+        session.send()
+        closeWhenSent()
+    }
+
+    // MARK: Bytes
+
+    override func received(_ bytes: UnsafeRawBufferPointer) {
+        let isUnderstood = session.receive(bytes)
+        guard !isClosed else { return }
+        if !isUnderstood { endReason = "what came on the connection is not HTTP/2" }
+        sendAll()
+    }
+
+    private func sendAll() {
+        session.send()
+        guard !isClosed else { return }
+        if session.isTerminating || session.isOver { closeWhenSent() }
+    }
+
+    func wantsToSend() {
+        guard !isSendFiled, !isClosed else { return }
+        isSendFiled = true
+        loop.whenTurnEnds(self)
+    }
+
+    func turnEnded() {
+        isSendFiled = false
+        guard !isClosed else { return }
+        transport.inEvent { sendAll() }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) { send(bytes) }
+
+    var isOutputFull: Bool { isBlocked || isClosed || hasFailedOutput }
+
+    override func outputDrained() { sendAll() }
+
+    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules(limits: .response, isSecure: isSecure) }
+
+    var now: Int64 { loop.now.nanoseconds }
+
+    // MARK: What the session tells
+
+    func streamClosed(_ stream: Http2Stream) {
+        hasServed = true
+        if let stream = stream as? Http2ClientStream, stream.isFree { giveBack(stream) }
+        if session.streams.isEmpty { becameIdle() }
+        if room > 0 { pool.hasRoom(self) }
+    }
+
+    func settingsReceived() {
+        hasSettings = true
+        if room > 0 { pool.hasRoom(self) }
+    }
+
+    func goAwayReceived() { retire() }
+
+    /// Takes no more requests.
+    func retire() {
+        guard !isRetired else { return }
+        isRetired = true
+        if session.streams.isEmpty { close() }
+    }
+
+    // MARK: Endings
+
+    override func receivedEnd() { close() }
+
+    override func failed(_ error: Int32) {
+        endReason = "the connection broke: \(String(cString: strerror(error)).lowercased())"
+        close()
+    }
+
+    override func couldNotSend(_ error: Int32) {
+        // The origin server may have answered before it closed: the answer, or the end, is still to be read.
+        retire()
+    }
+
+    override func closed() {
+        spare = []
+        session.closeStreams()
+        spare = []
+        pool.closed(self)
+    }
+}

@@ -1,0 +1,249 @@
+/// One request to an origin server that speaks HTTP/2, and its response. RFC 9113 §8.
+final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
+    // Not unowned: an exchange may still have to take what came before the connection closed.
+    private let connection: Http2ClientConnection
+    private var handler: (any ResponseHandler)?
+    private let timer: LoopTimer
+    private var method = HttpMethod.get
+    private var hasFinal = false
+    private var hasReceived = false
+    private var interimCount = 0
+    private var responseNanoseconds: Int64 = 0
+    private var idleNanoseconds: Int64 = 0
+    private var isOutputAwaited = false
+    /// What came while nobody could take it: at most a window.
+    private var held: [UInt8] = []
+    private var hasHeldEnd = false
+    private var heldTrailers: HttpFields?
+    /// Content that may still be thrown away.
+    private var discardLeft = 0
+
+    private static let mostOutput = 64 * 1024
+    private static let someOutput = 16 * 1024
+    private static let mostDiscarded = 64 * 1024
+
+    init(connection: Http2ClientConnection) {
+        self.connection = connection
+        timer = LoopTimer(loop: connection.loop)
+        super.init(session: connection.session)
+        timer.handler = self
+    }
+
+    private var loop: EventLoop { connection.loop }
+
+    /// No exchange has to do with it any more.
+    var isFree: Bool { handler == nil }
+
+    var isReused: Bool { connection.hasServed }
+
+    // MARK: The request
+
+    func send(
+        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64, idleTimeout: Int64
+    ) {
+        self.handler = handler
+        method = request.method
+        hasFinal = false
+        hasReceived = false
+        interimCount = 0
+        isOutputAwaited = false
+        held = []
+        hasHeldEnd = false
+        heldTrailers = nil
+        responseNanoseconds = responseTimeout
+        idleNanoseconds = idleTimeout
+        progressed()
+        let isSent = session.submit(
+            request, options, hasContent: !request.content.isEmpty, on: self, isSecure: connection.isSecure)
+        if isSent { return }
+        connection.retire()
+        loop.later { [self] in
+            connection.transport.inEvent {
+                fail(
+                    GatewayError(
+                        .upstream, .connectionTerminated, "the connection takes no more requests", mayRetry: true,
+                        isUnprocessed: true))
+            }
+        }
+    }
+
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        guard isOpen, bytes.count > 0 else { return }
+        progressed()
+        write(bytes)
+    }
+
+    func sendEnd(_ trailers: HttpFields?) {
+        progressed()
+        end(trailers)
+    }
+
+    var isBlocked: Bool {
+        let isFull = outputCount >= Http2ClientStream.mostOutput || outputCount > 0 && connection.isBlocked
+        if isFull { isOutputAwaited = true }
+        return isFull
+    }
+
+    override func outputProgressed() {
+        progressed()
+        guard isOutputAwaited, outputCount <= Http2ClientStream.someOutput else { return }
+        isOutputAwaited = false
+        // Not here, in the middle of a frame.
+        loop.later { [self] in
+            guard isOpen, let handler else { return }
+            connection.transport.inEvent { handler.upstreamDrained() }
+        }
+    }
+
+    /// A tunnel to an origin server has no HTTP, and so no stream: CONNECT takes connections of its own.
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
+        self.handler = handler
+        loop.later { [self] in
+            fail(GatewayError(.upstream, .upgradeFailed, "no tunnel leads through a connection of HTTP/2"))
+        }
+    }
+
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { sendContent(bytes) }
+
+    func endTunnel() { end(nil) }
+
+    // MARK: The response
+
+    override var awaitedMethod: HttpMethod? { hasFinal ? nil : method }
+
+    override func responseReceived(_ response: inout HttpResponse, endsStream: Bool) {
+        hasReceived = true
+        guard let handler else { return hasFinal = !response.status.isInterim }
+        if response.status.isInterim {
+            interimCount += 1
+            guard interimCount <= ClientConnection.mostInterim else {
+                return fail(.badResponse("too many interim responses"))
+            }
+            progressed()
+            return handler.responseInterim(&response)
+        }
+        hasFinal = true
+        progressed()
+        handler.responseStarted(&response)
+        if endsStream { endReceived(nil) }
+    }
+
+    override func contentReceived(_ bytes: UnsafeRawBufferPointer) {
+        guard let handler else {
+            discardLeft -= bytes.count
+            if discardLeft < 0 { session.cancel(self) }
+            return
+        }
+        progressed()
+        if isInputPaused { held.append(contentsOf: bytes) } else { handler.responseContent(bytes) }
+    }
+
+    override func endReceived(_ trailers: HttpFields?) {
+        if isInputPaused, handler != nil {
+            hasHeldEnd = true
+            heldTrailers = trailers
+        } else {
+            ended(trailers)
+        }
+    }
+
+    private func ended(_ trailers: HttpFields?) {
+        let handler = self.handler
+        self.handler = nil
+        timer.clear()
+        // What is left of the request has no use any more.
+        if isOpen, !endsOutput { session.cancel(self) }
+        handler?.responseEnded(trailers)
+        if !isOpen { connection.giveBack(self) }
+    }
+
+    func pause() { pauseInput() }
+
+    func resume() {
+        guard isInputPaused else { return }
+        progressed()
+        resumeInput()
+        guard !held.isEmpty || hasHeldEnd else { return }
+        connection.transport.inEvent {
+            let content = held
+            held = []
+            if !content.isEmpty { content.withUnsafeBytes { handler?.responseContent($0) } }
+            guard hasHeldEnd, !isInputPaused, handler != nil else { return }
+            hasHeldEnd = false
+            ended(heldTrailers)
+        }
+    }
+
+    // MARK: Endings
+
+    func cancel() {
+        handler = nil
+        timer.clear()
+        held = []
+        if isOpen { session.cancel(self) } else { connection.giveBack(self) }
+    }
+
+    func discard() {
+        guard isOpen else { return cancel() }
+        guard endsOutput, hasFinal else { return cancel() }
+        handler = nil
+        held = []
+        discardLeft = Http2ClientStream.mostDiscarded
+        if let left = contentLeft, left > discardLeft { return cancel() }
+        resumeInput()
+    }
+
+    private func fail(_ error: GatewayError) {
+        let handler = self.handler
+        self.handler = nil
+        timer.clear()
+        if isOpen { session.cancel(self) } else { connection.giveBack(self) }
+        handler?.upstreamFailed(error)
+    }
+
+    override func broke(_ reason: String) {
+        let handler = self.handler
+        self.handler = nil
+        timer.clear()
+        handler?.upstreamFailed(.badResponse(reason))
+    }
+
+    override func closed(_ code: UInt32) {
+        // The response is whole, and waits to be taken.
+        guard !hasHeldEnd else { return }
+        let handler = self.handler
+        self.handler = nil
+        timer.clear()
+        guard let handler else { return }
+        connection.transport.inEvent {
+            if Http2Session.isRefusal(code) {
+                handler.upstreamFailed(
+                    GatewayError(
+                        .upstream, .connectionTerminated, "the origin server refused the request unseen",
+                        mayRetry: true, isUnprocessed: true))
+            } else {
+                let what = connection.isClosed ? connection.endReason : "the origin server reset the stream"
+                handler.upstreamFailed(
+                    GatewayError(
+                        .upstream, hasReceived ? .responseIncomplete : .connectionTerminated,
+                        hasReceived ? "\(what) inside the response" : "\(what) without a response",
+                        mayRetry: !hasReceived))
+            }
+        }
+    }
+
+    private func progressed() {
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ (hasFinal ? idleNanoseconds : responseNanoseconds))
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        // While the client is slow the client's own timer counts.
+        if isInputPaused { return progressed() }
+        let error =
+            hasFinal
+            ? GatewayError(.upstream, .responseIncomplete, "the response made no progress")
+            : GatewayError(.upstream, .responseTimeout, "\(connection.endpoint.name) did not respond in time")
+        connection.transport.inEvent { fail(error) }
+    }
+}

@@ -1,0 +1,193 @@
+/// A client's connection of HTTP/2: many requests at once, each on a stream with an exchange of its own. RFC 9113.
+///
+/// Bytes come and go here, and time is kept for what belongs to the connection; what belongs to a request is in
+/// `Http2ServerStream`.
+final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2SessionHandler, LoopTurnHandler {
+    let source: any ExchangeSource
+    let peer: SocketAddress?
+    private(set) lazy var session = Http2Session(.server, handler: self)
+    private let isSecure: Bool
+    /// Who the client is, by its certificate.
+    let clientIdentity: TlsClientIdentity?
+    /// Streams to be used again.
+    private var spare: [Http2ServerStream] = []
+    private var isSendFiled = false
+    /// The present head has to be whole by then.
+    private var headDeadline: Int64 = 0
+    /// Without streams the connection closes then.
+    private var idleDeadline: Int64
+    /// Since the listener drains: no more streams from then on.
+    private var lastStreamsDeadline: Int64 = .max
+    /// All is said; what still comes is thrown away.
+    private var lingeringLeft: Int?
+    private var hasClient = false
+
+    private static let mostSpare = 128
+    private static let lingerNanoseconds: Int64 = 2_000_000_000
+    private static let lingerBytes = 1 << 20
+
+    /// Takes over a socket. The connection that a client talks HTTP/2 on from its first byte.
+    init(
+        transport: LoopTransport, socket: SocketEvents, tls: TlsSession?, peer: SocketAddress?,
+        source: any ExchangeSource
+    ) {
+        self.source = source
+        self.peer = peer
+        isSecure = tls != nil
+        clientIdentity = tls?.clientIdentity
+        idleDeadline = .max
+        super.init(transport: transport, socket: socket, tls: tls)
+        // Until the client has said anything of its own it is as if it were sending a head.
+        idleDeadline = loop.now.nanoseconds &+ source.settings.headTimeout.nanoseconds
+        settle()
+        if !socket.enableReading() { loop.later { self.close() } }
+    }
+
+    /// Our end of the connection.
+    var local: SocketAddress? { Socket.localAddress(socket.descriptor) }
+
+    /// What was read before it was known to be HTTP/2; with nothing, our settings go out.
+    func start(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
+
+    var isIdle: Bool { session.streams.isEmpty && !session.isReadingHead }
+
+    func drain(idleFor nanoseconds: Int64) {
+        guard lastStreamsDeadline == .max, lingeringLeft == nil else { return }
+        session.announceEnd()
+        lastStreamsDeadline = loop.now.nanoseconds &+ nanoseconds
+        settle()
+    }
+
+    // MARK: Bytes
+
+    override func received(_ bytes: UnsafeRawBufferPointer) {
+        if let left = lingeringLeft {
+            lingeringLeft = left - bytes.count
+            if left < bytes.count { close() }
+            return
+        }
+        let isUnderstood = session.receive(bytes)
+        guard !isClosed else { return }
+        if !isUnderstood { return giveUp() }
+        if session.isReadingHead {
+            if headDeadline == 0 { headDeadline = loop.now.nanoseconds &+ source.settings.headTimeout.nanoseconds }
+        } else {
+            headDeadline = 0
+        }
+        sendAll()
+    }
+
+    /// Sends what may go, and looks at what is to be waited for now.
+    private func sendAll() {
+        session.send()
+        guard !isClosed, lingeringLeft == nil else { return }
+        if session.isTerminating || session.isOver { return giveUp() }
+        if lastStreamsDeadline == .min, session.streams.isEmpty { return giveUp() }
+        settle()
+    }
+
+    /// Says what there is to say, and waits a little for the client to close: a reset would take the last frames along.
+    private func giveUp() {
+        session.send()
+        session.closeStreams()
+        guard !isClosed, lingeringLeft == nil else { return }
+        lingeringLeft = Http2ServerConnection.lingerBytes
+        endSending()
+        guard !isClosed else { return }
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ Http2ServerConnection.lingerNanoseconds)
+    }
+
+    /// Sets the timer to what comes first.
+    private func settle() {
+        guard lingeringLeft == nil else { return }
+        var due = lastStreamsDeadline == .min ? .max : lastStreamsDeadline
+        if headDeadline != 0 { due = min(due, headDeadline) }
+        if session.streams.isEmpty { due = min(due, idleDeadline) }
+        timer.set(dueNanoseconds: due)
+    }
+
+    override func timedOut() {
+        let now = loop.now.nanoseconds
+        if lingeringLeft != nil { return close() }
+        if headDeadline != 0 && now >= headDeadline || session.streams.isEmpty && now >= idleDeadline {
+            session.terminateIdle()
+            return giveUp()
+        }
+        if now >= lastStreamsDeadline, lastStreamsDeadline != .min {
+            lastStreamsDeadline = .min
+            session.endStreams()
+        }
+        sendAll()
+    }
+
+    // MARK: Output
+
+    func wantsToSend() {
+        guard !isSendFiled, !isClosed else { return }
+        isSendFiled = true
+        loop.whenTurnEnds(self)
+    }
+
+    func turnEnded() {
+        isSendFiled = false
+        guard !isClosed else { return }
+        transport.inEvent { sendAll() }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) { send(bytes) }
+
+    var isOutputFull: Bool { isBlocked || isClosed || hasFailedOutput }
+
+    override func outputDrained() {
+        guard lingeringLeft == nil else { return }
+        sendAll()
+    }
+
+    var rules: Http2HeadDecoder.Rules {
+        let settings = source.settings
+        return Http2HeadDecoder.Rules(
+            limits: settings.limits, isForward: settings.isForward, isSecure: isSecure)
+    }
+
+    var now: Int64 { loop.now.nanoseconds }
+
+    // MARK: Streams
+
+    func makeStream() -> Http2Stream {
+        hasClient = true
+        return spare.popLast() ?? Http2ServerStream(connection: self)
+    }
+
+    func streamClosed(_ stream: Http2Stream) {
+        if let stream = stream as? Http2ServerStream, spare.count < Http2ServerConnection.mostSpare {
+            spare.append(stream)
+        }
+        if session.streams.isEmpty {
+            idleDeadline = loop.now.nanoseconds &+ source.settings.idleTimeout.nanoseconds
+            wantsToSend()
+        }
+    }
+
+    func settingsReceived() {
+        guard !hasClient else { return }
+        hasClient = true
+        idleDeadline = loop.now.nanoseconds &+ source.settings.idleTimeout.nanoseconds
+    }
+
+    func goAwayReceived() {}
+
+    // MARK: Endings
+
+    override func receivedEnd() {
+        // Of a client that has ended its side nobody waits for an answer: RFC 9113 knows no half-closed connection.
+        close()
+    }
+
+    override func failed(_ error: Int32) { close() }
+
+    override func closed() {
+        session.closeStreams()
+        spare = []
+        source.closed(self)
+    }
+}

@@ -1,0 +1,245 @@
+/// One request of a client's connection of HTTP/2, and its response. RFC 9113 §8.
+final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
+    private unowned let connection: Http2ServerConnection
+    private var handler: (any RequestHandler)?
+    private let timer: LoopTimer
+    private var hasHead = false
+    /// The request asked for a WebSocket: what is a switch of protocols elsewhere is a success here. RFC 8441 §5.
+    private var isWebSocket = false
+    private var isTunnel = false
+    /// What comes is for a tunnel that is not open yet.
+    private var awaitsTunnel = false
+    private var early: [UInt8] = []
+    private var isOutputAwaited = false
+    private var contentStarted: Int64 = 0
+    private var contentBytes = 0
+
+    /// A stream that has so much to send takes no more at present.
+    private static let mostOutput = 64 * 1024
+    /// It takes more when no more than this is left.
+    private static let someOutput = 16 * 1024
+
+    init(connection: Http2ServerConnection) {
+        self.connection = connection
+        timer = LoopTimer(loop: connection.loop)
+        super.init(session: connection.session)
+        timer.handler = self
+    }
+
+    private var loop: EventLoop { connection.loop }
+
+    // MARK: The request
+
+    override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {
+        let handler = begin(&request)
+        isWebSocket = handler.exchange.request.upgrade != nil
+        awaitsTunnel = isWebSocket || handler.exchange.request.method == .connect
+        contentBytes = 0
+        contentStarted = loop.now.nanoseconds
+        if !endsStream { progressed() }
+        handler.requestStarted()
+        if endsStream || awaitsTunnel, self.handler === handler { handler.requestEnded(nil) }
+    }
+
+    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {
+        begin(&request).requestFailed(error)
+    }
+
+    /// An exchange whose request is this one.
+    private func begin(_ request: inout HttpRequest) -> any RequestHandler {
+        hasHead = false
+        isTunnel = false
+        isWebSocket = false
+        awaitsTunnel = false
+        if !early.isEmpty { early = [] }
+        isOutputAwaited = false
+        let handler = connection.source.makeHandler(for: self, of: connection)
+        self.handler = handler
+        swap(&handler.exchange.request, &request)
+        return handler
+    }
+
+    override func contentReceived(_ bytes: UnsafeRawBufferPointer) {
+        guard let handler else { return }
+        progressed()
+        if isTunnel { return handler.tunnelReceivedFromClient(bytes) }
+        if awaitsTunnel {
+            // No more than a window comes until there is one.
+            pauseInput()
+            return early.append(contentsOf: bytes)
+        }
+        if let rate = connection.source.settings.bodyMinRate {
+            contentBytes += bytes.count
+            let elapsed = loop.now.nanoseconds - contentStarted
+            let grace: Int64 = 5_000_000_000
+            if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
+                return handler.requestFailed(
+                    GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))
+            }
+        }
+        handler.requestContent(bytes)
+    }
+
+    override func endReceived(_ trailers: HttpFields?) {
+        guard let handler else { return }
+        if outputCount == 0 { timer.clear() }
+        if isTunnel { return handler.tunnelEndedByClient() }
+        if !awaitsTunnel { handler.requestEnded(trailers) }
+    }
+
+    override func broke(_ reason: String) { leave() }
+
+    func pauseRequest() { pauseInput() }
+
+    func resumeRequest() {
+        guard isInputPaused else { return }
+        progressed()
+        resumeInput()
+    }
+
+    // MARK: The response
+
+    func sendInterim(_ response: HttpResponse) {
+        guard isOpen, !hasHead else { return }
+        session.submitInterim(response, on: self)
+    }
+
+    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
+        guard let handler, isOpen, !hasHead else { return }
+        hasHead = true
+        var options = HeadEncoder.ResponseOptions()
+        if via { options.via = response.version }
+        let method = handler.exchange.request.method
+        let opensTunnel =
+            isWebSocket ? response.status == .switchingProtocols : method == .connect && response.status.code / 100 == 2
+        if opensTunnel { return sendOpening(response, options) }
+        if isWebSocket, response.status.code / 100 == 2 {
+            // To this client it would say that there is a WebSocket.
+            return sendFailedUpgrade(options)
+        }
+        var hasContent = false
+        if method == .head || response.status == .notModified {
+            if case .length(let length) = extent {
+                options.framing = .length(length)
+            } else {
+                options.framing = .asGiven
+            }
+        } else if !response.status.neverHasContent {
+            switch extent {
+            case .none: options.framing = .length(0)
+            case .length(let length):
+                options.framing = .length(length)
+                hasContent = true
+            case .unknown: hasContent = true
+            }
+        }
+        let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
+        connection.transport.withDate { date in
+            options.date = date
+            session.submit(response, options, hasContent: hasContent, isLong: isLong, on: self)
+        }
+    }
+
+    private func sendOpening(_ response: HttpResponse, _ options: HeadEncoder.ResponseOptions) {
+        var response = response
+        response.status = .ok
+        response.fields.remove("Sec-WebSocket-Accept" as FieldName)
+        session.submit(response, options, hasContent: true, isLong: true, on: self)
+    }
+
+    private func sendFailedUpgrade(_ options: HeadEncoder.ResponseOptions) {
+        var options = options
+        options.framing = .length(0)
+        session.submit(HttpResponse(.badGateway), options, hasContent: false, isLong: false, on: self)
+    }
+
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        guard isOpen, !endsOutput else { return }
+        progressed()
+        write(bytes)
+    }
+
+    func sendEnd(_ trailers: HttpFields?) {
+        handler = nil
+        guard isOpen else { return }
+        session.exchangeCompleted()
+        if !hasHead { return session.breakOff(self) }
+        if isInputPaused { resumeInput() }
+        end(trailers)
+    }
+
+    func cutOff() {
+        handler = nil
+        session.breakOff(self)
+    }
+
+    var isBlocked: Bool {
+        let isFull = outputCount >= Http2ServerStream.mostOutput || outputCount > 0 && connection.isBlocked
+        if isFull { isOutputAwaited = true }
+        return isFull
+    }
+
+    override func outputProgressed() {
+        if outputCount > 0 || !hasEndedInput { progressed() } else { timer.clear() }
+        guard isOutputAwaited, outputCount <= Http2ServerStream.someOutput else { return }
+        isOutputAwaited = false
+        // Not here, in the middle of a frame.
+        loop.later { [self] in
+            guard isOpen, let handler else { return }
+            connection.transport.inEvent { handler.downstreamDrained() }
+        }
+    }
+
+    // MARK: Tunnels
+
+    func startTunnel() {
+        isTunnel = true
+        progressed()
+        let held = early
+        early = []
+        if !held.isEmpty { held.withUnsafeBytes { handler?.tunnelReceivedFromClient($0) } }
+        resumeInput()
+        if hasEndedInput { handler?.tunnelEndedByClient() }
+    }
+
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { sendContent(bytes) }
+
+    func endTunnel() { end(nil) }
+
+    // MARK: Endings
+
+    private func progressed() {
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ connection.source.settings.idleTimeout.nanoseconds)
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        guard isOpen else { return }
+        connection.transport.inEvent { timedOut() }
+    }
+
+    private func timedOut() {
+        if outputCount > 0 {
+            // The client takes nothing: its window is closed, or it does not read.
+            session.cancel(self)
+            return leave()
+        }
+        guard !hasEndedInput else { return }
+        // Not while it is we who do not take it.
+        if isInputPaused { return progressed() }
+        if hasHead || handler == nil {
+            session.cancel(self)
+            return leave()
+        }
+        handler?.requestFailed(
+            GatewayError(.downstream, .requestTimeout, "the request's content made no progress"))
+    }
+
+    private func leave() {
+        timer.clear()
+        let handler = self.handler
+        self.handler = nil
+        handler?.clientLeft()
+    }
+
+    override func closed(_ code: UInt32) { leave() }
+}

@@ -1,0 +1,97 @@
+import Testing
+
+@testable import HttpWare
+
+/// The rules for fields of HTTP/2, one by one. RFC 9113 §8.
+@Suite struct Http2HeadDecoderTests {
+    private typealias Fields = [(String, String)]
+
+    private func decode(
+        _ fields: [(String, String)], endsStream: Bool = true, isForward: Bool = false
+    ) throws(Http2Fault) -> HttpRequest {
+        var decoder = Http2HeadDecoder()
+        var request = HttpRequest()
+        var rules = Http2HeadDecoder.Rules()
+        rules.isForward = isForward
+        decoder.begin(.request)
+        for (name, value) in fields {
+            Array(name.utf8).withUnsafeBytes { name in
+                Array(value.utf8).withUnsafeBytes { decoder.add(name, $0, to: &request.fields, limits: rules.limits) }
+            }
+        }
+        try decoder.finish(&request, endsStream: endsStream, rules)
+        return request
+    }
+
+    private static let get: [(String, String)] = [
+        (":method", "GET"), (":scheme", "http"), (":authority", "Example.test:8080"), (":path", "/a/./b?c"),
+    ]
+
+    @Test func `pseudo-fields make the target, and the authority is the Host`() throws {
+        let request = try decode(Self.get + [("accept", "*/*")])
+        #expect(request.method == .get)
+        #expect(request.host == "example.test")
+        #expect(request.port == 8080)
+        #expect(request.path == "/a/b")
+        #expect(request.query == "c")
+        #expect(request.receivedTarget == "/a/./b?c")
+        #expect(request.fields.description == "host: Example.test:8080\naccept: */*")
+        #expect(request.fields.received.description == request.fields.description)
+    }
+
+    @Test func `crumbs of a cookie are one line`() throws {
+        let request = try decode(Self.get + [("cookie", "a=1"), ("x-a", "1"), ("cookie", "b=2")])
+        #expect(request.fields.values(of: "Cookie") == ["a=1; b=2"])
+        #expect(request.fields.received.values(of: "Cookie") == ["a=1; b=2"])
+    }
+
+    @Test func `what concerns the hop is a property, and no field`() throws {
+        let request = try decode(Self.get + [("te", "trailers"), ("proxy-authorization", "Basic eDp5")])
+        #expect(request.acceptsTrailers)
+        #expect(request.proxyAuthorization == "Basic eDp5")
+        #expect(!request.fields.contains("TE") && !request.fields.contains("Proxy-Authorization"))
+    }
+
+    @Test func `a WebSocket is an upgrade with a key`() throws {
+        let request = try decode(
+            [(":method", "CONNECT"), (":protocol", "websocket")] + Self.get.dropFirst(), endsStream: false)
+        #expect(request.method == .get)
+        #expect(request.upgrade == "websocket")
+        #expect(request.content.isEmpty)
+        let key = try #require(request.fields["Sec-WebSocket-Key"])
+        #expect(key.utf8.count == 24 && key.hasSuffix("=="))
+    }
+
+    @Test func `a proxy takes the scheme from the request`() throws {
+        let request = try decode(
+            [(":method", "GET"), (":scheme", "https"), (":authority", "example.test"), (":path", "/")], isForward: true)
+        #expect(request.scheme == "https")
+        #expect(try decode(Self.get, isForward: true).scheme == "http")
+    }
+
+    @Test(arguments: [
+        ("X-A", "1"), ("x a", "1"), ("", "1"), ("x:a", "1"), ("x-a", "1\r\nb: 2"), ("x-a", "\0"), ("x-a", " 1"),
+        ("x-a", "1 "), ("connection", "close"), ("keep-alive", "1"), ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"), ("proxy-connection", "close"), ("te", "gzip"), ("host", "other.test"), (":path", "/"),
+        (":unknown", "1"), (":status", "200"), ("content-length", "1"), ("content-length", "+0"), ("x-\u{e4}", "1"),
+    ])
+    func `one bad field makes the whole request malformed`(name: String, value: String) {
+        #expect(throws: Http2Fault.self) { try decode(Self.get + [(name, value)]) }
+    }
+
+    @Test(arguments: 0..<4)
+    func `no pseudo-field may be missing`(place: Int) {
+        var fields = Self.get
+        fields.remove(at: place)
+        #expect(throws: Http2Fault.self) { try decode(fields) }
+    }
+
+    @Test func `a long field value is looked at to its end`() {
+        for place in [0, 7, 8, 9, 62, 63] {
+            var value = [UInt8](repeating: 0x61, count: 64)
+            value[place] = 0x0a
+            let text = String(decoding: value, as: UTF8.self)
+            #expect(throws: Http2Fault.self) { try decode(Self.get + [("x-a", text)]) }
+        }
+    }
+}

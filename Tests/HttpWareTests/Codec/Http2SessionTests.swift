@@ -1,0 +1,239 @@
+import Testing
+
+@testable import HttpWare
+
+/// Two sessions that talk to each other in memory: what one sends is what the other is told, whole or byte by byte.
+@Suite struct Http2SessionTests {
+    private static let pieces = [Int.max, 1, 7]
+
+    @Test(arguments: pieces)
+    func `a request and its response are what they were, with content and trailers`(piece: Int) throws {
+        let pair = SessionPair(piece: piece)
+        let request = try HttpRequest(
+            .post, "http://example.test/a/b?c=d", fields: ["X-Client": "Yes", "Cookie": "a=1"],
+            content: HttpContent(extent: .length(7)))
+        var options = HeadEncoder.RequestOptions()
+        options.framing = .length(7)
+        options.host = "example.test"
+        let asked = pair.client.ask(request, options)
+        asked.write(bytes: "content")
+        var trailers = HttpFields()
+        try trailers.set("X-Sum", to: "7")
+        asked.end(trailers)
+        pair.talk()
+
+        let served = try #require(pair.server.streams.first)
+        let received = try #require(served.request)
+        #expect(received.method == .post)
+        #expect(received.path == "/a/b")
+        #expect(received.query == "c=d")
+        #expect(received.authority == Authority("example.test"))
+        #expect(received.version == .http2)
+        #expect(received.content.length == 7)
+        #expect(
+            received.fields.description
+                == "host: example.test\nx-client: Yes\ncookie: a=1\ncontent-length: 7")
+        #expect(String(decoding: served.content, as: UTF8.self) == "content")
+        #expect(served.trailers?["X-Sum"] == "7")
+
+        served.answer(HttpResponse(.created, fields: ["X-Origin": "yes", "Connection": "close"]), content: "made")
+        pair.talk()
+        #expect(asked.response?.status == .created)
+        #expect(asked.response?.fields.description == "x-origin: yes\ncontent-length: 4")
+        #expect(String(decoding: asked.content, as: UTF8.self) == "made")
+        #expect(asked.hasEnded && asked.code == 0)
+        #expect(served.code == 0)
+        #expect(pair.client.session.streams.isEmpty && pair.server.session.streams.isEmpty)
+    }
+
+    @Test(arguments: pieces)
+    func `content waits for the window, and goes on when what came was taken`(piece: Int) throws {
+        let pair = SessionPair(piece: piece)
+        let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        let served = try #require(pair.server.streams.first)
+        asked.pauseInput()
+        let whole = Int(Http2Session.streamWindow) * 3
+        served.answer(HttpResponse(.ok), bytes: [UInt8](repeating: 0x61, count: whole))
+        pair.talk()
+        #expect(asked.content.count == Int(Http2Session.streamWindow))
+        #expect(served.outputCount == whole - asked.content.count)
+        asked.resumeInput()
+        pair.talk()
+        #expect(asked.content.count == whole)
+        #expect(asked.hasEnded)
+    }
+
+    @Test func `interim responses come before the final one`() throws {
+        let pair = SessionPair()
+        let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        let served = try #require(pair.server.streams.first)
+        pair.server.session.submitInterim(HttpResponse(.earlyHints, fields: ["Link": "</a.css>"]), on: served)
+        served.answer(HttpResponse(.ok), content: "")
+        pair.talk()
+        #expect(asked.interim == [.earlyHints])
+        #expect(asked.response?.status == .ok)
+    }
+
+    @Test func `a stream that one side gives up is over on both`() throws {
+        let pair = SessionPair()
+        let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        let served = try #require(pair.server.streams.first)
+        pair.client.session.cancel(asked)
+        pair.talk()
+        #expect(served.code == 8)
+        #expect(asked.code == 8)
+    }
+
+    @Test func `a head larger than the limit is refused, and the connection goes on`() throws {
+        let pair = SessionPair()
+        var fields = HttpFields()
+        try fields.set("X-Long", to: String(repeating: "x", count: 60_000))
+        try fields.set("X-Longer", to: String(repeating: "x", count: 10_000))
+        let asked = pair.client.ask(
+            try HttpRequest(.get, "/", fields: fields), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        #expect(pair.server.streams.first?.refusal?.fault == .requestHeadTooLarge)
+        #expect(asked.code == nil)
+        _ = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        #expect(pair.server.streams.last?.request?.path == "/")
+    }
+
+    @Test func `what is not HTTP/2 is not taken`() {
+        let server = SessionEnd(.server)
+        let bytes = Array("GET / HTTP/1.1\r\nHost: example.test\r\n\r\n".utf8)
+        let isTaken = bytes.withUnsafeBytes { server.session.receive($0) }
+        #expect(!isTaken)
+        #expect(server.session.isTerminating)
+    }
+
+    @Test func `a budget of frames is used up, and new after ten seconds`() {
+        var budget = Http2FrameBudget()
+        let granted = (0..<200).count { _ in budget.take(.ping, now: 1) }
+        #expect(granted == 200)
+        let isOverdrawn = !budget.take(.ping, now: 2)
+        #expect(isOverdrawn)
+        let isNew = budget.take(.ping, now: 11_000_000_000)
+        #expect(isNew)
+        for _ in 0..<10 { budget.earnExchange() }
+        let earned = (0..<205).count { _ in budget.take(.reset, now: 11_000_000_001) }
+        #expect(earned == 205)
+        let isSpent = !budget.take(.reset, now: 11_000_000_002)
+        #expect(isSpent)
+    }
+}
+
+/// A client and a server, and the bytes between them.
+private final class SessionPair {
+    let client: SessionEnd
+    let server: SessionEnd
+    private let piece: Int
+
+    init(piece: Int = .max) {
+        self.piece = piece
+        client = SessionEnd(.client)
+        server = SessionEnd(.server)
+        talk()
+    }
+
+    /// Until neither side has anything left to say.
+    func talk() {
+        repeat {
+            client.session.send()
+            carry(client, to: server)
+            server.session.send()
+            carry(server, to: client)
+            client.session.send()
+        } while !client.output.isEmpty || !server.output.isEmpty
+    }
+
+    private func carry(_ one: SessionEnd, to other: SessionEnd) {
+        let bytes = one.output
+        one.output = []
+        var start = 0
+        while start < bytes.count {
+            let end = piece < bytes.count - start ? start + piece : bytes.count
+            let isTaken = bytes[start..<end].withUnsafeBytes { other.session.receive($0) }
+            guard isTaken else { return }
+            start = end
+        }
+    }
+}
+
+private final class SessionEnd: Http2SessionHandler {
+    private(set) lazy var session = Http2Session(role, handler: self)
+    private let role: Http2Session.Role
+    var output: [UInt8] = []
+    var streams: [TestStream] = []
+
+    init(_ role: Http2Session.Role) { self.role = role }
+
+    func ask(_ request: HttpRequest, _ options: HeadEncoder.RequestOptions, host: String? = nil) -> TestStream {
+        var options = options
+        if let host { options.host = host }
+        let stream = TestStream(session: session)
+        stream.method = request.method
+        streams.append(stream)
+        let isSent = session.submit(
+            request, options, hasContent: !request.content.isEmpty, on: stream, isSecure: false)
+        #expect(isSent)
+        return stream
+    }
+
+    func makeStream() -> Http2Stream {
+        let stream = TestStream(session: session)
+        streams.append(stream)
+        return stream
+    }
+
+    func streamClosed(_ stream: Http2Stream) {}
+    func wantsToSend() {}
+    func write(_ bytes: UnsafeRawBufferPointer) { output.append(contentsOf: bytes) }
+    var isOutputFull: Bool { false }
+    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules() }
+    var now: Int64 { 0 }
+    func settingsReceived() {}
+    func goAwayReceived() {}
+}
+
+private final class TestStream: Http2Stream {
+    var method = HttpMethod.get
+    var request: HttpRequest?
+    var response: HttpResponse?
+    var interim: [HttpStatus] = []
+    var content: [UInt8] = []
+    var trailers: HttpFields?
+    var refusal: GatewayError?
+    var hasEnded = false
+    var code: UInt32?
+
+    func write(bytes text: String) { Array(text.utf8).withUnsafeBytes { write($0) } }
+
+    func answer(_ response: HttpResponse, content: String) { answer(response, bytes: Array(content.utf8)) }
+
+    func answer(_ response: HttpResponse, bytes: [UInt8]) {
+        var options = HeadEncoder.ResponseOptions()
+        options.framing = .length(bytes.count)
+        session.submit(response, options, hasContent: !bytes.isEmpty, isLong: bytes.count > 1000, on: self)
+        bytes.withUnsafeBytes { write($0) }
+        end(nil)
+    }
+
+    override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) { self.request = request }
+    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) { refusal = error }
+    override var awaitedMethod: HttpMethod? { response == nil ? method : nil }
+    override func responseReceived(_ response: inout HttpResponse, endsStream: Bool) {
+        if response.status.isInterim { return interim.append(response.status) }
+        self.response = response
+        hasEnded = endsStream
+    }
+    override func contentReceived(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
+    override func endReceived(_ trailers: HttpFields?) {
+        hasEnded = true
+        self.trailers = trailers
+    }
+    override func closed(_ code: UInt32) { self.code = code }
+}

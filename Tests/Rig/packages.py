@@ -1,0 +1,27 @@
+"""Python packages that the tests need and Python does not bring: installed once, outside of the repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+class NotInstalled(Exception):
+    pass
+
+
+def provide(*packages: str) -> None:
+    """Makes the packages, `name==version`, importable; raises NotInstalled when pip cannot get them."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "httpware-tests"
+    folder = cache / f"python{sys.version_info.major}.{sys.version_info.minor}-{'-'.join(packages).replace('==', '-')}"
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        result = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location",
+                                 "--root-user-action=ignore", "--upgrade", "--target", str(folder), *packages], capture_output=True, text=True, timeout=300)
+        if result.returncode:
+            raise NotInstalled(f"pip could not install {' '.join(packages)}: {result.stderr[-300:]}")
+        (folder / "complete").touch()
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

@@ -1,0 +1,934 @@
+"""HTTP/2 from clients: frames, streams, and what their messages may be (RFC 9113), through to an origin server of HTTP/1.1.
+
+Where the RFC leaves open which of several errors is given, each of them will do.
+"""
+
+from __future__ import annotations
+
+import time
+
+from Rig.origins import OK, OriginConnection, answering
+from Rig.wire import WireClosed
+from suite import Skip, Trial, case, check, eventually, expect_same
+
+try:
+    from Rig import http2 as h
+    from Rig.packages import NotInstalled
+
+    MISSING = ""
+except Exception as problem:  # no network, no package index
+    MISSING = str(problem)
+
+ROLE = "nginx 1.22 does not speak HTTP/2 by prior knowledge beside HTTP/1.1"
+BIG = 1 << 20
+
+
+def http2(name: str, *, alone: bool = False):
+    """Registers a case about HTTP/2."""
+
+    def register(run):
+        def guarded(t: Trial) -> None:
+            if MISSING:
+                raise Skip(f"the packages are missing: {MISSING}")
+            run(t)
+
+        return case(name, nginx=ROLE, alone=alone)(guarded)
+
+    return register
+
+
+def speak(t: Trial, listener: str = "web", **more) -> "h.Http2Wire":
+    return h.Http2Wire(t.client(listener), **more)
+
+
+def expect_goaway(wire, *codes: int) -> None:
+    """The connection ends, with one of these codes."""
+    code = wire.end()
+    check(code in codes, f"expected GOAWAY {' or '.join(h.NAMES[c] for c in codes)}, got {code if code is None else h.NAMES[code]}")
+
+
+def expect_reset(wire, stream: int, *codes: int) -> None:
+    """The stream ends with one of these codes, and the connection goes on."""
+    answer = wire.read(stream)
+    check(answer.reset in codes, f"expected a reset with {' or '.join(h.NAMES[c] for c in codes)}, got {answer!r}")
+    check(wire.alive(), "the connection ended, too")
+
+
+def nothing_upstream(t: Trial) -> None:
+    check(not t.main.received(), f"the origin server received {t.main.received()[:200]!r}")
+
+
+# --- Connection errors: name, frames behind the preface, error codes
+
+def frames():
+    """Each: section and what it says, the bytes, the codes of which GOAWAY has one."""
+    p, fs, fc, sc, c = h.PROTOCOL, h.FRAME_SIZE, h.FLOW_CONTROL, h.STREAM_CLOSED, h.COMPRESSION
+    get = h.headers(1, h.head())
+    start = h.headers(1, h.head("POST"), end=False)
+    half = h.headers(1, h.head(), done=False)
+    return [
+        ("§4.2: a DATA frame larger than SETTINGS_MAX_FRAME_SIZE", start + h.data(1, bytes(16385)), [fs]),
+        ("§4.2: a HEADERS frame larger than SETTINGS_MAX_FRAME_SIZE", h.raw(1, 5, 1, bytes(16385)), [fs]),
+        ("§4.2: a SETTINGS frame larger than SETTINGS_MAX_FRAME_SIZE", h.raw(4, 0, 0, bytes(16386)), [fs]),
+        ("§4.3: a field block that cannot be decompressed", h.raw(1, 5, 1, b"\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff"), [c]),
+        ("§4.3: an index beyond the tables", h.raw(1, 5, 1, b"\xbf\xff\x7f"), [c]),
+        ("§4.3: a table size above the limit (RFC 7541 §6.3)", h.raw(1, 5, 1, b"\x3f\xe2\xff\x7f" + h.plain(h.head())), [c]),
+        ("§4.3: a Huffman code with EOS in it (RFC 7541 §5.2)", h.raw(1, 5, 1, h.plain(h.head()) + b"\x10\x01a\x84\xff\xff\xff\xff"), [c]),
+        ("§4.3: an integer that is too large (RFC 7541 §5.1)", h.raw(1, 5, 1, b"\x10\x7f\xff\xff\xff\xff\xff\xff\x0f"), [c]),
+        ("§5.1: DATA on an idle stream", h.data(1, b"x"), [p, sc]),
+        ("§5.1: RST_STREAM on an idle stream", h.reset(1), [p]),
+        ("§5.1: WINDOW_UPDATE on an idle stream", h.window(1, 1), [p]),
+        ("§5.1: CONTINUATION on an idle stream", h.raw(9, 4, 1, b""), [p]),
+        ("§5.1: HEADERS on a stream that the client has ended", get + h.headers(1, h.head()), [sc, p]),
+        ("§5.1.1: a client's stream with an even number", h.headers(2, h.head()), [p]),
+        ("§5.1.1: a stream with a lower number than one before", h.headers(5, h.head()) + h.headers(3, h.head()), [p, sc]),
+        ("§5.5: an unknown frame inside a field block", half + h.raw(0xFA, 0, 1), [p]),
+        ("§6.1: DATA on stream 0", h.raw(0, 1, 0, b"x"), [p]),
+        ("§6.1: DATA whose padding is as long as it", start + h.raw(0, 0x8, 1, b"\x05abcd"), [p]),
+        ("§6.1: padded DATA without a byte", start + h.raw(0, 0x8, 1, b""), [p, fs]),
+        ("§6.2: HEADERS on stream 0", h.raw(1, 5, 0, h.plain(h.head())), [p]),
+        ("§6.2: HEADERS whose padding is as long as it", h.raw(1, 0xD, 1, b"\xff" + h.plain(h.head())), [p]),
+        ("§6.2: HEADERS on another stream inside a field block", half + h.headers(3, h.head()), [p]),
+        ("§6.2: DATA inside a field block", half + h.data(1, b"x"), [p]),
+        ("§6.3: PRIORITY on stream 0", h.raw(2, 0, 0, bytes(5)), [p]),
+        ("§6.4: RST_STREAM on stream 0", h.raw(3, 0, 0, bytes(4)), [p]),
+        ("§6.4: RST_STREAM of another length than four", get + h.raw(3, 0, 1, bytes(3)), [fs]),
+        ("§6.5: SETTINGS on a stream", h.raw(4, 0, 1), [p]),
+        ("§6.5: an acknowledgement of SETTINGS with content", h.raw(4, 1, 0, bytes(6)), [fs]),
+        ("§6.5: SETTINGS of no multiple of six bytes", h.raw(4, 0, 0, bytes(7)), [fs]),
+        ("§6.5.2: SETTINGS_ENABLE_PUSH that is neither 0 nor 1", h.settings(s2=2), [p]),
+        ("§6.5.2: SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1", h.settings(s4=1 << 31), [fc]),
+        ("§6.5.2: SETTINGS_MAX_FRAME_SIZE below 16,384", h.settings(s5=16383), [p]),
+        ("§6.5.2: SETTINGS_MAX_FRAME_SIZE above 2^24-1", h.settings(s5=1 << 24), [p]),
+        ("§6.6: PUSH_PROMISE from a client", get + h.raw(5, 4, 1, (2).to_bytes(4, "big")), [p]),
+        ("§6.7: PING on a stream", h.raw(6, 0, 1, bytes(8)), [p]),
+        ("§6.7: PING of another length than eight", h.raw(6, 0, 0, bytes(6)), [fs]),
+        ("§6.8: GOAWAY on a stream", h.raw(7, 0, 1, bytes(8)), [p]),
+        ("§6.9: WINDOW_UPDATE of another length than four", h.raw(8, 0, 0, bytes(3)), [fs]),
+        ("§6.9: an increment of 0 on the connection", h.window(0, 0), [p]),
+        ("§6.9.1: a window of the connection above 2^31-1", h.window(0, 0x7FFFFFFF), [fc]),
+        ("§6.10: CONTINUATION without a field block", h.raw(9, 4, 1, h.plain(h.head())), [p]),
+        ("§6.10: CONTINUATION behind a field block that has ended", get + h.raw(9, 4, 1, b""), [p]),
+        ("§6.10: CONTINUATION on another stream", half + h.raw(9, 4, 3, b""), [p]),
+        ("§6.10: CONTINUATION on stream 0", half + h.raw(9, 4, 0, b""), [p]),
+        ("RFC 8441 §3: SETTINGS_ENABLE_CONNECT_PROTOCOL that is neither 0 nor 1", h.settings(s8=2), [p]),
+    ]
+
+
+def quiet(c: OriginConnection) -> None:
+    """Takes requests and does not answer."""
+    while True:
+        c.serve()
+
+
+if not MISSING:
+    for section, sent, codes in frames():
+        def broken(t: Trial, sent=sent, codes=codes) -> None:
+            t.origin(quiet)
+            wire = speak(t)
+            wire.send(sent)
+            expect_goaway(wire, *codes)
+
+        http2(f"RFC 9113 {section} ends the connection")(broken)
+
+
+# --- Stream errors of messages: name, fields
+
+def malformed():
+    def get(*more, method="GET", path="/", scheme="http", authority="example.test"):
+        return h.head(method, path, *more, scheme=scheme, authority=authority)
+
+    return [
+        ("§8.2.1: a field name with a capital letter", get(("X-A", "1"))),
+        ("§8.2.1: a field name with a space", get(("x a", "1"))),
+        ("§8.2.1: a field name with a colon", get(("x:a", "1"))),
+        ("§8.2.1: a field name above ASCII", get((b"x\xe4", "1"))),
+        ("§8.2.1: a field name with a control character", get((b"x\r\ny", "1"))),
+        ("§8.2.1: an empty field name", get(("", "1"))),
+        ("§8.2.1: a field value with a line feed", get(("x-a", "1\nx-b: 2"))),
+        ("§8.2.1: a field value with CR and LF", get(("x-a", "1\r\nx-b: 2"))),
+        ("§8.2.1: a field value with NUL", get(("x-a", "1\0"))),
+        ("§8.2.1: a field value with another control character", get(("x-a", "1\x01"))),
+        ("§8.2.1: a field value with DEL", get(("x-a", "a\x7fb"))),
+        ("§8.2.1: a field value that begins with a space", get(("x-a", " 1"))),
+        ("§8.2.1: a field value that ends with a tab", get(("x-a", "1\t"))),
+        ("§8.2.2: connection", get(("connection", "close"))),
+        ("§8.2.2: keep-alive", get(("keep-alive", "timeout=5"))),
+        ("§8.2.2: proxy-connection", get(("proxy-connection", "close"))),
+        ("§8.2.2: transfer-encoding", get(("transfer-encoding", "chunked"))),
+        ("§8.2.2: upgrade", get(("upgrade", "websocket"))),
+        ("§8.2.2: te with something other than trailers", get(("te", "gzip"))),
+        ("§8.2.2: te with trailers and something else", get(("te", "trailers, deflate"))),
+        ("§8.3: an unknown pseudo-field", [*get(), (":unknown", "1")]),
+        ("§8.3: a pseudo-field of responses", [*get(), (":status", "200")]),
+        ("§8.3: a pseudo-field behind a field", [("x-a", "1"), *get()]),
+        ("§8.3: a pseudo-field twice", [*get(), (":path", "/other")]),
+        ("§8.3: a pseudo-field with a capital letter", [(":Method", "GET"), *get()[1:]]),
+        ("§8.3.1: no method", get()[1:]),
+        ("§8.3.1: no scheme", [field for field in get() if field[0] != ":scheme"]),
+        ("§8.3.1: no path", get()[:3]),
+        ("§8.3.1: an empty path", get(path="")),
+        ("§8.3.1: a path without a slash", get(path="index.html")),
+        ("§8.3.1: a path that is a URI", get(path="http://example.test/")),
+        ("§8.3.1: a path with a space", get(path="/a b")),
+        ("§8.3.1: a path with a fragment", get(path="/a#b")),
+        ("§8.3.1: * without OPTIONS", get(path="*")),
+        ("§8.3.1: a method that is no token", get(method="GE T")),
+        ("§8.3.1: an empty method", get(method="")),
+        ("§8.3.1: a method that hides a request line", get(method="GET / HTTP/1.1\r\nx: ")),
+        ("§8.3.1: neither :authority nor host", [field for field in get() if field[0] != ":authority"]),
+        ("§8.3.1: an empty :authority", get(authority="")),
+        ("§8.3.1: :authority with user information", get(authority="user@example.test")),
+        ("§8.3.1: :authority with a path", get(authority="example.test/x")),
+        ("§8.3.1: :authority and host that disagree", get(("host", "other.test"))),
+        ("§8.3.1: :authority and host that differ in the port", get(("host", "example.test:81"))),
+        ("§8.3.1: host twice", get(("host", "example.test"), ("host", "example.test"))),
+        ("§8.5: CONNECT with a path", [(":method", "CONNECT"), (":authority", "example.test:443"), (":path", "/")]),
+        ("§8.5: CONNECT with a scheme", [(":method", "CONNECT"), (":authority", "example.test:443"), (":scheme", "http")]),
+        ("§8.5: CONNECT without an authority", [(":method", "CONNECT")]),
+        ("§8.5: CONNECT without a port", [(":method", "CONNECT"), (":authority", "example.test")]),
+        ("§8.1.1: content announced and none", get(("content-length", "5"))),
+        ("§8.1.1: a content-length that is no number", get(("content-length", "5x"))),
+        ("§8.1.1: two different lengths", get(("content-length", "0"), ("content-length", "5"))),
+        ("§8.1.1: a negative length", get(("content-length", "-0"))),
+        ("RFC 8441 §4: :protocol without CONNECT", [*get(), (":protocol", "websocket")]),
+    ]
+
+
+if not MISSING:
+    for section, fields in malformed():
+
+        def refused(t: Trial, fields=fields) -> None:
+            t.origin()
+            wire = speak(t)
+            wire.send(h.headers(1, fields))
+            expect_reset(wire, 1, h.PROTOCOL)
+            nothing_upstream(t)
+            expect_same("a request behind it", wire.ask(3, h.head()).status, 200)
+
+        prefix = "" if section.startswith("RFC") else "RFC 9113 "
+        http2(f"{prefix}{section}: the stream is reset, and nothing goes upstream")(refused)
+
+
+# --- The connection
+
+@http2("RFC 9113 §3.4: the first frame of the server is SETTINGS, with its limits")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    first = wire.step()
+    check(type(first).__name__ == "SettingsFrame" and "ACK" not in first.flags, first)
+    expect_same("streams, head, CONNECT", (wire.settings.get(3), wire.settings.get(6), wire.settings.get(8)), (100, 65536, 1))
+
+
+@http2("RFC 9113 §3.4: the preface and a request come through byte by byte")
+def _(t: Trial) -> None:
+    t.origin()
+    client = t.client()
+    for byte in h.PREFACE + h.settings() + h.headers(1, h.head()):
+        client.send(bytes([byte]))
+        time.sleep(0.0003)
+    wire = h.Http2Wire(client, first=b"")
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9113 §3.4: a preface that goes wrong behind its first line ends the connection")
+def _(t: Trial) -> None:
+    wire = speak(t, first=b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" + h.settings())
+    check(wire.end() in (None, h.PROTOCOL), "a GOAWAY with another code")
+    nothing_upstream(t)
+
+
+@http2("RFC 9113 §3.4: a first frame that is not SETTINGS ends the connection")
+def _(t: Trial) -> None:
+    wire = speak(t, first=h.PREFACE + h.ping())
+    expect_goaway(wire, h.PROTOCOL)
+
+
+@http2("RFC 9113 §3.4: behind a request of HTTP/1.1 the preface is none")
+def _(t: Trial) -> None:
+    t.origin()
+    client = t.client()
+    client.send(b"GET / HTTP/1.1\r\nHost: example.test\r\n\r\n")
+    expect_same("status", client.read_response().status, 200)
+    client.send(h.PREFACE)
+    check(client.read_response().status in (400, 505), "not refused")
+
+
+@http2("RFC 9113 §3.4: a client that says no more than its preface is let go")
+def _(t: Trial) -> None:
+    client = t.client("tight")
+    client.send(h.PREFACE)
+    began = time.monotonic()
+    client.read_rest()
+    check(0.3 < time.monotonic() - began < 3, f"closed after {time.monotonic() - began:.1f} s")
+
+
+@http2("RFC 9113 §4.1: frames of unknown types are ignored, and unknown flags")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.raw(0xFA, 0xFF, 0, b"whatever"), h.raw(0xFB, 0, 7, b"x"), h.ping()[:4] + b"\xfe" + h.ping()[5:])
+    expect_same("status", wire.ask(1, h.head()).status, 200)
+
+
+@http2("RFC 9113 §4.1: the reserved bit of a stream's number is ignored")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.raw(1, 5, 1 | 1 << 31, h.plain(h.head())))
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9113 §4.2: a frame of 16,384 bytes is taken")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("POST"), bytes(16384)).status, 200)
+    expect_same("content", len(t.main.requests[0].body), 16384)
+
+
+@http2("RFC 9113 §4.3: a field block in many frames is one")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    block = h.plain(h.head("GET", "/", ("x-long", "y" * 1000)))
+    parts = [block[index : index + 40] for index in range(0, len(block), 40)]
+    wire.send(h.raw(1, 1, 1, parts[0]), *(h.raw(9, 0, 1, part) for part in parts[1:-1]), h.raw(9, 4, 1, parts[-1]))
+    expect_same("status", wire.read(1).status, 200)
+    expect_same("field", t.main.requests[0].get("x-long"), "y" * 1000)
+
+
+@http2("RFC 9113 §4.3: fields that the client compresses, over many requests, stay what they are")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    encoder = h.hpack.Encoder()
+    for number in range(20):
+        block = encoder.encode(h.head("GET", f"/{number}", ("x-same", "always"), ("x-number", str(number))))
+        wire.send(h.raw(1, 5, 2 * number + 1, block))
+        expect_same("status", wire.read(2 * number + 1).status, 200)
+    expect_same("fields", [(r.target, r.get("x-same"), r.get("x-number")) for r in t.main.requests], [(f"/{n}", "always", str(n)) for n in range(20)])
+
+
+@http2("RFC 9113 §4.3: a client without a table for compression is given fields without (RFC 7541 §4.2)")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t, first=h.PREFACE + h.settings(s1=0))
+    wire.decoder.max_allowed_table_size = 0
+    for stream in (1, 3, 5):
+        expect_same("status", wire.ask(stream, h.head()).status, 200)
+
+
+@http2("RFC 9113 §5.1: DATA on a stream that the client has ended is an error of STREAM_CLOSED")
+def _(t: Trial) -> None:
+    t.origin(quiet)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head()), h.data(1, b"x"))
+    answer = None
+    try:
+        answer = wire.read(1)
+    except WireClosed:
+        pass
+    check(answer is not None and answer.reset == h.STREAM_CLOSED or wire.goaway and wire.goaway.error_code == h.STREAM_CLOSED, answer)
+
+
+@http2("RFC 9113 §5.1: frames behind a reset of the client's do no harm")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST"), end=False), h.reset(1), h.window(1, 100), h.raw(2, 0, 1, bytes(4) + b"\x10"))
+    check(wire.alive(), "the connection ended")
+    expect_same("status", wire.ask(3, h.head()).status, 200)
+
+
+@http2("RFC 9113 §5.1.2: a stream above the limit is refused, and never carried out")
+def _(t: Trial) -> None:
+    t.origin(quiet)
+    wire = speak(t)
+    check(wire.alive(), "no answer")
+    wire.send(*(h.headers(2 * number + 1, h.head()) for number in range(100)))
+    check(wire.alive(), "a hundred streams are too many")
+    check(eventually(lambda: len(t.main.requests) == 100, 5), f"{len(t.main.requests)} requests arrived")
+    wire.send(h.headers(201, h.head("GET", "/above")))
+    try:
+        check(wire.read(201).reset in (h.PROTOCOL, h.REFUSED), "not refused")
+    except WireClosed:
+        check(wire.goaway and wire.goaway.error_code == h.PROTOCOL, wire.goaway)
+    check(all(request.target != "/above" for request in t.main.requests), "it went upstream")
+
+
+@http2("RFC 9113 §5.3: PRIORITY frames are passed over, also those of streams that never were")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.raw(2, 0, 9, (3).to_bytes(4, "big") + b"\x10"), h.raw(2, 0, 11, (9 | 1 << 31).to_bytes(4, "big") + b"\xff"))
+    expect_same("status", wire.ask(1, h.head()).status, 200)
+
+
+@http2("RFC 9113 §5.3: HEADERS with a priority are HEADERS")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.raw(1, 0x25, 1, bytes(4) + b"\x10" + h.plain(h.head())))
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9218 §5: the priority field goes upstream as it is")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("GET", "/", ("priority", "u=1, i"))).status, 200)
+    expect_same("field", t.main.requests[0].get("priority"), "u=1, i")
+
+
+@http2("RFC 9113 §6.1: padding is no content")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST"), end=False), h.raw(0, 9, 1, b"\x04data" + bytes(4)))
+    expect_same("status", wire.read(1).status, 200)
+    expect_same("content", t.main.requests[0].body, b"data")
+
+
+@http2("RFC 9113 §6.2: HEADERS may be padded")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.raw(1, 0xD, 1, b"\x0a" + h.plain(h.head()) + bytes(10)))
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9113 §6.3: PRIORITY of another length than five is an error of FRAME_SIZE")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    wire.send(h.raw(2, 0, 1, bytes(4)))
+    try:
+        check(wire.read(1).reset == h.FRAME_SIZE, "not refused")
+    except WireClosed:
+        check(wire.goaway and wire.goaway.error_code == h.FRAME_SIZE, wire.goaway)
+
+
+@http2("RFC 9113 §6.4: a request that the client resets is given up upstream")
+def _(t: Trial) -> None:
+    ended = []
+
+    def script(c: OriginConnection) -> None:
+        c.read_request()
+        ended.append(c.ends(3))
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("GET", "/patient/")))
+    check(eventually(lambda: t.main.used, 2), "no request arrived")
+    time.sleep(0.1)
+    wire.send(h.reset(1))
+    check(eventually(lambda: ended, 4) and ended[0], "the connection upstream stays open")
+
+
+@http2("RFC 9113 §6.5: SETTINGS are acknowledged, and unknown ones ignored")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    wire.send(h.settings(s99=1, s65000=7))
+    wire.until(lambda w: w.acks == 2)
+    check(wire.alive(), "the connection ended")
+
+
+@http2("RFC 9113 §6.7: a PING is answered with its own content, an answer is not")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    wire.send(h.ping(b"answered", ack=True), h.ping(b"question"))
+    wire.until(lambda w: w.pongs)
+    expect_same("answers", wire.pongs, [b"question"])
+
+
+@http2("RFC 9113 §6.8: a client's GOAWAY lets its requests finish")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head()), h.raw(7, 0, 0, bytes(8)))
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9113 §6.9: an increment of 0 on a stream resets it")
+def _(t: Trial) -> None:
+    t.origin(quiet)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head()), h.window(1, 0))
+    try:
+        check(wire.read(1).reset == h.PROTOCOL, "not reset")
+    except WireClosed:
+        check(wire.goaway and wire.goaway.error_code == h.PROTOCOL, wire.goaway)
+
+
+@http2("RFC 9113 §6.9.1: a window of a stream above 2^31-1 resets it")
+def _(t: Trial) -> None:
+    t.origin(quiet)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head()), h.window(1, 0x7FFFFFFF))
+    expect_reset(wire, 1, h.FLOW_CONTROL)
+
+
+@http2("RFC 9113 §6.9.1: more content than the window of a stream is an error of FLOW_CONTROL")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/full/"), end=False), *(h.data(1, bytes(16384)) for _ in range(24)))
+    try:
+        check(wire.read(1).reset == h.FLOW_CONTROL, wire.answer(1))
+    except WireClosed:
+        check(wire.goaway and wire.goaway.error_code == h.FLOW_CONTROL, wire.goaway)
+
+
+def length(count: int) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % count + b"x" * count
+
+
+@http2("RFC 9113 §6.9.1: content waits for the window of its stream, then goes on")
+def _(t: Trial) -> None:
+    t.origin(answering(length(100)))
+    wire = speak(t, first=h.PREFACE + h.settings(s4=10), opens=False)
+    wire.send(h.headers(1, h.head()))
+    wire.until(lambda w: len(w.answer(1).body) == 10)
+    check(wire.alive() and len(wire.answer(1).body) == 10, "more than the window came")
+    wire.send(h.window(1, 50))
+    wire.until(lambda w: len(w.answer(1).body) == 60)
+    check(wire.alive() and not wire.answer(1).ended, "more than the window came")
+    wire.send(h.window(1, 50))
+    expect_same("content", wire.read(1).body, b"x" * 100)
+
+
+@http2("RFC 9113 §6.9.1: content waits for the window of the connection, over all streams")
+def _(t: Trial) -> None:
+    t.origin(answering(length(50_000)))
+    wire = speak(t, first=h.PREFACE + h.settings(s4=BIG), opens=False)
+    wire.send(h.headers(1, h.head()), h.headers(3, h.head()))
+    wire.until(lambda w: len(w.answer(1).body) + len(w.answer(3).body) == 65535)
+    check(wire.alive() and len(wire.answer(1).body) + len(wire.answer(3).body) == 65535, "more than the window came")
+    wire.send(h.window(0, BIG))
+    expect_same("content", (len(wire.read(1).body), len(wire.read(3).body)), (50_000, 50_000))
+
+
+@http2("RFC 9113 §6.9.2: SETTINGS move the windows of streams that are open")
+def _(t: Trial) -> None:
+    t.origin(answering(length(100)))
+    wire = speak(t, first=h.PREFACE + h.settings(s4=0), opens=False)
+    wire.send(h.headers(1, h.head()))
+    wire.until(lambda w: w.answer(1).heads)
+    check(wire.alive() and not wire.answer(1).body, "content came without a window")
+    wire.send(h.settings(s4=100))
+    expect_same("content", wire.read(1).body, b"x" * 100)
+
+
+@http2("RFC 9113 §6.9: a client's windows open as the origin server takes its content")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.until(lambda w: 4 in w.settings)
+    room, total = {1: wire.settings[4], 0: 65535}, 2_000_000
+    wire.send(h.headers(1, h.head("POST", "/patient/", ("content-length", str(total))), end=False))
+    sent = 0
+    while sent < total:
+        free = min(room[1] + wire.updates.get(1, 0), room[0] + wire.updates.get(0, 0)) - sent
+        if free <= 0:
+            wire.step()
+            continue
+        count = min(16384, free, total - sent)
+        wire.send(h.data(1, bytes(count), end=sent + count == total))
+        sent += count
+    expect_same("status", wire.read(1).status, 200)
+    expect_same("content", len(t.main.requests[0].body), total)
+
+
+# --- Messages
+
+@http2("RFC 9113 §8.1: a request goes upstream as one of HTTP/1.1, the response comes back")
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 200 Fine\r\nContent-Length: 2\r\nX-Origin: yes\r\nConnection: keep-alive, x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\r\nok"))
+    wire = speak(t)
+    answer = wire.ask(1, h.head("GET", "/preserving/a?b=c", ("x-client", "yes"), ("accept", "*/*")))
+    expect_same("answer", (answer.status, answer.body, answer.get("x-origin"), answer.get("content-length"), answer.get("via")), (200, b"ok", "yes", "2", "1.1 httpware"))
+    check(answer.get("x-hop") is None and answer.get("keep-alive") is None, answer)
+    request = t.main.requests[0]
+    expect_same("request", (request.start, request.get("Host"), request.get("x-client"), request.get("Via"), request.framing),
+                (b"GET /preserving/a?b=c HTTP/1.1", "example.test", "yes", "2 httpware", "none"))
+
+
+@http2("RFC 9113 §8.1: content with a length goes upstream with it, content without goes chunked")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("POST", "/", ("content-length", "5")), b"hello").status, 200)
+    expect_same("status", wire.ask(3, h.head("POST"), b"hello").status, 200)
+    expect_same("upstream", [(r.framing, r.body) for r in t.main.requests], [("length", b"hello"), ("chunked", b"hello")])
+
+
+@http2("RFC 9113 §8.1: many streams at once, each with its own answer")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        while True:
+            target = c.serve().target.encode()
+            c.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(target), target))
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(*(h.headers(2 * number + 1, h.head("GET", f"/{number}")) for number in range(50)))
+    for number in range(50):
+        expect_same("answer", wire.read(2 * number + 1).body, f"/{number}".encode())
+
+
+@http2("RFC 9113 §8.1: a slow answer holds no other up")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        while True:
+            if c.serve().target == "/patient/slow":
+                time.sleep(0.5)
+            c.send(OK)
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("GET", "/patient/slow")), h.headers(3, h.head("GET", "/patient/fast")))
+    expect_same("status", wire.read(3).status, 200)
+    check(not wire.answer(1).heads, "the slow one came first")
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9113 §8.1: trailers of a request go upstream behind chunks")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST"), end=False), h.data(1, b"content"), h.headers(1, [("x-sum", "7"), ("host", "evil.test")]))
+    expect_same("status", wire.read(1).status, 200)
+    request = t.main.requests[0]
+    expect_same("content and trailers", (request.body, request.trailers), (b"content", [("x-sum", "7")]))
+
+
+@http2("RFC 9113 §8.1: trailers of a response end the stream")
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 3\r\n\r\n"))
+    wire = speak(t)
+    answer = wire.ask(1, h.head("GET", "/", ("te", "trailers")))
+    expect_same("answer", (answer.status, answer.body, answer.trailers, answer.ended_by), (200, b"abc", {"x-sum": "3"}, "HEADERS"))
+    expect_same("upstream", t.main.requests[0].get("TE"), "trailers")
+
+
+@http2("RFC 9113 §8.1: a second head that does not end the stream resets it")
+def _(t: Trial) -> None:
+    t.origin(quiet)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST"), end=False), h.data(1, b"x"), h.headers(1, [("x-a", "1")], end=False))
+    expect_reset(wire, 1, h.PROTOCOL)
+    check(not t.main.requests, "a whole request went upstream")
+
+
+@http2("RFC 9113 §8.1: a pseudo-field among trailers resets the stream")
+def _(t: Trial) -> None:
+    t.origin(quiet)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST"), end=False), h.headers(1, [(":path", "/other")]))
+    expect_reset(wire, 1, h.PROTOCOL)
+    check(not t.main.requests, "a whole request went upstream")
+
+
+@http2("RFC 9113 §8.1: an answer before the end of the request is whole, then the client is told to stop")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/mock"), end=False))
+    answer = wire.read(1)
+    expect_same("answer", (answer.status, answer.body, answer.ended), (200, b"mocked", True))
+    wire.until(lambda w: w.answer(1).reset is not None)
+    expect_same("reset", wire.answer(1).reset, h.NO_ERROR)
+    wire.send(h.data(1, bytes(1000), end=True))
+    expect_same("status", wire.ask(3, h.head("GET", "/mock")).status, 200)
+
+
+@http2("RFC 9113 §8.1: interim responses come before the final one")
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n" + OK))
+    wire = speak(t)
+    answer = wire.ask(1, h.head())
+    expect_same("answer", (answer.interim, answer.status, answer.body), ([103], 200, b"ok"))
+
+
+@http2("RFC 9110 §10.1.1: a client of HTTP/2 that waits for 100 is told to go on")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        request = c.read_request_head()
+        check(request.get("Expect") == "100-continue", request)
+        c.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        c.read_until(b"0\r\n\r\n")
+        c.send(OK)
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/", ("expect", "100-continue")), end=False))
+    wire.until(lambda w: w.answer(1).heads)
+    expect_same("interim", wire.answer(1).interim, [100])
+    wire.send(h.data(1, b"content", end=True))
+    expect_same("status", wire.read(1).status, 200)
+
+
+@http2("RFC 9113 §8.1: answers without content end with their head")
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
+                       b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+    wire = speak(t)
+    for stream, method, status, stated in ((1, "HEAD", 200, "7"), (3, "GET", 204, None), (5, "GET", 304, None), (7, "GET", 200, "0")):
+        answer = wire.ask(stream, h.head(method))
+        expect_same("answer", (answer.status, answer.body, answer.ended_by, answer.get("content-length")), (status, b"", "HEADERS", stated))
+
+
+@http2("RFC 9113 §8.1: an answer that breaks off upstream is broken off here")
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", close=True))
+    wire = speak(t)
+    answer = wire.ask(1, h.head())
+    check(not answer.ended and answer.reset == h.INTERNAL, answer)
+    check(wire.alive(), "the connection ended, too")
+
+
+@http2("RFC 9113 §8.1.1: content longer than announced resets the stream, and is no whole request upstream")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/", ("content-length", "5")), end=False), h.data(1, b"123"), h.data(1, b"456789", end=True))
+    expect_reset(wire, 1, h.PROTOCOL)
+    time.sleep(0.1)
+    check(not t.main.requests, t.main.requests)
+
+
+@http2("RFC 9113 §8.1.1: content shorter than announced resets the stream, and is no whole request upstream")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/", ("content-length", "5")), end=False), h.data(1, b"123", end=True))
+    expect_reset(wire, 1, h.PROTOCOL)
+    time.sleep(0.1)
+    check(not t.main.requests, t.main.requests)
+
+
+@http2("RFC 9113 §8.1.1: trailers before all that was announced reset the stream")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/", ("content-length", "5")), end=False), h.data(1, b"123"), h.headers(1, [("x-a", "1")]))
+    expect_reset(wire, 1, h.PROTOCOL)
+    time.sleep(0.1)
+    check(not t.main.requests, t.main.requests)
+
+
+@http2("RFC 9113 §8.1.1: content of length 0 that ends with a frame of its own is none")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("POST", "/", ("content-length", "0")), b"").status, 200)
+    expect_same("upstream", (t.main.requests[0].framing, t.main.requests[0].body), ("length", b""))
+
+
+@http2("RFC 9113 §8.2: what looks like chunks in DATA stays content")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    smuggled = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+    expect_same("status", wire.ask(1, h.head("POST"), smuggled).status, 200)
+    expect_same("upstream", [(r.target, r.body) for r in t.main.requests], [("/", smuggled)])
+
+
+@http2("RFC 9113 §8.2.2: te with trailers is taken")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("GET", "/", ("te", "trailers"))).status, 200)
+
+
+@http2("RFC 9113 §8.2.3: the crumbs of a cookie are one line upstream")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("GET", "/", ("cookie", "a=1"), ("cookie", "b=2"), ("x-a", "1"), ("cookie", "c=3"))).status, 200)
+    expect_same("cookies", t.main.requests[0].all("Cookie"), ["a=1; b=2; c=3"])
+
+
+@http2("RFC 9113 §8.3.1: host and :authority that agree are one")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("GET", "/preserving/", ("host", "EXAMPLE.test"))).status, 200)
+    expect_same("upstream", t.main.requests[0].all("Host"), ["example.test"])
+
+
+@http2("RFC 9113 §8.3.1: host alone is the authority")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    fields = [field for field in h.head("GET", "/preserving/", ("host", "alone.test")) if field[0] != ":authority"]
+    expect_same("status", wire.ask(1, fields).status, 200)
+    expect_same("upstream", t.main.requests[0].all("Host"), ["alone.test"])
+
+
+@http2("RFC 9113 §8.3.1: OPTIONS * goes upstream as it is")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("OPTIONS", "*")).status, 200)
+    expect_same("upstream", t.main.requests[0].start, b"OPTIONS * HTTP/1.1")
+
+
+@http2("RFC 9112 §3.2: a path that leads above the root is 400, as in HTTP/1.1")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    for stream, path in ((1, "/../x"), (3, "/a/%2e%2e/b"), (5, "/%zz"), (7, "/%00")):
+        expect_same(path, wire.ask(stream, h.head("GET", path)).status, 400)
+    nothing_upstream(t)
+
+
+@http2("RFC 9113 §8.3.1: a path longer than the limit is 414, a head larger than the limit 431")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t, "narrow")
+    expect_same("path", wire.ask(1, h.head("GET", "/" + "a" * 1100)).status, 414)
+    expect_same("head", wire.ask(3, h.head("GET", "/", ("x-long", "a" * 5000))).status, 431)
+    expect_same("lines", wire.ask(5, h.head("GET", "/", *((f"x-{n}", "1") for n in range(30)))).status, 431)
+    nothing_upstream(t)
+    expect_same("a request behind them", wire.ask(7, h.head()).status, 200)
+
+
+@http2("RFC 9113 §8.5: CONNECT opens a tunnel over DATA, both ways")
+def _(t: Trial) -> None:
+    t.origin(lambda c: [c.sock.sendall(c.take(len(c.buffer))) for _ in iter(c.fill, False)])
+    wire = speak(t, "proxy")
+    wire.send(h.headers(1, [(":method", "CONNECT"), (":authority", f"127.0.0.1:{t.main.port}")], end=False))
+    wire.until(lambda w: w.answer(1).heads)
+    expect_same("status", wire.answer(1).status, 200)
+    check(wire.answer(1).get("content-length") is None and not wire.answer(1).ended, wire.answer(1))
+    wire.send(h.data(1, b"first"))
+    wire.until(lambda w: w.answer(1).body == b"first")
+    wire.send(h.data(1, b" second", end=True))
+    answer = wire.read(1)
+    expect_same("bytes", (answer.body, answer.ended), (b"first second", True))
+
+
+@http2("RFC 9113 §8.5: CONNECT to a port that is not allowed is 403, and 405 where there is no proxy")
+def _(t: Trial) -> None:
+    wire = speak(t, "proxy")
+    expect_same("proxy", wire.ask(1, [(":method", "CONNECT"), (":authority", "127.0.0.1:1")]).status, 403)
+    wire = speak(t)
+    expect_same("gateway", wire.ask(1, [(":method", "CONNECT"), (":authority", "127.0.0.1:443")]).status, 405)
+
+
+@http2("RFC 9113 §8.5: a tunnel and requests share a connection to a proxy")
+def _(t: Trial) -> None:
+    t.origin()
+    second = t.origin(lambda c: [c.sock.sendall(c.take(len(c.buffer))) for _ in iter(c.fill, False)], "second")
+    wire = speak(t, "proxy")
+    wire.send(h.headers(1, [(":method", "CONNECT"), (":authority", f"127.0.0.1:{second.port}")], end=False))
+    answer = wire.ask(3, h.head("GET", "/a?b", authority=f"127.0.0.1:{t.main.port}"))
+    expect_same("answer", (answer.status, answer.body), (200, b"ok"))
+    expect_same("upstream", (t.main.requests[0].start, t.main.requests[0].get("Host")), (b"GET /a?b HTTP/1.1", f"127.0.0.1:{t.main.port}"))
+    wire.send(h.data(1, b"x"))
+    wire.until(lambda w: w.answer(1).body == b"x")
+
+
+# --- RFC 8441
+
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: chat\r\n\r\n"
+
+
+def extended(path: str = "/patient/chat", protocol: str = "websocket") -> list:
+    return h.head("CONNECT", path, (":protocol", protocol), ("sec-websocket-version", "13"), ("sec-websocket-protocol", "chat"), ("origin", "http://example.test"))
+
+
+@http2("RFC 8441 §5: a WebSocket over HTTP/2 is one over HTTP/1.1 upstream, and bytes go both ways")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        c.send(SWITCH + b"hello")
+        while c.fill():
+            c.sock.sendall(c.take(len(c.buffer)))
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(h.headers(1, extended(), end=False), h.data(1, b"early "))
+    wire.until(lambda w: w.answer(1).body == b"helloearly ")
+    answer = wire.answer(1)
+    expect_same("answer", (answer.status, answer.get("sec-websocket-protocol"), answer.get("sec-websocket-accept"), answer.get("upgrade")), (200, "chat", None, None))
+    request = t.main.requests[0]
+    expect_same("upstream", (request.start, request.get("Upgrade"), request.options(), request.get("Sec-WebSocket-Version"), len(request.get("Sec-WebSocket-Key") or "")),
+                (b"GET /patient/chat HTTP/1.1", "websocket", {"upgrade"}, "13", 24))
+    wire.send(h.data(1, bytes(100_000)[:16384]))
+    wire.until(lambda w: len(w.answer(1).body) == 11 + 16384)
+    wire.send(h.data(1, b"", end=True))
+    check(wire.read(1).ended, "the end did not come back")
+
+
+@http2("RFC 8441 §5: an origin server that does not switch is no success")
+def _(t: Trial) -> None:
+    t.origin(answering(OK, b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"))
+    wire = speak(t)
+    wire.send(h.headers(1, extended(), end=False))
+    check(wire.read(1).status == 502, wire.answer(1))
+    wire.send(h.headers(3, extended(), end=False))
+    answer = wire.read(3)
+    expect_same("answer", (answer.status, answer.body), (403, b"no"))
+
+
+@http2("RFC 8441 §4: a protocol that we do not know is 501")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    wire.send(h.headers(1, extended(protocol="connect-udp"), end=False))
+    expect_same("status", wire.read(1).status, 501)
+    nothing_upstream(t)
+
+
+# --- What arrives at once
+
+@http2("server-sent events: each comes at once, not when there is more")
+def _(t: Trial) -> None:
+    received: list[float] = []
+
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        c.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for number in range(5):
+            time.sleep(0.05)
+            event = b"data: %.6f\n\n" % time.monotonic()
+            c.send(b"%x\r\n%s\r\n" % (len(event), event))
+        c.send(b"0\r\n\r\n")
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("GET", "/patient/events")))
+    answer = wire.answer(1)
+    seen = 0
+    while not answer.ended:
+        wire.step()
+        if len(answer.body) > seen:
+            received.append(time.monotonic() - float(answer.body[seen:].split()[1]))
+            seen = len(answer.body)
+    check(len(received) == 5 and min(received) < 0.02 and sorted(received)[2] < 0.05, received)
+
+
+@http2("a client that reads slowly is waited for upstream, and holds no other stream up")
+def _(t: Trial) -> None:
+    progress = [0]
+
+    def script(c: OriginConnection) -> None:
+        request = c.serve()
+        if request.target != "/patient/big":
+            return c.send(OK)
+        c.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (64 << 20))
+        while progress[0] < 64 << 20:
+            if not c.send(bytes(1 << 20)):
+                return
+            progress[0] += 1 << 20
+
+    t.origin(script)
+    wire = speak(t, opens=False)
+    wire.send(h.headers(1, h.head("GET", "/patient/big")))
+    wire.until(lambda w: w.answer(1).body)
+    time.sleep(1)
+    check(progress[0] < 40 << 20, f"{progress[0] >> 20} MiB left the origin server for a client with a window of 64 KiB")
+    check(t.gateway.status("VmRSS") < 200_000, f"{t.gateway.status('VmRSS')} KiB")
+    wire.send(h.window(0, BIG))
+    wire.send(h.headers(3, h.head("GET", "/patient/small")))
+    expect_same("status", wire.read(3).status, 200)

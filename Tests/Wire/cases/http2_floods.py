@@ -1,0 +1,186 @@
+"""Floods of HTTP/2: each ends its own connection, and no other (RFC 9113 §10.5)."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from Rig.origins import OK, OriginConnection, answering
+from Rig.wire import WireClosed, WireTimeout
+from suite import Trial, check, expect_same
+
+from .http2 import MISSING, http2, length, speak
+
+if not MISSING:
+    from .http2 import h
+
+
+def flood(wire, frames, most: int) -> None:
+    """Sends one after the other until the connection is closed, and takes what comes meanwhile."""
+    try:
+        for sent in range(most):
+            if not wire.send(frames(sent)):
+                return
+            if sent % 50 == 49:
+                wire.wire.sock.setblocking(False)
+                try:
+                    while True:
+                        data = wire.wire.sock.recv(65536)
+                        if not data:
+                            return
+                        wire.wire.buffer += data
+                except BlockingIOError:
+                    pass
+                finally:
+                    wire.wire.sock.setblocking(True)
+                    wire.wire.sock.settimeout(5)
+    except (OSError, WireClosed, WireTimeout):
+        pass
+
+
+def expect_calm(t: Trial, wire, *codes: int) -> None:
+    """The connection was ended for a flood, or for more streams at a time than there may be; others go on."""
+    code = None
+    try:
+        code = wire.end()
+    except WireTimeout:
+        check(False, "the connection stays open")
+    check({frame.error_code for frame in wire.goaways} & set(codes or [h.CALM]), f"expected GOAWAY ENHANCE_YOUR_CALM, got {code}")
+    other = speak(t)
+    expect_same("another client", other.ask(1, h.head("GET", "/mock")).status, 200)
+
+
+def flooding(name: str, frames, most: int = 20_000, *codes: int, before=None):
+    @http2(name)
+    def _(t: Trial) -> None:
+        t.origin()
+        wire = speak(t)
+        check(wire.alive(), "no answer")
+        if before:
+            wire.send(before())
+        flood(wire, frames, most)
+        expect_calm(t, wire, *codes)
+
+
+def stream(number: int) -> int:
+    return 2 * number + 1
+
+
+if not MISSING:
+    flooding("RFC 9113 §10.5: requests that are reset at once, again and again", lambda n: h.headers(stream(n), h.head()) + h.reset(stream(n)), 5_000)
+    flooding("RFC 9113 §10.5: requests that make us reset them, again and again", lambda n: h.headers(stream(n), h.head("GET", "/", ("X-A", "1"))), 5_000, h.CALM, h.PROTOCOL)
+    flooding("RFC 9113 §10.5: streams that are made to be reset by a window of 0",
+             lambda n: h.headers(stream(n), h.head("POST"), end=False) + h.window(stream(n), 0), 5_000, h.CALM, h.PROTOCOL)
+    flooding("RFC 9113 §10.5: PING without end", lambda n: h.ping(n.to_bytes(8, "big")))
+    flooding("RFC 9113 §10.5: SETTINGS without end", lambda n: h.settings(s4=65535 + n))
+    flooding("RFC 9113 §10.5: empty DATA without end", lambda n: h.data(1), before=lambda: h.headers(1, h.head("POST"), end=False))
+    flooding("RFC 9113 §10.5: PRIORITY without end", lambda n: h.raw(2, 0, stream(n % 1000) , bytes(4) + b"\x10"))
+    flooding("RFC 9113 §10.5: WINDOW_UPDATE without end", lambda n: h.window(0, 1), 60_000)
+    flooding("RFC 9113 §10.5: CONTINUATION without end", lambda n: h.raw(9, 0, 1, b""), before=lambda: h.headers(1, h.head(), done=False, end=False))
+    flooding("RFC 9113 §10.5: CONTINUATION with fields without end", lambda n: h.raw(9, 0, 1, h.plain([("x-a", "b" * 1000)])),
+             before=lambda: h.headers(1, h.head(), done=False, end=False))
+
+
+@http2("RFC 9113 §10.5.1: a field that is referred to again and again counts each time")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t)
+    check(wire.alive(), "no answer")
+    # One field of 4,000 bytes goes into the table; each byte behind it names it again.
+    block = h.plain(h.head()) + b"\x40\x03x-a" + b"\x7f" + bytes([0x80 | (3900 - 127) & 0x7F, (3900 - 127) >> 7]) + b"v" * 3900
+    wire.send(h.raw(1, 1, 1, block), h.raw(9, 4, 1, b"\xbe" * 16_000))
+    expect_calm(t, wire)
+    check(not t.main.received(), "it went upstream")
+
+
+@http2("RFC 9113 §10.5: unknown frames keep no connection alive")
+def _(t: Trial) -> None:
+    wire = speak(t, "tight")
+    began = time.monotonic()
+    while wire.send(h.raw(0xFA, 0, 0, b"x") * 100) and time.monotonic() - began < 5:
+        time.sleep(0.02)
+    check(0.5 < time.monotonic() - began < 4, f"closed after {time.monotonic() - began:.1f} s")
+
+
+@http2("RFC 9113 §10.5: a head that does not come to its end in time ends the connection")
+def _(t: Trial) -> None:
+    t.origin()
+    wire = speak(t, "tight")
+    check(wire.alive(), "no answer")
+    began = time.monotonic()
+    wire.send(h.headers(1, h.head(), done=False))
+    wire.end()
+    check(0.4 < time.monotonic() - began < 3, f"closed after {time.monotonic() - began:.1f} s")
+
+
+@http2("RFC 9113 §10.5: a client whose window stays closed is given up, and what it asked for with it")
+def _(t: Trial) -> None:
+    t.origin(answering(length(100_000)))
+    wire = speak(t, "tight", first=h.PREFACE + h.settings(s4=0), opens=False)
+    wire.send(h.headers(1, h.head()))
+    began = time.monotonic()
+    answer = wire.read(1)
+    check(answer.reset == h.CANCEL and time.monotonic() - began < 4, answer)
+
+
+@http2("RFC 9113 §10.5: clients that ask for much and read nothing cost little")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        while True:
+            c.serve()
+            c.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (8 << 20) + bytes(8 << 20))
+
+    t.origin(script)
+    wires = []
+    for _ in range(4):
+        wire = speak(t, first=h.PREFACE + h.settings(s4=0), opens=False)
+        wire.send(*(h.headers(stream(number), h.head("GET", "/patient/")) for number in range(20)))
+        wires.append(wire)
+    time.sleep(1.5)
+    check(t.gateway.status("VmRSS") < 150_000, f"{t.gateway.status('VmRSS')} KiB for 80 streams that nobody reads")
+    other = speak(t)
+    expect_same("another client", other.ask(1, h.head("GET", "/mock")).status, 200)
+
+
+@http2("RFC 9113 §10.5: a request whose content does not come is 408")
+def _(t: Trial) -> None:
+    t.origin(lambda c: c.serve())
+    wire = speak(t, "tight")
+    wire.send(h.headers(1, h.head("POST", "/patient/"), end=False), h.data(1, b"x"))
+    answer = wire.read(1)
+    expect_same("status", answer.status, 408)
+
+
+@http2("RFC 9113 §10.5: other clients wait no longer while one floods", alone=True)
+def _(t: Trial) -> None:
+    def measure() -> float:
+        took = []
+        wire = speak(t)
+        for number in range(400):
+            began = time.monotonic()
+            expect_same("status", wire.ask(stream(number), h.head("GET", "/mock")).status, 200)
+            took.append(time.monotonic() - began)
+        return sorted(took)[int(len(took) * 0.99)]
+
+    t.origin()
+    before = min(measure() for _ in range(3))
+    stopping = threading.Event()
+
+    def attack() -> None:
+        while not stopping.is_set():
+            wire = speak(t)
+            for number in range(40):
+                batch = b"".join(h.headers(stream(n), h.head("GET", "/mock")) + h.reset(stream(n)) for n in range(number * 25, number * 25 + 25))
+                if not wire.send(batch):
+                    break
+                time.sleep(0.002)
+            wire.wire.close()
+
+    thread = threading.Thread(target=attack)
+    thread.start()
+    try:
+        during = min(measure() for _ in range(3))
+    finally:
+        stopping.set()
+        thread.join()
+    check(during < max(1.5 * before, before + 0.005), f"p99 {before * 1000:.2f} ms alone, {during * 1000:.2f} ms beside a flood")

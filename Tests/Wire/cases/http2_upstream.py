@@ -1,0 +1,419 @@
+"""HTTP/2 to origin servers: what goes out on it, and what its faults come to (RFC 9113)."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from Rig.origins import OriginConnection
+from Rig.wire import WireClosed
+from suite import Trial, check, eventually, expect_same, expect_status, proxy_error
+
+from .http2 import MISSING, http2, speak
+
+if not MISSING:
+    from .http2 import h
+
+
+class Http2Origin:
+    """Serves a connection from the program under test, frame by frame: `answer(self, stream, fields, body)` says what comes back."""
+
+    def __init__(self, c: OriginConnection, answer, settings: bytes | None = None):
+        self.c, self.answer = c, answer
+        self.decoder = h.hpack.Decoder()
+        self.requests: list[tuple[int, list, bytes, dict]] = []
+        self.open: dict[int, list] = {}
+        self.resets: dict[int, int] = {}
+        self.windows: dict[int, int] = {}
+        self.settings: dict[int, int] = {}
+        self.c.send(settings if settings is not None else h.settings())
+
+    def run(self) -> None:
+        check(self.c.read_exactly(len(h.PREFACE)) == h.PREFACE, "no preface")
+        block, ends = b"", False
+        while True:
+            first = self.c.read_exactly(9)
+            size, kind, flags, stream = int.from_bytes(first[:3], "big"), first[3], first[4], int.from_bytes(first[5:], "big")
+            payload = self.c.read_exactly(size)
+            if kind in (1, 9):
+                if kind == 1:
+                    block, ends = b"", bool(flags & 1)
+                    if flags & 0x20:
+                        payload = payload[5:]
+                block += payload
+                if flags & 4:
+                    fields = [(bytes(n).decode("latin-1"), bytes(v).decode("latin-1")) for n, v in self.decoder.decode(block, raw=True)]
+                    if stream in self.open:
+                        self.open[stream][2] = fields
+                    else:
+                        self.open[stream] = [fields, b"", []]
+                    if ends:
+                        self.done(stream)
+            elif kind == 0:
+                self.open[stream][1] += payload
+                if payload:
+                    self.c.send(h.window(0, len(payload)) + (b"" if flags & 1 else h.window(stream, len(payload))))
+                if flags & 1:
+                    self.done(stream)
+            elif kind == 3:
+                self.resets[stream] = int.from_bytes(payload, "big")
+            elif kind == 4 and not flags & 1:
+                for place in range(0, size, 6):
+                    self.settings[int.from_bytes(payload[place : place + 2], "big")] = int.from_bytes(payload[place + 2 : place + 6], "big")
+                self.c.send(h.raw(4, 1, 0))
+            elif kind == 6 and not flags & 1:
+                self.c.send(h.ping(payload, ack=True))
+            elif kind == 8:
+                self.windows[stream] = self.windows.get(stream, 0) + int.from_bytes(payload, "big")
+
+    def done(self, stream: int) -> None:
+        fields, body, trailers = self.open[stream]
+        self.requests.append((stream, fields, body, dict(trailers)))
+        self.answer(self, stream, fields, body)
+
+    def reply(self, stream: int, status: int = 200, body: bytes = b"ok", *fields, trailers=None) -> None:
+        self.c.send(h.headers(stream, [(":status", str(status)), *fields], end=not body and trailers is None))
+        while len(body) > 16384:
+            self.c.send(h.data(stream, body[:16384]))
+            body = body[16384:]
+        if body:
+            self.c.send(h.data(stream, body, end=trailers is None))
+        if trailers is not None:
+            self.c.send(h.headers(stream, trailers))
+
+
+def serving(answer=None, settings: bytes | None = None, kept: list | None = None):
+    def script(c: OriginConnection) -> None:
+        origin = Http2Origin(c, answer or (lambda o, stream, fields, body: o.reply(stream)), settings)
+        if kept is not None:
+            kept.append(origin)
+        origin.run()
+
+    return script
+
+
+def get(path: str = "/h2/", *fields: bytes) -> bytes:
+    return b"\r\n".join([b"GET %s HTTP/1.1" % path.encode(), b"Host: example.test", *fields, b"", b""])
+
+
+@http2("RFC 9113 §3.3: a service with protocol h2 is spoken to in HTTP/2, without asking")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(kept=kept))
+    response = t.ask(get("/h2/a?b=c", b"X-Client: Yes", b"Cookie: a=1; b=2", b"Connection: X-Hop", b"X-Hop: 1", b"TE: trailers", b"Authorization: Basic eDp5"))
+    expect_status(response, 200)
+    expect_same("answer", (response.body, response.get("Via")), (b"ok", "2 httpware"))
+    stream, fields, body, _ = kept[0].requests[0]
+    expect_same("pseudo-fields", fields[:4], [(":method", "GET"), (":scheme", "http"), (":authority", f"127.0.0.1:{t.main.port}"), (":path", "/h2/a?b=c")])
+    expect_same("fields", dict(fields[4:]), {"x-client": "Yes", "cookie": "a=1; b=2", "via": "1.1 httpware", "authorization": "Basic eDp5", "te": "trailers"})
+    expect_same("push", kept[0].settings.get(2), 0)
+
+
+@http2("RFC 9113 §8.1: HTTP/2 on both sides: fields, content and trailers, both ways")
+def _(t: Trial) -> None:
+    kept: list = []
+
+    def answer(o, stream, fields, body):
+        o.reply(stream, 200, body[::-1], ("x-origin", "yes"), trailers=[("x-sum", "7")])
+
+    t.origin(serving(answer, kept=kept))
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/h2/", ("te", "trailers"), ("content-length", "7")), end=False), h.data(1, b"content"), h.headers(1, [("x-check", "1")]))
+    answer = wire.read(1)
+    expect_same("answer", (answer.status, answer.body, answer.get("x-origin"), answer.get("via"), answer.trailers), (200, b"tnetnoc", "yes", "2 httpware", {"x-sum": "7"}))
+    _, fields, body, trailers = kept[0].requests[0]
+    expect_same("upstream", (body, trailers, dict(fields).get("te"), dict(fields).get("content-length")), (b"content", {"x-check": "1"}, "trailers", "7"))
+
+
+@http2("RFC 9113 §8.1: chunks from a client of HTTP/1.1 are DATA, DATA without a length is chunks")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, body * 2, trailers=[("x-sum", "7")]), kept=kept))
+    response = t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Check: 1\r\n\r\n")
+    expect_same("answer", (response.framing, response.body, response.trailers), ("chunked", b"abcabc", [("x-sum", "7")]))
+    expect_same("upstream", (kept[0].requests[0][2], kept[0].requests[0][3]), (b"abc", {"x-check": "1"}))
+    check("transfer-encoding" not in dict(kept[0].requests[0][1]), kept[0].requests[0][1])
+
+
+@http2("RFC 9113 §5.1.2: many requests share one connection")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, dict(fields)[":path"].encode()), kept=kept))
+    wire = speak(t)
+    wire.send(*(h.headers(2 * n + 1, h.head("GET", f"/h2/{n}")) for n in range(60)))
+    for n in range(60):
+        expect_same("answer", wire.read(2 * n + 1).body, f"/h2/{n}".encode())
+    expect_same("connections", len(t.main.used), 1)
+
+
+@http2("RFC 9113 §5.1.2: no more streams at a time than the origin server allows; the others get another connection")
+def _(t: Trial) -> None:
+    kept: list = []
+    most = [0]
+
+    def answer(o, stream, fields, body):
+        most[0] = max(most[0], len(o.open) - sum(1 for _ in getattr(o, "closed", [])))
+        time.sleep(0.02)
+        o.closed = getattr(o, "closed", []) + [stream]
+        o.reply(stream)
+
+    t.origin(serving(answer, h.settings(s3=2), kept))
+    wire = speak(t)
+    expect_same("status", wire.ask(1, h.head("GET", "/h2/")).status, 200)
+    wire.send(*(h.headers(2 * n + 3, h.head("GET", f"/h2/{n}")) for n in range(10)))
+    for n in range(10):
+        expect_same("status", wire.read(2 * n + 3).status, 200)
+    check(most[0] <= 2, f"{most[0]} streams at a time")
+
+
+@http2("RFC 9113 §6.8: requests above the last stream of a GOAWAY go to another connection, of any method")
+def _(t: Trial) -> None:
+    count = [0]
+
+    def answer(o, stream, fields, body):
+        count[0] += 1
+        if count[0] == 1:
+            o.c.send(h.raw(7, 0, 0, (0).to_bytes(4, "big") + (0).to_bytes(4, "big")))
+        else:
+            o.reply(stream)
+
+    t.origin(serving(answer))
+    response = t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n")
+    expect_status(response, 200)
+    expect_same("connections", len(t.main.used), 2)
+
+
+@http2("RFC 9113 §6.8: a request below the last stream of a GOAWAY is answered; the next goes elsewhere")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        o.c.send(h.raw(7, 0, 0, stream.to_bytes(4, "big") + (0).to_bytes(4, "big")))
+        o.reply(stream)
+
+    t.origin(serving(answer))
+    expect_status(t.ask(get()), 200)
+    expect_status(t.ask(get()), 200)
+    expect_same("connections", len(t.main.used), 2)
+
+
+@http2("RFC 9113 §8.7: a stream that is refused is tried again, of any method")
+def _(t: Trial) -> None:
+    count = [0]
+
+    def answer(o, stream, fields, body):
+        count[0] += 1
+        if count[0] == 1:
+            o.c.send(h.reset(stream, h.REFUSED))
+        else:
+            o.reply(stream)
+
+    t.origin(serving(answer))
+    expect_status(t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n"), 200)
+    expect_same("requests", count[0], 2)
+
+
+@http2("RFC 9113 §5.4.2: a stream that is reset without an answer is 502, and the connection stays")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        if dict(fields)[":path"].endswith("bad"):
+            o.c.send(h.reset(stream, h.INTERNAL))
+        else:
+            o.reply(stream)
+
+    t.origin(serving(answer))
+    response = t.ask(b"POST /h2/bad HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n")
+    expect_status(response, 502)
+    expect_same("fault", proxy_error(response), "connection_terminated")
+    expect_status(t.ask(get()), 200)
+    expect_same("connections", len(t.main.used), 1)
+
+
+@http2("RFC 9113 §5.4.2: a stream that is reset inside its content breaks the response off")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        o.c.send(h.headers(stream, [(":status", "200"), ("content-length", "10")], end=False) + h.data(stream, b"half"))
+        time.sleep(0.05)
+        o.c.send(h.reset(stream, h.INTERNAL))
+
+    t.origin(serving(answer))
+    response = t.ask(get())
+    check(not response.whole, response)
+
+
+def malformed():
+    def head(*fields):
+        return [(":status", "200"), *fields]
+
+    return [
+        ("§8.3.2: no status", [("x-a", "1")]),
+        ("§8.3.2: a status of two digits", [(":status", "20")]),
+        ("§8.3.2: a status of letters", [(":status", "abc")]),
+        ("§8.3.2: a status twice", [(":status", "200"), (":status", "200")]),
+        ("§8.3: a pseudo-field of requests", head((":path", "/"))),
+        ("§8.3: a pseudo-field behind a field", [("x-a", "1"), (":status", "200")]),
+        ("§8.2.1: a field name with a capital letter", head(("X-A", "1"))),
+        ("§8.2.1: a field value with CR and LF", head(("x-a", "1\r\nset-cookie: x=y"))),
+        ("§8.2.1: a field value with NUL", head(("x-a", "\0"))),
+        ("§8.2.2: transfer-encoding", head(("transfer-encoding", "chunked"))),
+        ("§8.2.2: connection", head(("connection", "close"))),
+        ("§8.6: 101", [(":status", "101"), ("upgrade", "websocket")]),
+        ("§8.1.1: content announced and none", head(("content-length", "5"))),
+        ("§8.1.1: two lengths", head(("content-length", "0"), ("content-length", "1"))),
+        ("§8.1: an interim response that ends the stream", [(":status", "103")]),
+    ]
+
+
+if not MISSING:
+    for section, fields in malformed():
+
+        def refused(t: Trial, fields=fields) -> None:
+            t.origin(serving(lambda o, stream, _, body: o.c.send(h.headers(stream, fields)) if dict(_)[":path"].endswith("bad") else o.reply(stream)))
+            response = t.ask(b"POST /h2/bad HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n")
+            expect_status(response, 502)
+            expect_same("fault", proxy_error(response), "http_protocol_error")
+            expect_status(t.ask(get()), 200)
+            expect_same("connections", len(t.main.used), 1)
+
+        http2(f"RFC 9113 {section} in a response is 502, and only its stream ends")(refused)
+
+
+def expect_broken(t: Trial) -> None:
+    """No whole response comes: it breaks off, before its head went out or behind."""
+    try:
+        response = t.ask(get())
+        check(not response.whole or response.status == 502, response)
+    except WireClosed:
+        pass
+
+
+@http2("RFC 9113 §8.1.1: content longer than announced in a response breaks it off")
+def _(t: Trial) -> None:
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, b"123456", ("content-length", "5"))))
+    expect_broken(t)
+
+
+@http2("RFC 9113 §8.1.1: content shorter than announced in a response breaks it off")
+def _(t: Trial) -> None:
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, b"1234", ("content-length", "5"))))
+    expect_broken(t)
+
+
+@http2("RFC 9113 §5.4.1: what is not HTTP/2 on a connection upstream is 502")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        c.read_exactly(24)
+        c.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    t.origin(script)
+    expect_status(t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n"), 502)
+
+
+@http2("RFC 9113 §6.9: content waits for the windows of the origin server, and the client with it")
+def _(t: Trial) -> None:
+    got = [0]
+
+    def script(c: OriginConnection) -> None:
+        c.send(h.settings())
+        c.read_exactly(24)
+        answered = False
+        while True:
+            first = c.read_exactly(9)
+            size, kind, flags = int.from_bytes(first[:3], "big"), first[3], first[4]
+            c.read_exactly(size)
+            if kind == 0:
+                got[0] += size
+                if got[0] == 65535 and not answered:
+                    answered = True
+                    time.sleep(0.5)
+                    check(got[0] == 65535, got[0])
+                    c.send(h.window(0, 1 << 30) + h.window(1, 1 << 30))
+                if flags & 1:
+                    c.send(h.headers(1, [(":status", "200")]))
+                    return
+
+    t.origin(script)
+    client = t.client()
+    total = 8 << 20
+    client.send(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nContent-Length: %d\r\n\r\n" % total)
+    threading.Thread(target=client.send, args=(bytes(total),), daemon=True).start()
+    expect_status(client.read_response("POST"), 200)
+    expect_same("content", got[0], total)
+
+
+@http2("RFC 9113 §6.9: content of a response comes through whole, whatever its size")
+def _(t: Trial) -> None:
+    body = bytes(range(256)) * 12_000
+
+    def answer(o, stream, fields, _):
+        # In the windows that the gateway opens, as a server has to.
+        o.c.send(h.headers(stream, [(":status", "200")], end=False))
+        threading.Thread(target=push, args=(o, stream), daemon=True).start()
+
+    def push(o, stream):
+        sent = 0
+        while sent < len(body):
+            free = min(o.settings.get(4, 65535) + o.windows.get(stream, 0), 65535 + o.windows.get(0, 0)) - sent
+            count = min(16384, free, len(body) - sent)
+            if count <= 0:
+                time.sleep(0.002)
+                continue
+            o.c.send(h.data(stream, body[sent : sent + count], end=sent + count == len(body)))
+            sent += count
+
+    t.origin(serving(answer))
+    check(t.ask(get()).body == body, "the content differs over HTTP/1.1")
+    wire = speak(t)
+    check(wire.ask(1, h.head("GET", "/h2/")).body == body, "the content differs over HTTP/2")
+
+
+@http2("an origin server of HTTP/2 that does not answer is 504, and its connection serves others")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        if not dict(fields)[":path"].endswith("never"):
+            o.reply(stream)
+
+    kept: list = []
+    t.origin(serving(answer, kept=kept))
+    response = t.ask(get("/h2hasty/never"))
+    expect_status(response, 504)
+    check(eventually(lambda: kept[0].resets, 2), "the stream was not given up")
+    expect_status(t.ask(get("/h2hasty/")), 200)
+    expect_same("connections", len(t.main.used), 1)
+
+
+@http2("a client that leaves gives its stream upstream up")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(lambda o, stream, fields, body: None, kept=kept))
+    client = t.client()
+    client.send(get())
+    check(eventually(lambda: kept and kept[0].requests, 2), "no request arrived")
+    client.close()
+    check(eventually(lambda: kept[0].resets == {1: h.CANCEL}, 3), kept[0].resets)
+
+
+@http2("HEAD and answers without content over HTTP/2 upstream")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        path = dict(fields)[":path"]
+        if path.endswith("head"):
+            o.reply(stream, 200, b"", ("content-length", "7"))
+        else:
+            o.reply(stream, int(path[-3:]), b"")
+
+    t.origin(serving(answer))
+    client = t.client()
+    client.send(b"HEAD /h2/head HTTP/1.1\r\nHost: example.test\r\n\r\n")
+    response = client.read_response("HEAD")
+    expect_same("HEAD", (response.status, response.get("Content-Length")), (200, "7"))
+    for status in (204, 304):
+        client.send(get(f"/h2/{status}"))
+        expect_same("status", client.read_response().status, status)
+
+
+@http2("a WebSocket is not asked for over HTTP/2 upstream: the request goes without")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 426, b""), kept=kept))
+    response = t.ask(get("/h2/", b"Connection: Upgrade", b"Upgrade: websocket"))
+    expect_status(response, 426)
+    check("upgrade" not in dict(kept[0].requests[0][1]), kept[0].requests[0])
