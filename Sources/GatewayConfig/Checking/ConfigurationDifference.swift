@@ -204,7 +204,7 @@ public struct ConfigurationDifference: Sendable {
             let route = place.route.map { " of route \($0)" } ?? ""
             return Loss(
                 what: "chains.\(place.chain): \(place.key)\(route): its state", location: built.options.location)
-        }.sorted { $0.location < $1.location }
+        }.sorted { ($0.location, $0.what) < ($1.location, $1.what) }
     }
 
     /// The options of wares that nothing may print, by name of ware and key.
