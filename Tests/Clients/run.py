@@ -628,15 +628,6 @@ def _(t: Trial) -> None:
     expect(t.run(*curl, f"{t.web}/files/data.bin").encode("latin-1") == t.data, "the file differs")
 
 
-@client("curl --http2-prior-knowledge: 30 transfers on one connection", smoke=True)
-def _(t: Trial) -> None:
-    if "HTTP2" not in t.run("curl", "--version"):
-        raise Skipped("this curl has no HTTP/2")
-    output = t.run(*CURL, "--http2-prior-knowledge", "--parallel", "--parallel-max", "30", "-w", "%{http_code} ",
-                   *(argument for number in range(30) for argument in ("-o", os.devnull, f"{t.web}/bytes/{number * 10_000 + 1}")))
-    expect(output.split() == ["200"] * 30, output)
-
-
 @client("python httpx[http2]: 60 requests at once")
 def _(t: Trial) -> None:
     python = python_with(t, "httpx[http2]")

@@ -5,11 +5,14 @@ Where the RFC leaves open which of several errors is given, each of them will do
 
 from __future__ import annotations
 
+import threading
 import time
 
 from Rig.origins import OK, OriginConnection, answering
 from Rig.wire import WireClosed
 from suite import Skip, Trial, case, check, eventually, expect_same
+
+from .command import open_client, started
 
 try:
     from Rig import http2 as h
@@ -827,6 +830,36 @@ def _(t: Trial) -> None:
     expect_same("upstream", (t.main.requests[0].start, t.main.requests[0].get("Host")), (b"GET /a?b HTTP/1.1", f"127.0.0.1:{t.main.port}"))
     wire.send(h.data(1, b"x"))
     wire.until(lambda w: w.answer(1).body == b"x")
+
+
+@http2("RFC 9113 §6.8: a drain is announced, lets requests finish that were on their way, and then ends the connection")
+def _(t: Trial) -> None:
+    gate = threading.Event()
+
+    def script(c: OriginConnection) -> None:
+        while True:
+            c.serve()
+            gate.wait(5)
+            c.send(OK)
+
+    t.origin(script)
+    process, port = started(t)
+    wire, idle = h.Http2Wire(open_client(t, port)), h.Http2Wire(open_client(t, port))
+    wire.send(h.headers(1, h.head()))
+    check(eventually(lambda: t.main.requests), "the request did not arrive")
+    process.signal()
+    wire.until(lambda w: w.goaways)
+    expect_same("announced", (wire.goaway.last_stream_id, wire.goaway.error_code), (0x7FFFFFFF, h.NO_ERROR))
+    wire.send(h.headers(3, h.head()))  # it crossed the announcement
+    wire.until(lambda w: len(w.goaways) == 2)
+    expect_same("meant", (wire.goaway.last_stream_id, wire.goaway.error_code), (3, h.NO_ERROR))
+    gate.set()
+    for stream in (1, 3):
+        expect_same("status", wire.read(stream).status, 200)
+    expect_same("the end", (wire.end(), idle.end()), (h.NO_ERROR, h.NO_ERROR))
+    wire.wire.close()
+    idle.wire.close()
+    expect_same("exit", process.wait(4), 0)
 
 
 # --- RFC 8441

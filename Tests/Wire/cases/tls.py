@@ -495,7 +495,8 @@ def _(t: Trial) -> None:
     url = f"https://a.test:{gateway.port}/"
     for version in (["--tlsv1.3"], ["--tls-max", "1.2"], ["--http1.0"], ["--http2"]):
         expect_same(f"curl {version}", curl(*version, "--data-binary", f"@{file}", url), file.read_bytes())
-    expect_same("two on one connection", curl("-w", "%{num_connects} %{http_version} ", url, url, "-o", "/dev/null", "-o", "/dev/null"), b"1 1.1 0 1.1 ")
+    expect_same("two on one connection", curl("-w", "%{num_connects} %{http_version} ", url, url, "-o", "/dev/null", "-o", "/dev/null"), b"1 2 0 2 ")
+    expect_same("without HTTP/2", curl("--http1.1", "-w", "%{http_version}", url, "-o", "/dev/null"), b"1.1")
     expect_same("exit without the authority", subprocess.run(["curl", "-sS", "--max-time", "5", url.replace("a.test", "127.0.0.1")], capture_output=True).returncode, 60)
     proxied = curl("-x", f"https://127.0.0.1:{gateway.other}", "--proxy-cacert", str(certificates() / "ca.pem"), "--data", "hello",
                    f"http://127.0.0.1:{t.main.port}/")
