@@ -291,6 +291,16 @@ def _(t: Trial) -> None:
     expect_same("behind it", told["middlewares"][2]["decision"], "not reached")
 
 
+@case("explain: credentials in a URL, and what would steer a terminal", nginx=NO)
+def _(t: Trial) -> None:
+    for more in ([], ["--json"]):
+        told = explained(t, "GET", "/users/7?token=mine&x=\u202e1", "-H", "X-A: \x1b[31m\x9b", *more).stdout
+        check("mine" not in told and "token=…&x=" in told, told)
+        check("\x1b" not in told, told)
+    told = explained(t, "GET", "/users/7?x=\u202e1", "-H", "X-A: \x1b[31m\x9b").stdout
+    check("\u202e" not in told and "\x9b" not in told and "?[31m" in told, told)
+
+
 @case("explain: a forward listener, and CONNECT", nginx=NO)
 def _(t: Trial) -> None:
     result = explained(t, "CONNECT", "example.org:443")
