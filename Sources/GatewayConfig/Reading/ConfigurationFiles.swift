@@ -33,17 +33,24 @@ public struct ConfigurationFiles: Sendable {
     /// The files of this machine.
     public static let system = ConfigurationFiles(read: readSystem, list: listSystem)
 
+    /// How long a pipe may say nothing, in milliseconds: one that nobody writes into must not hold up a reload for ever.
+    private static let patience: CInt = 5000
+
     private static func readSystem(_ path: String, _ limit: Int) throws(Fault) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw Fault("a path has no NUL") }
-        let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        let isInput = path == "-"
+        let descriptor = isInput ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw fault(errno) }
         defer { close(descriptor) }
         var content: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
+            // Standard input may be typed, and takes its time.
+            var ready = pollfd(fd: descriptor, events: CShort(POLLIN), revents: 0)
+            if !isInput, poll(&ready, 1, patience) == 0 { throw Fault("is a pipe that nobody writes into") }
             let count = Glibc.read(descriptor, &buffer, buffer.count)
             if count < 0 {
-                if errno == EINTR { continue }
+                if errno == EINTR || errno == EAGAIN && !isInput { continue }
                 throw fault(errno)
             }
             if count == 0 { return content }

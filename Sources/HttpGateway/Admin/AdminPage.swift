@@ -37,12 +37,12 @@ enum AdminPage {
         <header>
         <h1>httpware</h1>
         <nav><button data-view="requests">Requests</button><button data-view="routes">Routes</button><button data-view="config">Configuration</button></nav>
-        <span id="state"></span>
+        <span id="state" role="status"></span>
         </header>
         <form id="token" hidden><label>Token <input type="password" autocomplete="off"></label><button>Show it</button></form>
         <main>
-        <section id="requests"><p><label><input type="checkbox" id="hold"> hold still</label> <label>filter <input id="filter" placeholder="method, target, status, route"></label></p>
-        <table><thead><tr><th>time</th><th>status</th><th>method</th><th>target</th><th>route</th><th>ms</th><th>bytes</th></tr></thead><tbody id="rows"></tbody></table></section>
+        <section id="requests"><p><label>filter <input id="filter" size="36" placeholder="method, target, status, route"></label> <label><input type="checkbox" id="hold"> hold still</label></p>
+        <table><thead><tr><th>time</th><th>status</th><th>method</th><th>target</th><th>route</th><th class="number">ms</th><th class="number">bytes</th></tr></thead><tbody id="rows"></tbody></table></section>
         <section id="routes" hidden></section>
         <section id="config" hidden></section>
         </main>
@@ -60,17 +60,25 @@ enum AdminPage {
         #state { margin-left: auto; opacity: .7; }
         button { font: inherit; border: 0; background: none; padding: .2em .6em; border-radius: .3em; cursor: pointer; color: inherit; }
         button[aria-current] { background: #8883; }
+        h2 { font-size: 1em; overflow-wrap: anywhere; }
         form, section { padding: .5em 1em; }
-        table { border-collapse: collapse; width: 100%; }
+        label { margin-right: 1em; }
+        table { border-collapse: collapse; }
         th { text-align: left; font-weight: 600; }
         th, td { padding: .15em .6em; border-bottom: 1px solid #8882; vertical-align: top; }
-        tbody tr { cursor: pointer; }
-        tbody tr:hover { background: #8881; }
+        #requests table { width: 100%; table-layout: fixed; }
+        #requests :is(td, th) { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+        #requests :is(th:nth-child(1), th:nth-child(5)) { width: 9em; }
+        #requests :is(th:nth-child(2), th:nth-child(3)) { width: 4.5em; }
+        #requests :is(th:nth-child(6), th:nth-child(7)) { width: 6em; }
+        #rows tr { cursor: pointer; }
+        #rows tr:is(:hover, :focus-visible) { background: #8882; outline: 0; }
         td, code { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere; }
         .number { text-align: right; white-space: nowrap; }
         .c4 { color: #b26a00; } .c5, .c0 { color: #c62828; } .quiet { opacity: .65; }
-        aside { position: fixed; right: 0; top: 0; bottom: 0; width: min(48em, 92vw); overflow: auto; background: Canvas; border-left: 1px solid #8886; padding: 1em; box-shadow: -4px 0 16px #0003; }
-        svg { width: 100%; display: block; }
+        aside { box-sizing: border-box; position: fixed; right: 0; top: 0; bottom: 0; width: min(48em, 92vw); overflow: auto; background: Canvas; border-left: 1px solid #8886; padding: 1em; box-shadow: -4px 0 16px #0003; }
+        aside > button { float: right; }
+        svg { width: 100%; display: block; margin-bottom: 1em; }
         svg text { font: 11px ui-monospace, monospace; fill: CanvasText; }
         rect.request { fill: #4a7dd8; } rect.responseHalf { fill: #8a5cc8; } rect.postware { fill: #3c9a72; } rect.phase { fill: #c98b2b; }
 
@@ -86,12 +94,13 @@ enum AdminPage {
         const ask = (path, more) => fetch(path, { headers: token ? { Authorization: "Bearer " + token } : {}, cache: "no-store", ...more });
         const say = text => { at("state").textContent = text; };
 
-        async function json(path) {
-          const answer = await ask(path);
+        async function opened(path, more) {
+          const answer = await ask(path, more);
           if (answer.status === 401) { at("token").hidden = false; throw new Error("the token is needed"); }
           if (!answer.ok) throw new Error(path + ": " + answer.status);
-          return answer.json();
+          return answer;
         }
+        const json = async path => (await opened(path)).json();
 
         // Requests
 
@@ -106,7 +115,9 @@ enum AdminPage {
           line.append(make("td", r.time.slice(11, 23)), make("td", r.status, "c" + String(r.status)[0]), make("td", r.method),
             make("td", (r.host || "") + r.target), make("td", r.route || r.responder), make("td", r.duration.toFixed(1), "number"), make("td", r.responseBytes, "number"));
           line.hidden = !matches(r);
+          line.tabIndex = 0;
           line.addEventListener("click", () => detail(r));
+          line.addEventListener("keydown", event => { if (event.key === "Enter") detail(r); });
           return line;
         }
 
@@ -129,11 +140,11 @@ enum AdminPage {
           const bars = r.wares.map(w => ({ start: w.start, duration: w.duration, cls: w.side, text: w.ware + ": " + w.text, more: w }))
             .concat(r.phases.map(p => ({ start: p.start, duration: p.duration, cls: "phase", text: p.phase })))
             .sort((a, b) => a.start - b.start);
-          const height = 34, scale = 1000 / Math.max(r.duration, 0.001);
-          const picture = svg("svg", { viewBox: `0 0 1000 ${Math.max(1, bars.length) * height}` });
+          const height = 34, scale = 100 / Math.max(r.duration, 0.001);
+          const picture = svg("svg", { height: bars.length * height });
           bars.forEach((bar, index) => {
             const y = index * height;
-            picture.append(svg("rect", { class: bar.cls, x: Math.min(998, bar.start * scale), y: y + 16, height: 12, width: Math.max(2, bar.duration * scale) }));
+            picture.append(svg("rect", { class: bar.cls, x: Math.min(99.6, bar.start * scale) + "%", y: y + 16, height: 10, width: Math.max(0.4, bar.duration * scale) + "%" }));
             let text = bar.text + "  " + bar.duration.toFixed(3) + " ms";
             for (const key of ["added", "removed", "rewritten"]) if (bar.more && bar.more[key]) text += "  " + key + " " + bar.more[key].join(", ");
             picture.append(svg("text", { x: 0, y: y + 12 }, text));
@@ -162,9 +173,9 @@ enum AdminPage {
           if (stream) stream.abort();
           const own = stream = new AbortController();
           try {
+            // The stream first: what ends while the list is read is in one of them, or in both.
+            const answer = await opened("/v1/events", { signal: own.signal });
             for (const r of (await json("/v1/requests?limit=200")).reverse()) add(r);
-            const answer = await ask("/v1/events", { signal: own.signal });
-            if (!answer.ok) throw new Error("events: " + answer.status);
             say("live");
             const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
             let rest = "";
@@ -195,7 +206,9 @@ enum AdminPage {
           box.replaceChildren();
           for (const listener of listeners) {
             box.append(make("h2", `${listener.name} (${listener.mode}) ${listener.address}`));
-            const table = make("table");
+            const table = make("table"), head = make("tr");
+            head.append(...["route", "matches", "service", "wares; ? on a condition", "written at"].map(name => make("th", name)));
+            table.append(head);
             for (const route of listener.routes) {
               const line = make("tr");
               const wares = route.chain.middlewares.concat(route.chain.postwares).map(w => w.label + (w.conditional ? "?" : "")).join(" → ");
@@ -229,6 +242,7 @@ enum AdminPage {
         }
 
         for (const button of document.querySelectorAll("nav button")) button.addEventListener("click", () => show(button.dataset.view));
+        at("hold").addEventListener("change", event => { if (!event.target.checked) follow(); });
         at("filter").addEventListener("input", () => { for (const { r, line } of shown.values()) line.hidden = !matches(r); });
         at("token").addEventListener("submit", event => {
           event.preventDefault();

@@ -3,10 +3,6 @@ import HttpWare
 
 /// Keeps what is secret out of an explanation: `***` stands in its place.
 struct ExplanationMask {
-    /// Fields whose values are credentials, wherever they came from.
-    private static let credentials: Set<String> = [
-        "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key",
-    ]
     private let secrets: [String]
 
     init(_ explanation: Explanation) { secrets = explanation.secrets }
@@ -16,15 +12,17 @@ struct ExplanationMask {
         secrets.reduce(text) { $0.replacing($1, with: "***") }
     }
 
-    /// A field line without its value where that is a credential.
+    /// A field line without its value where that is a credential, wherever it came from.
     func line(_ line: String) -> String {
         let name = line.prefix { $0 != ":" }
-        return Self.credentials.contains(name.lowercased()) ? "\(name): ***" : text(line)
+        let isCredential = FieldName(String(name)).map(Redaction.fields.contains) ?? false
+        return isCredential ? "\(name): ***" : text(line)
     }
 
-    /// A request line or target: its query is hidden where it holds a secret in another spelling.
+    /// A request line or target as records show it; its query is hidden where it holds a secret in another spelling.
     func target(_ target: String) -> String {
-        let shown = text(target)
+        let words = text(target).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        let shown = words.map(Redaction.target).joined(separator: " ")
         guard let question = shown.firstIndex(of: "?") else { return shown }
         let query = String(decoding: QueryParameters.decoded(shown[question...].utf8), as: UTF8.self)
         guard text(query) != query else { return shown }

@@ -31,7 +31,7 @@ struct ExplanationText {
     }
 
     private mutating func add(_ left: String, _ place: SourceLocation? = nil) {
-        rows.append((mask.text(left), place.map { $0 == .code ? "" : "\($0)" } ?? ""))
+        rows.append((TerminalStyle.plain.shown(mask.text(left)), place.map { $0 == .code ? "" : "\($0)" } ?? ""))
     }
 
     // MARK: Where it goes

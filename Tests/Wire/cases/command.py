@@ -57,6 +57,18 @@ def _(t: Trial) -> None:
     expect_same("exit", run(t, "check", "-c", "-", text="version: 2\n").returncode, 1)
 
 
+@case("check: a pipe is read; one that nobody writes into is an error, not a wait for ever", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("pipe")
+    os.mkfifo(folder / "pipe")
+    (folder / "main.yaml").write_text("version: 1\ninclude: [pi*]\n")
+    result = run(t, "check", "-c", str(folder / "main.yaml"))
+    expect_same("exit", result.returncode, 1)
+    check("main.yaml:2:11: error: include: " in result.stderr and "is a pipe that nobody writes into" in result.stderr, result.stderr)
+    threading.Thread(target=lambda: (folder / "pipe").write_text(GOOD)).start()
+    expect_same("exit", run(t, "check", "-c", str(folder / "pipe")).returncode, 0)
+
+
 @case("check: JSON is YAML", nginx=NO)
 def _(t: Trial) -> None:
     text = '{"version": 1, "listeners": {"web": {"bind": "127.0.0.1:8080"}}, "services": {"api": {"baseUrl": "http://127.0.0.1:3000"}}, "routes": [{"service": "api"}]}'
@@ -277,6 +289,16 @@ def _(t: Trial) -> None:
     told = json.loads(explained(t, "POST", "/users/7", "--json").stdout)
     expect_same("answer", (told["answer"]["by"], told["answer"]["status"]), ("needsLogin", 400))
     expect_same("behind it", told["middlewares"][2]["decision"], "not reached")
+
+
+@case("explain: credentials in a URL, and what would steer a terminal", nginx=NO)
+def _(t: Trial) -> None:
+    for more in ([], ["--json"]):
+        told = explained(t, "GET", "/users/7?token=mine&x=\u202e1", "-H", "X-A: \x1b[31m\x9b", *more).stdout
+        check("mine" not in told and "token=…&x=" in told, told)
+        check("\x1b" not in told, told)
+    told = explained(t, "GET", "/users/7?x=\u202e1", "-H", "X-A: \x1b[31m\x9b").stdout
+    check("\u202e" not in told and "\x9b" not in told and "?[31m" in told, told)
 
 
 @case("explain: a forward listener, and CONNECT", nginx=NO)
