@@ -23,32 +23,32 @@ import Testing
     }
 
     @Test func `a handshake ends with TLS 1.3 and the protocol that both speak, and bytes pass`() throws {
-        let pair = try #require(SessionPair(try server(["a"]), try peer()))
+        let pair = try #require(TlsPair(try server(["a"]), try peer()))
         let (client, server) = pair.shake()
         #expect(client == .bytes(0) && server == .bytes(0))
         #expect(pair.server.version == "TLSv1.3")
         #expect(pair.server.applicationProtocol == .http11 && pair.client.applicationProtocol == .http11)
-        #expect(SessionPair.write(pair.client, "hello") == .bytes(5))
-        #expect(SessionPair.read(pair.server).1 == "hello")
-        #expect(SessionPair.read(pair.server).0 == .wantsRead)
-        #expect(SessionPair.write(pair.server, "world") == .bytes(5))
-        #expect(SessionPair.read(pair.client).1 == "world")
+        #expect(TlsPair.write(pair.client, "hello") == .bytes(5))
+        #expect(TlsPair.read(pair.server).1 == "hello")
+        #expect(TlsPair.read(pair.server).0 == .wantsRead)
+        #expect(TlsPair.write(pair.server, "world") == .bytes(5))
+        #expect(TlsPair.read(pair.client).1 == "world")
         #expect(pair.server.clientIdentity == nil)
     }
 
     @Test func `close_notify is an end, a closed socket alone is not`() throws {
-        let pair = try #require(SessionPair(try server(["a"]), try peer()))
+        let pair = try #require(TlsPair(try server(["a"]), try peer()))
         pair.shake()
         pair.server.shutdown()
         pair.server.shutdown()  // once is enough
-        #expect(SessionPair.read(pair.client).0 == .end)
+        #expect(TlsPair.read(pair.client).0 == .end)
 
-        let cut = try #require(SessionPair(try server(["a"]), try peer()))
+        let cut = try #require(TlsPair(try server(["a"]), try peer()))
         cut.shake()
         shutdown(cut.descriptors[0], Int32(SHUT_WR))
-        #expect(SessionPair.read(cut.client).0 == .failed)
+        #expect(TlsPair.read(cut.client).0 == .failed)
         #expect(cut.client.fault?.kind == .truncated)
-        #expect(SessionPair.read(cut.client).0 == .failed)
+        #expect(TlsPair.read(cut.client).0 == .failed)
     }
 
     @Test(arguments: [
@@ -59,7 +59,7 @@ import Testing
     func `a certificate that is another's, or not trusted, or out of date, is refused`(
         name: String, authority: String, shown: String, reason: String
     ) throws {
-        let pair = try #require(SessionPair(try server([shown]), try peer(name, authority: authority)))
+        let pair = try #require(TlsPair(try server([shown]), try peer(name, authority: authority)))
         let (client, server) = pair.shake()
         #expect(client == .failed && pair.client.fault?.kind == .certificate)
         #expect(pair.client.fault?.reason.contains(reason) == true, "\(pair.client.fault?.reason ?? "")")
@@ -68,7 +68,7 @@ import Testing
 
     @Test(arguments: [("a.test", "a"), ("www.a.test", "a"), ("x.b.test", "wild"), ("127.0.0.1", "address")])
     func `a certificate for the name is taken`(name: String, shown: String) throws {
-        let pair = try #require(SessionPair(try server([shown]), try peer(name)))
+        let pair = try #require(TlsPair(try server([shown]), try peer(name)))
         #expect(pair.shake().client == .bytes(0))
     }
 
@@ -76,7 +76,7 @@ import Testing
     func `the certificate is chosen by the name that is asked for, else the first is shown`(
         name: String, isKnown: Bool
     ) throws {
-        let pair = try #require(SessionPair(try server(["address", "a", "wild"]), try peer(name)))
+        let pair = try #require(TlsPair(try server(["address", "a", "wild"]), try peer(name)))
         let (client, _) = pair.shake()
         #expect((client == .bytes(0)) == isKnown)
     }
@@ -84,17 +84,17 @@ import Testing
     @Test func `of an EC and an RSA certificate of the same names the client's ciphers choose`() throws {
         let context = try server(["rsa", "a"])
         #expect(context.others.isEmpty)
-        let pair = try #require(SessionPair(context, try peer()))
+        let pair = try #require(TlsPair(context, try peer()))
         #expect(pair.shake().client == .bytes(0))
     }
 
     @Test func `a session is taken up again, under another context too, but not with another trust`() throws {
         let peer = try peer()
         func resumes(_ context: TlsContext) throws -> Bool {
-            let pair = try #require(SessionPair(context, peer))
+            let pair = try #require(TlsPair(context, peer))
             #expect(pair.shake().client == .bytes(0))
             // The ticket comes behind the handshake.
-            #expect(SessionPair.read(pair.client).0 == .wantsRead)
+            #expect(TlsPair.read(pair.client).0 == .wantsRead)
             #expect(pair.server.isResumed == pair.client.isResumed)
             return pair.client.isResumed
         }
@@ -112,18 +112,18 @@ import Testing
 
     @Test func `a client's certificate is asked for, verified, and told`() throws {
         let context = try server(["a"]) { $0.clientAuthorities = files.file("ca.pem") }
-        let pair = try #require(SessionPair(context, try peer { $0.identity = files.identity("anna") }))
+        let pair = try #require(TlsPair(context, try peer { $0.identity = files.identity("anna") }))
         #expect(pair.shake().server == .bytes(0))
         let identity = try #require(pair.server.clientIdentity)
         #expect(identity.subject == "CN=anna,O=Example")
         #expect(
             identity.alternativeNames == "email:anna@a.test,URI:spiffe://a.test/anna%20b,IP:192.0.2.1")
 
-        let none = try #require(SessionPair(context, try peer()))
+        let none = try #require(TlsPair(context, try peer()))
         #expect(none.shake().server == .failed)
         #expect(none.server.fault?.kind == .certificate)
 
-        let wrong = try #require(SessionPair(context, try peer { $0.identity = files.identity("stranger") }))
+        let wrong = try #require(TlsPair(context, try peer { $0.identity = files.identity("stranger") }))
         #expect(wrong.shake().server == .failed)
         #expect(wrong.server.fault?.kind == .certificate)
     }
@@ -133,17 +133,17 @@ import Testing
             $0.clientAuthorities = files.file("ca.pem")
             $0.requiresClientCertificate = false
         }
-        let pair = try #require(SessionPair(context, try peer()))
+        let pair = try #require(TlsPair(context, try peer()))
         #expect(pair.shake().server == .bytes(0))
         #expect(pair.server.clientIdentity == nil)
-        let wrong = try #require(SessionPair(context, try peer { $0.identity = files.identity("stranger") }))
+        let wrong = try #require(TlsPair(context, try peer { $0.identity = files.identity("stranger") }))
         #expect(wrong.shake().server == .failed)
     }
 
     @Test func `a server that speaks TLS 1.3 only refuses 1.2, and garbage is no TLS`() throws {
-        let pair = try #require(SessionPair(try server(["a"]) { $0.leastVersion = .tls13 }, try peer()))
+        let pair = try #require(TlsPair(try server(["a"]) { $0.leastVersion = .tls13 }, try peer()))
         #expect(pair.shake().server == .bytes(0))
-        let garbage = try #require(SessionPair(try server(["a"]), try peer()))
+        let garbage = try #require(TlsPair(try server(["a"]), try peer()))
         _ = "GET / HTTP/1.1\r\n\r\n".withCString { Glibc.write(garbage.descriptors[1], $0, 18) }
         #expect(garbage.server.handshake() == .failed)
         #expect(garbage.server.fault?.kind == .protocolError)
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test func `a record that the socket does not take is written again later, from other memory`() throws {
-        let pair = try #require(SessionPair(try server(["a"]), try peer()))
+        let pair = try #require(TlsPair(try server(["a"]), try peer()))
         pair.shake()
         let text = String(repeating: "0123456789abcdef", count: 65536)
         var sent = 0
@@ -163,7 +163,7 @@ import Testing
                 sent += count
                 continue
             }
-            got += SessionPair.read(pair.client).1
+            got += TlsPair.read(pair.client).1
         }
         #expect(got == text)
     }

@@ -473,6 +473,49 @@ def _(t: Trial) -> None:
     check("proto=https" in t.main.requests[0].get("Forwarded"), t.main.requests[0])
 
 
+# --- HTTP/2 by ALPN (RFC 7301, RFC 9113 §3.2), downstream and upstream
+
+@case("RFC 9113 §3.2: HTTP/2 is agreed on by ALPN, unless the listener's alpn leaves it out", nginx=NO)
+def _(t: Trial) -> None:
+    for alpn, agreed in (("", "h2"), (", alpn: [http/1.1]", "http/1.1"), (", alpn: [http/1.1, h2]", "http/1.1")):
+        gateway = TlsGateway(t, f"cert: a.pem, key: a.key{alpn}")
+        context = certificates().client()
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        sock = context.wrap_socket(gateway.raw(), server_hostname="a.test")
+        expect_same(f"agreed with {alpn!r}", sock.selected_alpn_protocol(), agreed)
+        if agreed == "h2":
+            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0")
+            expect_same("a SETTINGS frame", sock.recv(9)[3:5], b"\x04\0")
+
+
+@case("RFC 9113 §3.2: HTTP/2 under TLS to clients and to the origin server, content both ways", nginx=NO)
+def _(t: Trial) -> None:
+    if not shutil.which("curl"):
+        raise Skip("curl is not installed")
+    t.origin(echo)
+    inner = TlsGateway(t)
+    outer = TlsGateway(t, url=f"https://127.0.0.1:{inner.port}", service=", protocol: h2, tls: { ca: ca.pem, serverName: a.test }")
+    file = t.setup.place.subfolder("h2") / "file"
+    file.write_bytes(os.urandom(3_000_000))
+    result = subprocess.run(["curl", "-sS", "--fail", "--max-time", "10", "--http2", "--cacert", str(certificates() / "ca.pem"), "--noproxy", "",
+                             "--resolve", f"a.test:{outer.port}:127.0.0.1", "-w", "%{http_version}", "--data-binary", f"@{file}",
+                             f"https://a.test:{outer.port}/"], capture_output=True)
+    check(result.returncode == 0, result.stderr)
+    check(result.stdout[:-1] == file.read_bytes() and result.stdout[-1:] == b"2", "content or version differ", len(result.stdout))
+    check("2 httpware" in (t.main.requests[0].get("Via") or ""), "the hop between was not HTTP/2:", t.main.requests[0])
+
+
+@case("RFC 7301 §3.2: an origin server that does not agree to HTTP/2 is 502", nginx=NO)
+def _(t: Trial) -> None:
+    inner = TlsGateway(t, "cert: a.pem, key: a.key, alpn: [http/1.1]")
+    outer = TlsGateway(t, url=f"https://127.0.0.1:{inner.port}", service=", protocol: h2, tls: { ca: ca.pem, serverName: a.test }")
+    client = outer.connect()
+    client.send(head())
+    response = client.read_response()
+    expect_status(response, 502)
+    check("tls_" in (response.get("Proxy-Status") or ""), response)
+
+
 # --- clients that nobody here wrote
 
 @case("TLS: curl, in both versions, with and without content, and through a proxy under TLS", nginx=NO)

@@ -3,7 +3,7 @@ import Glibc
 @testable import HttpWare
 
 /// A server's and a client's session over a pair of sockets, driven by hand.
-final class SessionPair {
+final class TlsPair {
     let server: TlsSession
     let client: TlsSession
     let descriptors: [Int32]
