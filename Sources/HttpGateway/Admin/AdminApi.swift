@@ -47,8 +47,10 @@ struct AdminFields: Postware {
         FieldLine(text: "Cross-Origin-Resource-Policy", "same-origin"),
         FieldLine(
             text: "Content-Security-Policy",
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
-                + "form-action 'none'; frame-ancestors 'none'"),
+            """
+            default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
+            form-action 'none'; frame-ancestors 'none'
+            """),
     ])
 
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
@@ -58,11 +60,12 @@ struct AdminFields: Postware {
 }
 
 extension FieldLine {
-    /// A line whose value is written in code.
-    init(text name: FieldName, _ value: String) {
+    /// A line whose value is written in code: a literal, so nothing that a peer sends or a file holds comes here.
+    init(text name: FieldName, _ value: StaticString) {
         do {
-            try self.init(name, value)
+            try self.init(name, "\(value)")
         } catch {
+            // Never: the few literals of this room are field values, and each is made when the admin listener opens.
             preconditionFailure("not a field value: \(value)")
         }
     }

@@ -4,7 +4,7 @@ extension AdminEndpoint {
     /// The inspector: a page that shows what the other endpoints tell. It is made of constants, asks nobody else, and puts what it
     /// is told into the page as text only.
     static func page() -> [AdminEndpoint] {
-        func file(_ path: String, _ type: String, _ text: String) -> AdminEndpoint {
+        func file(_ path: String, _ type: StaticString, _ text: String) -> AdminEndpoint {
             let content = Array(text.utf8)
             let line = FieldLine(text: .contentType, type)
             return AdminEndpoint(path: path, access: .local) { _, _ in
