@@ -1,12 +1,11 @@
 import Glibc
 
 /// A connection of HTTP/2 to an origin server: as many requests at once as it lets us send. RFC 9113.
-final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTurnHandler {
+final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
     private unowned let pool: ConnectionPool
     private(set) lazy var session = Http2Session(.client, handler: self)
     let isSecure: Bool
     private var spare: [Http2ClientStream] = []
-    private var isSendFiled = false
     private var hasSettings = false
     /// It takes no more requests, and closes behind the last of those that it has.
     private(set) var isRetired = false
@@ -76,27 +75,11 @@ final class Http2ClientConnection: SocketConnection, Http2SessionHandler, LoopTu
         sendAll()
     }
 
-    private func sendAll() {
+    override func sendAll() {
         session.send()
         guard !isClosed else { return }
         if session.isTerminating || session.isOver { closeWhenSent() }
     }
-
-    func wantsToSend() {
-        guard !isSendFiled, !isClosed else { return }
-        isSendFiled = true
-        loop.whenTurnEnds(self)
-    }
-
-    func turnEnded() {
-        isSendFiled = false
-        guard !isClosed else { return }
-        transport.inEvent { sendAll() }
-    }
-
-    func write(_ bytes: UnsafeRawBufferPointer) { send(bytes) }
-
-    var isOutputFull: Bool { isBlocked || isClosed || hasFailedOutput }
 
     override func outputDrained() { sendAll() }
 

@@ -2,7 +2,7 @@
 ///
 /// Bytes come and go here, and time is kept for what belongs to the connection; what belongs to a request is in
 /// `Http2ServerStream`.
-final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2SessionHandler, LoopTurnHandler {
+final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2SessionHandler {
     let source: any ExchangeSource
     let peer: SocketAddress?
     private(set) lazy var session = Http2Session(.server, handler: self)
@@ -11,7 +11,6 @@ final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2
     let clientIdentity: TlsClientIdentity?
     /// Streams to be used again.
     private var spare: [Http2ServerStream] = []
-    private var isSendFiled = false
     /// The present head has to be whole by then.
     private var headDeadline: Int64 = 0
     /// Without streams the connection closes then.
@@ -77,8 +76,7 @@ final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2
         sendAll()
     }
 
-    /// Sends what may go, and looks at what is to be waited for now.
-    private func sendAll() {
+    override func sendAll() {
         session.send()
         guard !isClosed, lingeringLeft == nil else { return }
         if session.isTerminating || session.isOver { return giveUp() }
@@ -121,22 +119,6 @@ final class Http2ServerConnection: SocketConnection, DownstreamConnection, Http2
     }
 
     // MARK: Output
-
-    func wantsToSend() {
-        guard !isSendFiled, !isClosed else { return }
-        isSendFiled = true
-        loop.whenTurnEnds(self)
-    }
-
-    func turnEnded() {
-        isSendFiled = false
-        guard !isClosed else { return }
-        transport.inEvent { sendAll() }
-    }
-
-    func write(_ bytes: UnsafeRawBufferPointer) { send(bytes) }
-
-    var isOutputFull: Bool { isBlocked || isClosed || hasFailedOutput }
 
     override func outputDrained() {
         guard lingeringLeft == nil else { return }

@@ -1,0 +1,26 @@
+/// A connection of HTTP/2, of either side: bytes come and go here, and leave together at the end of the loop's turn. RFC 9113.
+class Http2Connection: SocketConnection, LoopTurnHandler {
+    private var isSendFiled = false
+
+    /// Sends what may go, and looks at what is to be waited for now.
+    func sendAll() {}
+
+    /// Called by the session whenever there is something to send.
+    final func wantsToSend() {
+        guard !isSendFiled, !isClosed else { return }
+        isSendFiled = true
+        loop.whenTurnEnds(self)
+    }
+
+    final func turnEnded() {
+        isSendFiled = false
+        guard !isClosed else { return }
+        transport.inEvent { sendAll() }
+    }
+
+    /// Called by the session with frames, valid during the call.
+    final func write(_ bytes: UnsafeRawBufferPointer) { send(bytes) }
+
+    /// No more frames are wanted now.
+    final var isOutputFull: Bool { isBlocked || isClosed || hasFailedOutput }
+}
