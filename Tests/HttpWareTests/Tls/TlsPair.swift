@@ -11,9 +11,10 @@ final class TlsPair {
     init?(_ serverContext: TlsContext, _ peer: TlsPeer) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &ends) == 0,
-            let server = TlsSession(server: serverContext, descriptor: ends[0]),
-            let client = TlsSession(client: peer, descriptor: ends[1])
+        // One for both, as a loop has it for all its sessions.
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0, let socket = TlsSocket(),
+            let server = TlsSession(server: serverContext, socket: socket, descriptor: ends[0]),
+            let client = TlsSession(client: peer, socket: socket, descriptor: ends[1])
         else { return nil }
         self.server = server
         self.client = client
