@@ -33,7 +33,10 @@ public struct ServiceTls: Sendable {
         }
         guard isSecure, !options.hasErrors else { return nil }
         self.serverName = serverName?.text
-        if !isGiven, protocols == [.http11], let shared = TlsContext.systemClient {
+        if client.authorities == nil, !client.skipsVerification {
+            options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
+        }
+        if !isGiven, protocols == [.http11], let shared = SystemTrust.shared.client {
             context = shared
             return
         }

@@ -89,7 +89,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 return .failure(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
             }
         }
-        let tls = isSecure ? TlsContext.systemClient : nil
+        let tls = isSecure ? SystemTrust.shared.client : nil
         if isSecure, tls == nil { return .failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")) }
         return .success(
             exchange.request.withHost(asReceived: false) {
