@@ -20,18 +20,23 @@ public struct ConfigurationFiles: Sendable {
     public var read: @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8]
     /// The paths that match a pattern with `*`, `?` or `[…]`, in name order.
     public var list: @Sendable (_ pattern: String) -> [String]
+    /// Whether whoever has an account on this machine can read or write the file.
+    public var isOpenToAll: @Sendable (_ path: String) -> Bool
 
     /// Makes a source of two functions.
     public init(
         read: @escaping @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8],
-        list: @escaping @Sendable (_ pattern: String) -> [String]
+        list: @escaping @Sendable (_ pattern: String) -> [String],
+        isOpenToAll: @escaping @Sendable (_ path: String) -> Bool = { _ in false }
     ) {
         self.read = read
         self.list = list
+        self.isOpenToAll = isOpenToAll
     }
 
     /// The files of this machine.
-    public static let system = ConfigurationFiles(read: readSystem, list: listSystem)
+    public static let system = ConfigurationFiles(
+        read: readSystem, list: listSystem, isOpenToAll: isSystemFileOpen)
 
     /// How long a pipe may say nothing, in milliseconds: one that nobody writes into must not hold up a reload for ever.
     private static let patience: CInt = 5000
@@ -61,6 +66,11 @@ public struct ConfigurationFiles: Sendable {
 
     private static func fault(_ code: CInt) -> Fault {
         Fault(String(cString: strerror(code)).lowercased(), isAbsent: code == ENOENT)
+    }
+
+    private static func isSystemFileOpen(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & 0o006 != 0
     }
 
     private static func listSystem(_ pattern: String) -> [String] {
