@@ -56,6 +56,7 @@ public final class Gateway: @unchecked Sendable {
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
+        try ListenerSockets.requireFree(configuration.listeners)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
