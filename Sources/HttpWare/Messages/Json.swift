@@ -3,7 +3,7 @@ public indirect enum Json: Sendable {
     case null
     case bool(Bool)
     case number(Int)
-    /// Not below zero, with three decimals.
+    /// Not below zero, with three decimals; null where it is no number.
     case decimal(Double)
     /// A number as it is written: `-1`, `0.5`, `1e9` (RFC 8259 §6).
     case digits(String)
@@ -54,6 +54,7 @@ public indirect enum Json: Sendable {
     }
 
     private static func decimal(_ value: Double) -> String {
+        guard value.isFinite else { return "null" }
         let thousandths = Int((min(max(value, 0), 1e12) * 1000).rounded())
         let rest = String(thousandths % 1000)
         return "\(thousandths / 1000)." + String(repeating: "0", count: 3 - rest.utf8.count) + rest

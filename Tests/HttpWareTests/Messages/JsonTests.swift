@@ -16,7 +16,9 @@ import Testing
                 + #""digits":1e9,"list":["x",[],{}]}"#)
     }
 
-    @Test(arguments: [(0, "0.000"), (1.2345, "1.235"), (12, "12.000"), (0.0004, "0.000"), (-3, "0.000")])
+    @Test(arguments: [
+        (0.0, "0.000"), (1.2346, "1.235"), (12.0, "12.000"), (0.0004, "0.000"), (-3.0, "0.000"), (Double.nan, "null"),
+    ])
     func `decimals have three places and are not below zero`(value: Double, text: String) {
         #expect(Json.decimal(value).text == text)
     }
