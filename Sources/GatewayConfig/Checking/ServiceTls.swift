@@ -9,11 +9,9 @@ public struct ServiceTls: Sendable {
 
     /// Reads `services.NAME.tls`; `nil` when no endpoint is `https`, or something is wrong.
     init?(
-        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, protocols: [ApplicationProtocol],
-        files: ConfigurationFiles
+        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, files: ConfigurationFiles
     ) {
         var client = TlsContext.Client()
-        client.protocols = protocols
         client.authorities = TlsFiles.read(
             "ca", &options, files, doc: "PEM: who signs the origin servers' certificates, in place of the system's")
         client.identity = TlsFiles.readIdentity(&options, files)
@@ -33,7 +31,7 @@ public struct ServiceTls: Sendable {
         }
         guard isSecure, !options.hasErrors else { return nil }
         self.serverName = serverName?.text
-        if !isGiven, protocols == [.http11], let shared = TlsContext.systemClient {
+        if !isGiven, let shared = TlsContext.systemClient {
             context = shared
             return
         }

@@ -13,7 +13,7 @@ final class TlsPair {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0,
             let server = TlsSession(server: serverContext, descriptor: ends[0]),
-            let client = TlsSession(client: peer, descriptor: ends[1])
+            let client = TlsSession(client: peer, offering: [.http11], descriptor: ends[1])
         else { return nil }
         self.server = server
         self.client = client
