@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 
 from Rig.certificates import certificates
-from Rig.origins import OriginConnection
+from Rig.origins import OriginConnection, ok
+from Rig.wire import Wire
 from suite import Trial, check, eventually, expect_same, expect_status, proxy_error
 
 from .http2 import MISSING, extended, http2, speak
 from .http2_upstream import Http2Origin
 from .refused_requests import head
-from .tls import TlsGateway, secure
+from .tls import JoinedTls, TlsGateway, secure
 from .upgrade import SWITCH, WEBSOCKET, accept, echo_bytes
 
 if not MISSING:
@@ -129,9 +131,9 @@ def _(t: Trial) -> None:
 class SocketOrigin(Http2Origin):
     """Takes WebSockets on `/h2/chat` and sends back what comes; its settings come late."""
 
-    def __init__(self, c: OriginConnection, settings: bytes, seen: list):
+    def __init__(self, c: OriginConnection, settings: bytes, seen: list, late: float = 0.1):
         self.seen = seen
-        time.sleep(0.1)
+        time.sleep(late)
         super().__init__(c, self.answered, settings)
 
     def answered(self, _, stream: int, fields: list, body: bytes) -> None:
@@ -194,6 +196,37 @@ def _(t: Trial) -> None:
     wire.send(h.headers(3, extended("/h2/chat"), end=False), h.data(3, b"reset"))
     check(wire.read(3).reset is not None or wire.answer(3).ended, wire.answer(3))
     check(wire.alive(), "the connection ended, too")
+
+
+@http2("RFC 9113 §3.4: settings in one piece with the end of the origin server's handshake are read at once")
+def _(t: Trial) -> None:
+    context = certificates().server()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2"])
+
+    def script(c: OriginConnection) -> None:
+        c.sock = JoinedTls(c.sock, context, server_side=True)
+        SocketOrigin(c, h.settings(s8=1), [], late=0).run()
+
+    t.origin(script)
+    gateway = TlsGateway(t, url="https://127.0.0.1:@MAIN@", service=", protocol: h2, tls: { ca: ca.pem }")
+    client = gateway.connect()
+    client.send(head(*WEBSOCKET))
+    expect_status(client.read_response(), 101)
+    expect_same("bytes", client.read_exactly(5), b"hello")
+
+
+@http2("RFC 9113 §3.4: a request in one piece with the end of the client's handshake is read at once")
+def _(t: Trial) -> None:
+    t.origin(ok)
+    gateway = TlsGateway(t)
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = certificates().client(alpn=["h2"])
+        context.minimum_version = context.maximum_version = version
+        wire = Wire(JoinedTls(gateway.raw(), context, name="a.test"))
+        wire.send(h.PREFACE + h.settings() + h.headers(1, h.head()))
+        check(eventually(lambda: t.main.requests, 2), f"{version}: the request waits for more")
+        t.origin(ok)
 
 
 @http2("RFC 8441 §5: a WebSocket that the origin server does not want is its answer, over HTTP/1.1 and HTTP/2")
