@@ -31,7 +31,7 @@ let fuzzTargets: [Target] =
             name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Configuration"].map {
+        + ["RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }

@@ -9,11 +9,9 @@ public struct ServiceTls: Sendable {
 
     /// Reads `services.NAME.tls`; `nil` when no endpoint is `https`, or something is wrong.
     init?(
-        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, protocols: [ApplicationProtocol],
-        files: ConfigurationFiles
+        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, files: ConfigurationFiles
     ) {
         var client = TlsContext.Client()
-        client.protocols = protocols
         client.authorities = TlsFiles.read(
             "ca", &options, files, doc: "PEM: who signs the origin servers' certificates, in place of the system's")
         client.identity = TlsFiles.readIdentity(&options, files)
@@ -36,7 +34,7 @@ public struct ServiceTls: Sendable {
         if client.authorities == nil, !client.skipsVerification {
             options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
         }
-        if !isGiven, protocols == [.http11], let shared = SystemTrust.shared.client {
+        if !isGiven, let shared = SystemTrust.shared.client {
             context = shared
             return
         }

@@ -10,8 +10,6 @@ extension TlsContext {
         public var identity: TlsIdentity?
         /// Whoever answers is believed.
         public var skipsVerification = false
-        /// What is offered, the most wanted first.
-        public var protocols: [ApplicationProtocol] = [.http11]
 
         /// One that trusts whom the system trusts.
         public init() {}
@@ -39,7 +37,7 @@ extension TlsContext {
             SSL_CTX_free(context)
             throw error
         }
-        self.init(context, protocols: ApplicationProtocol.wire(options.protocols))
+        self.init(context, protocols: [])
     }
 }
 

@@ -17,7 +17,7 @@ public final class TlsContext: @unchecked Sendable {
     let wildcards: [String: OpaquePointer]
     /// Stapled OCSP responses, by certificate.
     let staples: [OpaquePointer: TlsStaple]
-    /// ALPN names that are accepted, or offered, on the wire.
+    /// ALPN names that a server accepts, on the wire.
     let protocols: [UInt8]
     /// The peer's certificate is asked for, or verified, and worth remembering.
     let asksForClientCertificate: Bool

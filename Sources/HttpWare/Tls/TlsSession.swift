@@ -47,9 +47,12 @@ public final class TlsSession {
         SSL_set_accept_state(pointer)
     }
 
-    /// The client's side of a connection to a server, by default through a BIO of its own: there are few of them. `nil`
-    /// without memory.
-    init?(client peer: TlsPeer, socket: TlsSocket? = TlsSocket(), descriptor: Int32) {
+    /// The client's side of a connection to a server, which is offered these protocols, the most wanted first; by default
+    /// through a BIO of its own: there are few of them. `nil` without memory.
+    init?(
+        client peer: TlsPeer, offering protocols: [ApplicationProtocol], socket: TlsSocket? = TlsSocket(),
+        descriptor: Int32
+    ) {
         guard let pointer = SSL_new(peer.context.pointer) else { return nil }
         self.pointer = pointer
         context = peer.context
@@ -60,9 +63,8 @@ public final class TlsSession {
             return nil
         }
         SSL_set_ex_data(pointer, 0, Unmanaged.passUnretained(peer).toOpaque())
-        if !context.protocols.isEmpty {
-            SSL_set_alpn_protos(pointer, context.protocols, UInt32(context.protocols.count))
-        }
+        let names = ApplicationProtocol.wire(protocols)
+        if !names.isEmpty { SSL_set_alpn_protos(pointer, names, UInt32(names.count)) }
         peer.resume(in: pointer)
         SSL_set_connect_state(pointer)
     }

@@ -93,15 +93,16 @@ public final class LoopTransport: UpstreamConnector {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if need != .new, let connection = pool.takeIdle(surely: need == .sure) {
+        if need != .new, let connection = pool.takeIdle(surely: need != .usual) {
             waiter.connectionReady(connection, nil)
             return nil
         }
-        if let stream = pool.takeStream() {
+        let isForHttp1 = need == .upgrade && endpoint.negotiates
+        if !isForHttp1, let stream = pool.takeStream() {
             waiter.connectionReady(stream, nil)
             return nil
         }
-        let ticket = ConnectionTicket(waiter)
+        let ticket = ConnectionTicket(waiter, isForHttp1: isForHttp1)
         // Asked for anew: one whose last connection was found dead just now is forgotten.
         self.pool(for: endpoint).make(for: ticket, timeout: timeout)
         return ticket.waiter == nil ? nil : ticket

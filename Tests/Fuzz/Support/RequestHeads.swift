@@ -30,7 +30,7 @@ extension Fuzzing {
         require(encode(again) == head, "\(text(head)) becomes \(text(encode(again)))")
     }
 
-    private static func encode(_ request: HttpRequest) -> [UInt8] {
+    static func encode(_ request: HttpRequest) -> [UInt8] {
         var options = HeadEncoder.RequestOptions()
         switch request.content.extent {
         case .none: options.framing = .none

@@ -14,7 +14,7 @@ final class TlsPair {
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0, let socket,
             let server = TlsSession(server: serverContext, socket: socket, descriptor: ends[0]),
-            let client = TlsSession(client: peer, socket: socket, descriptor: ends[1])
+            let client = TlsSession(client: peer, offering: [.http11], socket: socket, descriptor: ends[1])
         else { return nil }
         self.server = server
         self.client = client

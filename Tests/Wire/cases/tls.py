@@ -39,6 +39,36 @@ def secure(script: Script, name: str = "a", context: ssl.SSLContext | None = Non
     return wrapped
 
 
+class JoinedTls:
+    """TLS on a socket; the last that the handshake has to say leaves in one piece with what is sent first."""
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server_side: bool = False, name: str | None = None):
+        self.sock, self.incoming, self.outgoing = sock, ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=server_side, server_hostname=name)
+        self.patiently(self.tls.do_handshake)
+
+    def patiently(self, call: Callable):
+        while True:
+            try:
+                return call()
+            except ssl.SSLWantReadError:
+                if said := self.outgoing.read():
+                    self.sock.sendall(said)
+                if not (data := self.sock.recv(65536)):
+                    return b""
+                self.incoming.write(data)
+
+    def sendall(self, data: bytes) -> None:
+        self.tls.write(data)
+        self.sock.sendall(self.outgoing.read())
+
+    def recv(self, count: int) -> bytes:
+        return self.patiently(lambda: self.tls.read(count))
+
+    def __getattr__(self, name: str):
+        return getattr(self.sock, name)
+
+
 class TlsGateway(Gateway):
     """A gateway that speaks TLS on @PORT@, before an origin server; the names of files are those of the certificates."""
 
