@@ -11,7 +11,7 @@
     private final class NoSink: ResponseSink {
         let isBlocked = false
         func sendInterim(_ response: HttpResponse) {}
-        func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {}
+        func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {}
         func sendContent(_ bytes: UnsafeRawBufferPointer) {}
         func sendEnd(_ trailers: HttpFields?) {}
         func cutOff() {}

@@ -31,6 +31,12 @@ public final class Exchange {
     /// Where the request is. Behind a pointer, because to read a stored property of a class copies it, and a request goes
     /// through many hands; the driver takes the request out before anybody else may change it.
     private let requestStorage: UnsafeMutablePointer<HttpRequest>
+    /// The response at hand: the driver's, which lends it to wares. Behind a pointer for the same reason.
+    var response: HttpResponse {
+        @inline(__always) _read { yield responseStorage.pointee }
+        @inline(__always) _modify { yield &responseStorage.pointee }
+    }
+    private let responseStorage: UnsafeMutablePointer<HttpResponse>
     /// What the route's path pattern captured, still percent-encoded.
     public internal(set) var captures: [(name: String, value: String)] = []
     /// Who made the response at hand.
@@ -59,11 +65,15 @@ public final class Exchange {
         self.loop = loop
         requestStorage = .allocate(capacity: 1)
         requestStorage.initialize(to: HttpRequest())
+        responseStorage = .allocate(capacity: 1)
+        responseStorage.initialize(to: HttpResponse(.ok))
     }
 
     deinit {
         requestStorage.deinitialize(count: 1)
         requestStorage.deallocate()
+        responseStorage.deinitialize(count: 1)
+        responseStorage.deallocate()
     }
 
     // MARK: Identity

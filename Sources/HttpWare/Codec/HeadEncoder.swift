@@ -174,8 +174,8 @@ extension HeadEncoder {
         var defaults: [FieldLine] = []
     }
 
-    /// Writes a request's head in origin form.
-    mutating func write(_ request: HttpRequest, _ options: RequestOptions) {
+    /// Writes a request's head in origin form. It is not changed: `inout` spares a copy of what is stored in a class.
+    mutating func write(_ request: inout HttpRequest, _ options: RequestOptions) {
         write(request.method.name)
         write(byte: 0x20)
         request.target.bytes.withUnsafeBytes { bytes in
@@ -241,8 +241,8 @@ extension HeadEncoder {
         var date: UnsafeRawBufferPointer?
     }
 
-    /// Writes a response's head.
-    mutating func write(_ response: HttpResponse, _ options: ResponseOptions) {
+    /// Writes a response's head, which is not changed either.
+    mutating func write(_ response: inout HttpResponse, _ options: ResponseOptions) {
         if response.status == .ok && response.reason == nil {
             write("HTTP/1.1 200 OK\r\n")
         } else {

@@ -276,7 +276,7 @@ extension ExchangeDriver: RequestHandler {
 
     func requestEnded(_ trailers: HttpFields?) {
         isRequestWhole = true
-        requestTrailers = trailers
+        if trailers != nil || requestTrailers != nil { requestTrailers = trailers }
         switch phase {
         case .collectingRequest:
             phase = .middlewares

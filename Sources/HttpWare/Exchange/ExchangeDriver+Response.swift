@@ -342,7 +342,7 @@ extension ExchangeDriver: ResponseHandler {
                 extent = .unknown
             }
         }
-        sink.send(response, extent: extent, via: exchange.responder == .upstream)
+        sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
         if extent == .none || response.status.neverHasContent || exchange.request.method == .head { discardUpstream() }
@@ -358,7 +358,7 @@ extension ExchangeDriver: ResponseHandler {
         guard let upstream else {
             return fail(GatewayError(.upstream, .upgradeFailed, "the connection for the tunnel is gone"))
         }
-        sink.send(response, extent: .none, via: exchange.request.method != .connect)
+        sink.send(responseOf: exchange, extent: .none, via: exchange.request.method != .connect)
         phase = .tunnel
         sink.startTunnel()
         guard phase == .tunnel else { return }
@@ -382,7 +382,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         let extent = HttpContent.Extent.length(bytes.count)
-        sink.send(response, extent: extent, via: exchange.responder == .upstream)
+        sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         if exchange.request.method != .head, !response.status.neverHasContent {
             exchange.record.responseBytes += bytes.count
@@ -449,7 +449,7 @@ extension ExchangeDriver: ResponseHandler {
         upstream = nil
         isForwarding = false
         hasUpstreamEnded = true
-        responseTrailers = trailers
+        if trailers != nil || responseTrailers != nil { responseTrailers = trailers }
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {

@@ -148,7 +148,7 @@ extension ExchangeDriver: ConnectionWaiter {
         case .unknown: options.framing = .chunked
         }
         connection.send(
-            exchange.request, options, handler: self,
+            requestOf: exchange, options, handler: self,
             responseTimeout: exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds,
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         exchange.record.requestSent = loop.now.nanoseconds

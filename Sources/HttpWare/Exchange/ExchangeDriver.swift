@@ -93,7 +93,11 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // The response.
 
-    var response = HttpResponse(.ok)
+    /// The response at hand. It is in the exchange, so that those who send it need no copy.
+    var response: HttpResponse {
+        @inline(__always) _read { yield exchange.response }
+        @inline(__always) _modify { yield &exchange.response }
+    }
     /// The response half that is next, counting down; then the postware that is next, counting up.
     var halfIndex = -1
     var postIndex = 0
@@ -135,10 +139,20 @@ final class ExchangeDriver: LoopTimerHandler {
         generation = server.generation
         transport = server.transport
         loop = server.transport.loop
-        exchange = Exchange(loop: server.transport.loop)
+        exchange = ExchangeDriver.makeExchange(of: server)
         plan = server.router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
+    }
+
+    /// An exchange that knows what all of this listener's have in common. A driver serves one configuration of it only.
+    private static func makeExchange(of server: LoopServer) -> Exchange {
+        let exchange = Exchange(loop: server.transport.loop)
+        exchange.listener = server.name
+        exchange.isForward = server.settings.isForward
+        exchange.trustedProxies = server.trustedProxies
+        exchange.isBoundToLoopback = server.isBoundToLoopback
+        return exchange
     }
 
     var chain: WareChain { plan.chain }
@@ -148,16 +162,12 @@ final class ExchangeDriver: LoopTimerHandler {
         sink: any ResponseSink, peer: SocketAddress?, local: @autoclosure () -> SocketAddress?, isSecure: Bool = false,
         clientIdentity: TlsClientIdentity? = nil
     ) {
-        if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(loop: loop) }
+        if !isKnownUniquelyReferenced(&exchange) { exchange = ExchangeDriver.makeExchange(of: server) }
         exchange.reset()
         exchange.request.reset()
-        exchange.listener = server.name
-        exchange.isForward = server.settings.isForward
-        exchange.trustedProxies = server.trustedProxies
         exchange.peer = peer
         exchange.isSecure = isSecure
         exchange.clientIdentity = clientIdentity
-        exchange.isBoundToLoopback = server.isBoundToLoopback
         exchange.local = server.bindAddress ?? local()
         self.sink = sink
         phase = .awaitingRequest
@@ -165,7 +175,7 @@ final class ExchangeDriver: LoopTimerHandler {
         isRequestWhole = false
         isRequestRefused = false
         hasSentContinue = false
-        requestTrailers = nil
+        if requestTrailers != nil { requestTrailers = nil }
         if !held.isEmpty { held = [] }
         kept = nil
         if !snapshots.isEmpty { snapshots.removeAll() }
@@ -175,7 +185,7 @@ final class ExchangeDriver: LoopTimerHandler {
         isForwarding = false
         isReplayTimed = false
         hasUpstreamEnded = false
-        responseTrailers = nil
+        if responseTrailers != nil { responseTrailers = nil }
         clientEndedTunnel = false
         upstreamEndedTunnel = false
         halfIndex = -1

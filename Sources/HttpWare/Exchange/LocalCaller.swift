@@ -77,8 +77,8 @@ public final class LocalCaller {
 extension LocalCaller: ResponseSink {
     func sendInterim(_ response: HttpResponse) {}
 
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
-        self.response = response
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
+        response = exchange.response
         if case .length(let length) = extent { content.reserveCapacity(min(length, limit)) }
     }
 

@@ -12,6 +12,9 @@ public final class LoopServer: ExchangeSource {
     let bindAddress: SocketAddress?
     /// Only this host reaches the listener.
     let isBoundToLoopback: Bool
+    var limits: HeadLimits { settings.limits }
+    var headNanoseconds: Int64 { settings.headTimeout.nanoseconds }
+    var isForward: Bool { settings.isForward }
     /// Chooses plans.
     public private(set) var router: any ExchangeRouter
     /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
