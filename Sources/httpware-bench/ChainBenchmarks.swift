@@ -77,7 +77,7 @@
             let sink = NoSink()
             let driver = ExchangeDriver(server: server)
             for turn in 0..<times {
-                driver.prepare(sink: sink, peer: nil, local: nil)
+                driver.prepare(sink: sink, connection: .none)
                 driver.exchange.request = request
                 driver.requestStarted()
                 if observed == .live, turn & 255 == 0 { keep(reader.take()) }

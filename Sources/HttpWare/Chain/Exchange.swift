@@ -11,15 +11,17 @@ public final class Exchange {
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the client's connection is encrypted.
-    public internal(set) var isSecure = false
+    public var isSecure: Bool { connection.isSecure }
     /// Who the client is by its certificate, where the listener asks for one.
-    public internal(set) var clientIdentity: TlsClientIdentity?
+    public var clientIdentity: TlsClientIdentity? { connection.clientIdentity }
     /// The other end of the connection.
-    public internal(set) var peer: SocketAddress?
+    public var peer: SocketAddress? { connection.peer }
     /// Whether the listener is bound to a loopback address or a Unix socket: only this host reaches it.
     public internal(set) var isBoundToLoopback = false
     /// Our end of the connection.
-    public internal(set) var local: SocketAddress?
+    public var local: SocketAddress? { connection.local }
+    /// What is known of the client's connection.
+    var connection = ConnectionFacts.none
     /// The networks whose word about a request's client is taken.
     public internal(set) var trustedProxies: [IPNetwork] = []
 
@@ -162,7 +164,7 @@ public final class Exchange {
     func reset() {
         route = nil
         service = nil
-        captures.removeAll(keepingCapacity: true)
+        if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
         responder = .upstream
         failure = nil
         record.reset()

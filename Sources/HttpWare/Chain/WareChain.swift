@@ -38,6 +38,9 @@ public final class WareChain: Sendable {
         let whole: Int?
         let failsOpen: Bool
         let mayReplay: Bool
+
+        /// To be asked first: it costs no copy of the condition.
+        @inline(__always) var hasCondition: Bool { condition != nil }
     }
 
     /// A ware on the response's way.
@@ -47,6 +50,8 @@ public final class WareChain: Sendable {
         let label: String
         let whole: Int?
         let failsOpen: Bool
+
+        @inline(__always) var hasCondition: Bool { condition != nil }
     }
 
     /// A ware that is told of ends.

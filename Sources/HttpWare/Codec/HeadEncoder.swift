@@ -176,11 +176,15 @@ extension HeadEncoder {
 
     /// Writes a request's head in origin form. It is not changed: `inout` spares a copy of what is stored in a class.
     mutating func write(_ request: inout HttpRequest, _ options: RequestOptions) {
-        write(request.method.name)
-        write(byte: 0x20)
+        if request.method == .get {
+            write("GET ")
+        } else {
+            write(request.method.name)
+            write(byte: 0x20)
+        }
         request.target.bytes.withUnsafeBytes { bytes in
             guard let all = bytes.baseAddress else { return }
-            if request.hasPath { write(options.basePath) }
+            if !options.basePath.isEmpty, request.hasPath { write(options.basePath) }
             let path = request.target.upstreamPath
             write(all + Int(path.start), Int(path.count))
             if request.target.hasQuery {
@@ -275,9 +279,11 @@ extension HeadEncoder {
 
     /// Writes our line of `Via`, behind the others. RFC 9110 §7.6.3.
     private mutating func write(via version: HttpVersion) {
-        write(
-            version == .http11
-                ? "Via: 1.1 httpware\r\n" : version == .http10 ? "Via: 1.0 httpware\r\n" : "Via: 2 httpware\r\n")
+        switch version {
+        case .http11: write("Via: 1.1 httpware\r\n")
+        case .http10: write("Via: 1.0 httpware\r\n")
+        case .http2: write("Via: 2 httpware\r\n")
+        }
     }
 
     /// Writes a trailer section behind the last chunk, and the end of the content.

@@ -96,7 +96,9 @@ public struct DryRun: Sendable {
         let sink = DrySink()
         let driver = ExchangeDriver(server: server)
         driver.prepare(
-            sink: sink, peer: setting.peer, local: nil, isSecure: setting.settings.tls != nil)
+            sink: sink,
+            connection: ConnectionFacts(
+                peer: setting.peer, local: server.bindAddress, isSecure: setting.settings.tls != nil))
         do throws(GatewayError) {
             try RequestHeadDecoder.decode(
                 lines: lines, into: &driver.exchange.request, limits: setting.settings.limits,

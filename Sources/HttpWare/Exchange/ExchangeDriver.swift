@@ -43,6 +43,7 @@ final class ExchangeDriver: LoopTimerHandler {
     let server: LoopServer
     /// The server's, when this was made.
     let generation: Int
+    let router: any ExchangeRouter
     let transport: LoopTransport
     let loop: EventLoop
     var exchange: Exchange
@@ -57,8 +58,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Middlewares have it: it must go back before anybody else is asked.
     var isRequestLent = false
     var requestIndex = 0
-    /// Which middlewares the request passed, by their place.
-    var passed: [Bool] = []
+    /// The middlewares that were left out, by their place: none of them is asked about the response.
+    var skipped: [Int] = []
     /// The client sent all of it.
     var isRequestWhole = false
     /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
@@ -137,10 +138,11 @@ final class ExchangeDriver: LoopTimerHandler {
     init(server: LoopServer) {
         self.server = server
         generation = server.generation
+        router = server.router
         transport = server.transport
         loop = server.transport.loop
         exchange = ExchangeDriver.makeExchange(of: server)
-        plan = server.router.listenerPlan
+        plan = router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
     }
@@ -158,20 +160,15 @@ final class ExchangeDriver: LoopTimerHandler {
     var chain: WareChain { plan.chain }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
-    func prepare(
-        sink: any ResponseSink, peer: SocketAddress?, local: @autoclosure () -> SocketAddress?, isSecure: Bool = false,
-        clientIdentity: TlsClientIdentity? = nil
-    ) {
+    func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
         if !isKnownUniquelyReferenced(&exchange) { exchange = ExchangeDriver.makeExchange(of: server) }
         exchange.reset()
         exchange.request.reset()
-        exchange.peer = peer
-        exchange.isSecure = isSecure
-        exchange.clientIdentity = clientIdentity
-        exchange.local = server.bindAddress ?? local()
+        exchange.connection = connection
         self.sink = sink
         phase = .awaitingRequest
         requestIndex = 0
+        if !skipped.isEmpty { skipped.removeAll(keepingCapacity: true) }
         isRequestWhole = false
         isRequestRefused = false
         hasSentContinue = false

@@ -123,9 +123,7 @@ public final class LoopServer: ExchangeSource {
 
     func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
         let driver = spare.popLast() ?? ExchangeDriver(server: self)
-        driver.prepare(
-            sink: sink, peer: connection.peer, local: connection.local, isSecure: connection.tls != nil,
-            clientIdentity: connection.clientIdentity)
+        driver.prepare(sink: sink, connection: connection.facts)
         return driver
     }
 

@@ -43,8 +43,8 @@ public struct HttpFields: Sendable {
 
     /// Takes all lines away and keeps the memory.
     mutating func reset() {
-        bytes.removeAll(keepingCapacity: true)
-        lines.removeAll(keepingCapacity: true)
+        if !bytes.isEmpty { bytes.removeAll(keepingCapacity: true) }
+        if !lines.isEmpty { lines.removeAll(keepingCapacity: true) }
         present = 0
         others = NameFilter()
         changes = 0

@@ -29,6 +29,7 @@ final class OutputBatch {
     deinit { pieces.deallocate() }
 
     /// Whether there is so much room for the connection, behind what it has gathered.
+    @inline(__always)
     func hasRoom(_ count: Int, for connection: SocketConnection) -> Bool {
         claim(connection)
         return buffer.count &- used >= count

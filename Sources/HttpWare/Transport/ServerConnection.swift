@@ -56,12 +56,8 @@ extension ResponseSink {
 
 /// A client's connection, whatever version it speaks.
 protocol DownstreamConnection: SocketConnection {
-    /// The client's address.
-    var peer: SocketAddress? { get }
-    /// Our end of the connection.
-    var local: SocketAddress? { get }
-    /// Who the client is, by its certificate; `nil` without one.
-    var clientIdentity: TlsClientIdentity? { get }
+    /// What its exchanges have in common.
+    var facts: ConnectionFacts { get }
     /// No request is under way, nor a part of its head.
     var isIdle: Bool { get }
     /// The present requests are the last; a connection without one closes after so long.
@@ -81,8 +77,19 @@ protocol ExchangeSource: AnyObject {
     var limits: HeadLimits { get }
     var headNanoseconds: Int64 { get }
     var isForward: Bool { get }
+    /// Where the listener is bound, unless that is a wildcard address.
+    var bindAddress: SocketAddress? { get }
     /// No more requests after the present ones.
     var isDraining: Bool { get }
+}
+
+extension ConnectionFacts {
+    /// What is known of a connection that was accepted.
+    convenience init(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?, of source: any ExchangeSource) {
+        self.init(
+            peer: peer, local: source.bindAddress ?? Socket.localAddress(socket.descriptor), isSecure: tls != nil,
+            clientIdentity: tls?.clientIdentity)
+    }
 }
 
 /// How a listener's connections behave.
@@ -120,9 +127,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     private enum ResponsePhase { case none, started, ended }
 
     private let source: any ExchangeSource
-    private(set) var peer: SocketAddress?
-    /// Who the client is, by its certificate.
-    let clientIdentity: TlsClientIdentity?
+    let facts: ConnectionFacts
     private var handler: (any RequestHandler)?
     private var phase = Phase.awaitingHead
     private var responsePhase = ResponsePhase.none
@@ -160,8 +165,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         source: any ExchangeSource
     ) {
         self.source = source
-        self.peer = peer
-        clientIdentity = tls?.clientIdentity
+        facts = ConnectionFacts(socket, tls, peer: peer, of: source)
         idleNanoseconds = source.settings.idleTimeout.nanoseconds
         super.init(transport: transport, socket: socket, tls: tls)
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
@@ -169,9 +173,6 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         // What came behind the handshake.
         if let tls, tls.hasPending { readOn() }
     }
-
-    /// Our end of the connection: asked for once, not with each request.
-    private(set) lazy var local: SocketAddress? = Socket.localAddress(socket.descriptor)
 
     /// No request is under way.
     var isIdle: Bool {
@@ -311,7 +312,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         self.handler = nil
         handler?.clientLeft()
         let connection = Http2ServerConnection(
-            transport: transport, socket: handOver(), tls: tls, peer: peer, source: source)
+            transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
         source.replaced(self, by: connection)
         connection.start(input)
     }

@@ -195,9 +195,13 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     /// Memory for a head that cannot go to the loop's buffer: other output waits, or it is too long for that. To be given
     /// back by `keepHead`.
+    @inline(__always)
     private func ownRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
+        !isBlocked && transport.output.hasRoom(atMost, for: self) ? nil : makeRoom(atMost)
+    }
+
+    private func makeRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
         if !isBlocked {
-            if transport.output.hasRoom(atMost, for: self) { return nil }
             transport.output.flush()
             if !isBlocked, transport.output.hasRoom(atMost, for: self) { return nil }
         }

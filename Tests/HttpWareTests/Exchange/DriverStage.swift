@@ -76,7 +76,8 @@ final class DriverStage: @unchecked Sendable {
     {
         await step { stage in
             stage.client = ScriptedClient()
-            stage.driver.prepare(sink: stage.client, peer: SocketAddress("203.0.113.7:50000"), local: nil)
+            stage.driver.prepare(
+                sink: stage.client, connection: ConnectionFacts(peer: SocketAddress("203.0.113.7:50000")))
             var request = HttpRequest.make(method, "http://example.test" + path)
             request.fields.receivedCount = request.fields.lines.count
             request.content = HttpContent(extent: extent)
