@@ -53,15 +53,16 @@ struct HeadEncoder {
     mutating func write(_ number: Int) {
         var digits = 1
         var bound = 10
-        while number >= bound && digits < 19 {
+        // 19 digits are the most, and the bound above them is not looked at.
+        while digits < 19, number >= bound {
             digits &+= 1
-            bound = bound.multipliedReportingOverflow(by: 10).overflow ? .max : bound &* 10
+            bound = bound &* 10
         }
         guard capacity &- count >= digits else {
             isOverflown = true
             return
         }
-        var rest = number
+        var rest = UInt(bitPattern: number)
         var index = count &+ digits
         repeat {
             index &-= 1

@@ -18,7 +18,6 @@ extension ExchangeDriver {
 
     /// Wares are asked about the response from now on.
     func watchResponse() {
-        guard chain.hasResponseHalves || !chain.postwares.isEmpty else { return }
         watch.begin(&response)
         exchange.record.trail.forgetSayings()
         wareStarted = loop.tick().nanoseconds

@@ -66,35 +66,24 @@ extension ExchangeDriver: RequestHandler {
 
     /// Asks the middlewares from `requestIndex` on, then goes upstream.
     func runMiddlewares() {
-        let chain = self.chain
-        // Held once, not for each ware.
-        let exchange = self.exchange
         guard requestIndex < chain.middlewares.count else {
             takeRequestBack()
             return callUpstream()
         }
+        // Held once, not for each ware.
+        let chain = self.chain
+        let exchange = self.exchange
         if !isRequestLent { lendRequest() }
         if isObserved { watchRequest() }
         while requestIndex < chain.middlewares.count {
             let index = requestIndex
-            var isMeant = true
-            if chain.middlewares[index].hasCondition, let condition = chain.middlewares[index].condition {
-                do throws(Pattern.LimitReached) {
-                    isMeant = try condition.matches(request)
-                } catch {
-                    if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
-                        continue
-                    }
-                    return
+            if !chain.middlewares[index].isPlain {
+                switch turn(of: index, chain) {
+                case .come: break
+                case .passedBy: continue
+                case .stopped: return
                 }
             }
-            if !isMeant {
-                skipped.append(index)
-                if isObserved { noteSkipped(exchange, .request, index) }
-                requestIndex = index + 1
-                continue
-            }
-            if let limit = chain.middlewares[index].whole, !takeWholeContent(upTo: limit) { return }
             let verdict: Verdict
             do {
                 verdict = try chain.middlewares[index].ware.handle(&request, in: exchange)
@@ -116,11 +105,33 @@ extension ExchangeDriver: RequestHandler {
         callUpstream()
     }
 
+    /// What becomes of a middleware's turn.
+    private enum Turn { case come, passedBy, stopped }
+
+    /// Whether a middleware with a condition, or a need for content, is asked now.
+    private func turn(of index: Int, _ chain: WareChain) -> Turn {
+        if let condition = chain.middlewares[index].condition {
+            do throws(Pattern.LimitReached) {
+                guard try condition.matches(request) else {
+                    skipped.append(index)
+                    if isObserved { noteSkipped(exchange, .request, index) }
+                    requestIndex = index + 1
+                    return .passedBy
+                }
+            } catch {
+                let label = chain.middlewares[index].label
+                return threw(error, label, failsOpen: chain.middlewares[index].failsOpen) ? .passedBy : .stopped
+            }
+        }
+        if let limit = chain.middlewares[index].whole, !takeWholeContent(upTo: limit) { return .stopped }
+        return .come
+    }
+
     /// The request goes on inward.
     @inline(__always)
     private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
-        if chain.middlewares[index].mayReplay { snapshot(index) }
+        if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay { snapshot(index) }
         requestIndex = index + 1
     }
 

@@ -98,15 +98,18 @@ extension ExchangeDriver: ResponseHandler {
     // MARK: 6–7. Response halves in reverse, then postwares
 
     func runResponseWares() {
-        let chain = self.chain
+        guard chain.seesResponses else {
+            halfIndex = -1
+            return deliver()
+        }
         // Held once, not for each ware.
+        let chain = self.chain
         let exchange = self.exchange
         if isObserved { watchResponse() }
         if chain.hasResponseHalves {
             while halfIndex >= 0 {
                 let index = halfIndex
-                guard let half = chain.middlewares[index].responseHalf, skipped.isEmpty || !skipped.contains(index)
-                else {
+                guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index) else {
                     halfIndex = index - 1
                     continue
                 }
@@ -138,6 +141,16 @@ extension ExchangeDriver: ResponseHandler {
             else { return }
         }
         deliver()
+    }
+
+    /// Whether the request passed the middleware by. What lies further in than the one asked about is forgotten: no half in
+    /// there is asked any more, or only after the request went there again.
+    private func wasSkipped(_ index: Int) -> Bool {
+        while let last = skipped.last, last >= index {
+            if last == index { return true }
+            skipped.removeLast()
+        }
+        return false
     }
 
     /// Asks one ware; true when the next one's turn has come.
@@ -303,7 +316,6 @@ extension ExchangeDriver: ResponseHandler {
             exchange.requestFilters.removeSubrange(snapshot.filters...)
         }
         requestIndex = halfIndex + 1
-        skipped.removeAll { $0 > halfIndex }
         hasRetried = false
         phase = .middlewares
         runMiddlewares()

@@ -43,6 +43,7 @@ final class ExchangeDriver: LoopTimerHandler {
     let server: LoopServer
     /// The server's, when this was made.
     let generation: Int
+    /// The server's, when this was made: a request whose head had begun by then goes by these routes.
     let router: any ExchangeRouter
     let transport: LoopTransport
     let loop: EventLoop
@@ -58,7 +59,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Middlewares have it: it must go back before anybody else is asked.
     var isRequestLent = false
     var requestIndex = 0
-    /// The middlewares that were left out, by their place: none of them is asked about the response.
+    /// The middlewares that the request passed by, by their place, ascending: they are not asked about the response.
     var skipped: [Int] = []
     /// The client sent all of it.
     var isRequestWhole = false
@@ -161,7 +162,8 @@ final class ExchangeDriver: LoopTimerHandler {
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
     func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
-        if !isKnownUniquelyReferenced(&exchange) { exchange = ExchangeDriver.makeExchange(of: server) }
+        if !isKnownUniquelyReferenced(&self.exchange) { self.exchange = ExchangeDriver.makeExchange(of: server) }
+        let exchange = self.exchange
         exchange.reset()
         exchange.request.reset()
         exchange.connection = connection

@@ -125,7 +125,7 @@ public enum Socket {
     /// Reads what is there, as much as the buffer holds.
     public static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
         while true {
-            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            let count = csystem_receive(descriptor, buffer.baseAddress, UInt(buffer.count))
             if count > 0 { return .bytes(count) }
             if count == 0 { return buffer.isEmpty ? .bytes(0) : .end }
             if errno != EINTR { return failure(errno) }
@@ -141,7 +141,7 @@ public enum Socket {
     /// Writes as much as there is room for.
     public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
         while true {
-            let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, 0)
+            let count = csystem_send(descriptor, bytes.baseAddress, UInt(bytes.count))
             if count >= 0 { return .bytes(count) }
             if errno != EINTR { return failure(errno) }
         }

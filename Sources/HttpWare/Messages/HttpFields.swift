@@ -7,12 +7,12 @@ public struct HttpFields: Sendable {
     /// Where a line is in `bytes`, and which field it is.
     struct Line {
         /// The first byte of the name.
-        var start: UInt32
-        var valueStart: UInt32
-        var valueCount: UInt32
-        var nameCount: UInt16
-        var known: KnownField
-        var flags: UInt8
+        var start: UInt32 = 0
+        var valueStart: UInt32 = 0
+        var valueCount: UInt32 = 0
+        var nameCount: UInt16 = 0
+        var known = KnownField.other
+        var flags: UInt8 = 0
 
         /// Not part of the message any more.
         static let removed: UInt8 = 1
@@ -248,6 +248,12 @@ public struct HttpFields: Sendable {
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
                 nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact),
             others: name.trace)
+    }
+
+    /// Adds lines whose bytes will be in the buffer, and whose names are noted in `present` and `others` already.
+    @inline(__always)
+    mutating func append(_ more: Span<Line>) {
+        more.withUnsafeBufferPointer { lines.append(contentsOf: $0) }
     }
 
     /// Adds a line whose bytes are, or will be, in the buffer; with the trace of its name.
