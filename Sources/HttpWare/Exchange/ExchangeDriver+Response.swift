@@ -137,7 +137,9 @@ extension ExchangeDriver: ResponseHandler {
             }
             if let limit = chain.postwares[index].whole, !takeWholeResponse(upTo: limit) { return }
             guard
-                ask(chain.postwares[index].ware, exchange, chain.postwares[index].label, chain.postwares[index].failsOpen)
+                ask(
+                    chain.postwares[index].ware, exchange, chain.postwares[index].label,
+                    chain.postwares[index].failsOpen)
             else { return }
         }
         deliver()

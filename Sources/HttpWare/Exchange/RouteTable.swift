@@ -136,7 +136,9 @@ public final class RouteTable: ExchangeRouter {
             if end > segment {
                 for place in node.globs.range {
                     let glob = index.globs[place]
-                    if PathPattern.glob(glob.text, path, segment, end) { visit(glob.child, path, end, &request, &found) }
+                    if PathPattern.glob(glob.text, path, segment, end) {
+                        visit(glob.child, path, end, &request, &found)
+                    }
                 }
                 if node.capture >= 0 { visit(node.capture, path, end, &request, &found) }
             }

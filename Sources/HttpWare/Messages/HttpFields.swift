@@ -139,7 +139,7 @@ public struct HttpFields: Sendable {
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
         if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) {
-            for name in block.names { remove(name) }
+            remove(block.names)
         }
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
@@ -179,6 +179,12 @@ public struct HttpFields: Sendable {
             next = self.index(of: name, from: index + 1)
         }
         return found
+    }
+
+    /// Apart from those who rarely need it, whose registers it would take.
+    @inline(never)
+    private mutating func remove(_ names: [FieldName]) {
+        for name in names { remove(name) }
     }
 
     // MARK: As received

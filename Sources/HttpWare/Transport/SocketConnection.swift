@@ -210,7 +210,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     private func keepHead(_ encoder: HeadEncoder, in own: UnsafeMutableRawBufferPointer?) {
         defer { own?.deallocate() }
-        guard let own, !encoder.isOverflown else { return outputFailed(EMSGSIZE) }  // the bound was none: nothing half goes out
+        // Too long: the bound was none, and nothing half goes out.
+        guard let own, !encoder.isOverflown else { return outputFailed(EMSGSIZE) }
         keep(UnsafeRawBufferPointer(rebasing: own[..<encoder.count]))
     }
 
