@@ -19,7 +19,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -27,6 +26,8 @@ sys.dont_write_bytecode = True
 
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.site import Site  # noqa: E402
+from Clients.trials import TRIALS, Failed, Skipped, client, expect  # noqa: E402
+import Clients.tls  # noqa: E402, F401
 
 CONFIG = """
 version: 1
@@ -51,14 +52,6 @@ routes:
   - {{ name: local, listener: local, service: site }}
   - {{ name: proxy, listener: proxy, service: passthrough }}
 """
-
-
-class Skipped(Exception):
-    pass
-
-
-class Failed(Exception):
-    pass
 
 
 class Trial:
@@ -94,24 +87,6 @@ class Trial:
     def close(self) -> None:
         self.place.close()
         self.site.shutdown()
-
-
-TRIALS: list[tuple[str, bool, Callable[[Trial], None]]] = []
-
-
-def client(name: str, *, smoke: bool = False):
-    """Registers a trial; `smoke` ones need nothing that .ci/setup does not install."""
-
-    def register(run: Callable[[Trial], None]) -> Callable[[Trial], None]:
-        TRIALS.append((name, smoke, run))
-        return run
-
-    return register
-
-
-def expect(condition: object, *what: object) -> None:
-    if not condition:
-        raise Failed(" ".join(str(part) for part in what)[:800])
 
 
 def field(answer: dict, name: str) -> str | None:

@@ -89,7 +89,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
             }
         }
-        let tls = isSecure ? TlsContext.systemClient : nil
+        let tls = isSecure ? SystemTrust.shared.client : nil
         if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL gives no context") }
         return exchange.request.withHost(asReceived: false) {
             transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)

@@ -190,7 +190,7 @@ extension Connector: TlsHandshakeOwner {
             case .certificate: .tlsCertificateError
             case .alert: .tlsAlertReceived
             case .truncated, .broken: .connectionTerminated
-            case .material, .protocolError: .tlsProtocolError
+            case .material, .plainHttp, .protocolError: .tlsProtocolError
             }
         lastError = GatewayError(
             .upstream, name, "the TLS handshake with \(endpoint.name): \(fault.reason)", mayRetry: true)

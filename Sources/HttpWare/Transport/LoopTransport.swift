@@ -15,6 +15,8 @@ public final class LoopTransport: UpstreamConnector {
     private var lastPool: ConnectionPool?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
+    /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
+    private(set) lazy var tlsSocket = TlsSocket()
     /// Where pieces become one TLS record.
     private var record: UnsafeMutableRawBufferPointer?
     /// Connections upstream that were made, and that could not be made.
