@@ -11,7 +11,7 @@
     private final class NoSink: ResponseSink {
         let isBlocked = false
         func sendInterim(_ response: HttpResponse) {}
-        func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {}
+        func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {}
         func sendContent(_ bytes: UnsafeRawBufferPointer) {}
         func sendEnd(_ trailers: HttpFields?) {}
         func cutOff() {}
@@ -77,7 +77,7 @@
             let sink = NoSink()
             let driver = ExchangeDriver(server: server)
             for turn in 0..<times {
-                driver.prepare(sink: sink, peer: nil, local: nil)
+                driver.prepare(sink: sink, connection: .none)
                 driver.exchange.request = request
                 driver.requestStarted()
                 if observed == .live, turn & 255 == 0 { keep(reader.take()) }

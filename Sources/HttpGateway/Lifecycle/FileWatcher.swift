@@ -68,7 +68,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
 
     func socketReadable() {
         var events = [UInt8](repeating: 0, count: 16 << 10)
-        while events.withUnsafeMutableBytes({ Socket.read(socket.descriptor, into: $0) }).hasBytes {}
+        while events.withUnsafeMutableBytes({ read(socket.descriptor, $0.baseAddress, $0.count) }) > 0 {}
         lookSoon()
     }
 
@@ -95,11 +95,5 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
             // The files are the same, and the way to them is another.
             watch(paths: now.paths, patterns: now.patterns, readAfter: now)
         }
-    }
-}
-
-extension Socket.Transfer {
-    fileprivate var hasBytes: Bool {
-        if case .bytes = self { true } else { false }
     }
 }

@@ -44,9 +44,10 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     // MARK: The request
 
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
+        let request = exchange.request
         self.handler = handler
         method = request.method
         hasFinal = false

@@ -22,7 +22,8 @@ public final class LoopTransport: UpstreamConnector {
     /// Connections upstream that were made, and that could not be made.
     public internal(set) var connects = 0
     public internal(set) var failedConnects = 0
-    private var dateSecond: Int64 = .min
+    /// Until when the date holds, in nanoseconds of the loop's clock.
+    private var dateEnd: Int64 = .min
     private var dateBytes: [UInt8] = []
 
     /// Without a resolver only addresses are connected to. Call on the loop's thread, or before the loop runs.
@@ -65,12 +66,14 @@ public final class LoopTransport: UpstreamConnector {
     /// The `Date` field's value for now: made anew once a second. Valid during the call.
     @inline(__always)
     func withDate<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        let time = loop.wallNow()
-        if time.seconds != dateSecond {
-            dateSecond = time.seconds
-            dateBytes = HttpDate.bytes(time)
-        }
+        if loop.now.nanoseconds >= dateEnd { renewDate() }
         return dateBytes.withUnsafeBytes(body)
+    }
+
+    private func renewDate() {
+        let time = loop.wallNow()
+        dateBytes = HttpDate.bytes(time)
+        dateEnd = loop.now.nanoseconds &+ 1_000_000_000 &- Int64(time.nanoseconds)
     }
 
     /// The pool of connections to an endpoint.

@@ -41,7 +41,8 @@ extension Fuzzing {
         options.upgrade = request.upgrade
         // HTTP/1.0 without Host: the service names one.
         if request.host == nil { options.host = "x" }
-        return encode { $0.write(request, options) }
+        var request = request
+        return encode { $0.write(&request, options) }
     }
 
     private static func read(
