@@ -94,7 +94,9 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         hasReceived = false
         interimCount = 0
         asksForUpgrade = options.upgrade != nil
-        if asksForUpgrade { ownKey = request.version == .http2 ? request.fields["Sec-WebSocket-Key"] : nil }
+        if asksForUpgrade {
+            ownKey = exchange.request.version == .http2 ? exchange.request.fields["Sec-WebSocket-Key"] : nil
+        }
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
