@@ -72,12 +72,13 @@ let package = Package(
             name: "HttpWare",
             dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
             swiftSettings: settings + dataPath + measuredSettings),
-        .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
+        .target(name: "Credentials", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
+        .target(name: "Wares", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(
-            name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
+            name: "GatewayConfig", dependencies: ["HttpWare", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"],
+            name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
@@ -94,7 +95,11 @@ let package = Package(
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
-            name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
+            name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
         .testTarget(
             name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
             swiftSettings: settings),
