@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What is not shown in logs and records: credentials.
 public enum Redaction {
     /// The fields whose values are not shown, unless somebody says otherwise.
@@ -29,10 +31,17 @@ public enum Redaction {
         return target[...question] + parameters.joined(separator: "&")
     }
 
+    /// Never shows the values of query parameters of that name: a configuration says that they are credentials. For the rest
+    /// of the process, from any thread.
+    public static func hide(parameter name: String) { hidden.withLock { _ = $0.insert(decoded(name)) } }
+
+    private static let hidden = Mutex<Set<String>>([])
+
     /// Whether a parameter is named like a credential; the name may be percent-encoded, in any case.
     static func isSecret(_ name: String) -> Bool {
         let plain = decoded(name)
-        return exact.contains(plain) || plain.hasSuffix("key") || parts.contains { plain.contains($0) }
+        return hidden.withLock { $0.contains(plain) } || exact.contains(plain) || plain.hasSuffix("key")
+            || parts.contains { plain.contains($0) }
     }
 
     private static let exact: Set<String> = ["auth", "sig", "pwd", "pin", "otp", "code", "sid"]
