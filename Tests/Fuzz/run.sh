@@ -8,7 +8,7 @@
 set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
-[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Configuration
+[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Configuration Credentials
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -27,6 +27,10 @@ for name in "$@"; do
     if [ "$name" = Configuration ]; then
         dict=Tests/Fuzz/Configuration.dict
         longest=1500
+    fi
+    if [ "$name" = Credentials ]; then
+        dict=Tests/Fuzz/Credentials.dict
+        longest=3000
     fi
     work=.build-fuzz/$name
     mkdir -p "$work/found" "$work/merged"
