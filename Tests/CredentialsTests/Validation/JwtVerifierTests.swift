@@ -82,7 +82,8 @@ import Testing
     @Test func `a token with NUL is refused`() throws {
         let token = try Fixture.good("RS256 by PyJWT")
         for text in ["\0\(token)", "\(token)\0", token.replacing(".", with: ".\0", maxReplacements: 1)] {
-            #expect(try fault(text, verifier())?.text.contains("base64url") == true)
+            let reason = try #require(try fault(text, verifier())).text
+            #expect(reason.contains("base64url") || reason.contains("signature"), "\(reason)")
         }
     }
 

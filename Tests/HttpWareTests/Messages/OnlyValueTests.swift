@@ -22,13 +22,13 @@ import Testing
         try fields.append(.authorization, "y")
         #expect(text(fields.withOnlyValue(of: "X-A", decode)) == "several")
         #expect(text(fields.withOnlyValue(of: .authorization, decode)) == "several")
-        fields.remove(FieldName("X-A") ?? .host)
+        fields.remove("X-A" as FieldName)
         #expect(text(fields.withOnlyValue(of: "X-A", decode)) == "absent")
     }
 
     @Test(arguments: [
         (["a=1; k=v; b=2"], "v", ["a=1; b=2"]), (["k=v"], "v", []), (["k=\"v\";a=1"], "v", ["a=1"]),
-        (["a=1;k = v "], "v", ["a=1"]),
+        (["a=1;k = v"], "v", ["a=1"]),
         (["k=v; k=w"], "several", []), (["k=v", "k=w; a=1"], "several", ["a=1"]),
         (["ak=1; kk=2"], "absent", ["ak=1; kk=2"]),
         (["K=v"], "absent", ["K=v"]), (["k"], "absent", ["k"]), (["k=; a=é"], "", ["a=é"]),
