@@ -68,3 +68,18 @@ public enum Redaction {
         return String(decoding: bytes, as: UTF8.self)
     }
 }
+
+extension HttpRequest {
+    /// Gives the target as it stood in the request line, with a mark in place of what is named like a credential, as bytes that
+    /// are valid during the call only: for logs.
+    public func withShownTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        // Without a query or user information there is nothing to hide.
+        guard target.bytes[target.received.range].contains(where: { $0 == 0x3f || $0 == 0x40 }) else {
+            return withReceivedTarget(body)
+        }
+        let received = receivedTarget
+        var shown = Redaction.target(received)
+        if shown == received { return withReceivedTarget(body) }
+        shown.withUTF8 { body($0) }
+    }
+}

@@ -103,7 +103,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         line.raw(",\"method\":")
         line.json(request.receivedMethod.name)
         line.raw(",\"target\":")
-        request.withReceivedTarget { line.json($0) }
+        request.withShownTarget { line.json($0) }
         request.fields.withReceivedValue(of: .host) { host in
             line.raw(",\"host\":")
             line.json(host)
@@ -168,7 +168,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         line.raw("] \"")
         line.plain(request.receivedMethod.name)
         line.byte(0x20)
-        request.withReceivedTarget { line.plain($0) }
+        request.withShownTarget { line.plain($0) }
         line.byte(0x20)
         line.raw(request.version.logged)
         line.raw("\" ")
@@ -244,7 +244,8 @@ extension AccessLog: ConfigurableWare {
             `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`, `responder`, `userAgent`,
             `referer`, `id`, `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx. `template` takes
             the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`,
-            `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
+            `{service}`, `{responder}`, `{fault}`; what has no value is `-`. In a target the values of parameters that are
+            named like credentials, or that a ware takes as such, are shown as ….
 
             A thread of its own writes the lines: after 100 ms, or sooner when 64 KiB are together. Where the output does not keep up, up to 16 MiB
             wait; further lines are dropped, and a line says how many. Whatever a peer sends, a line stays one line. A file is made with mode 0640, and

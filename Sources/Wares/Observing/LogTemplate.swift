@@ -32,7 +32,7 @@ public struct LogTemplate: Sendable {
     ) {
         switch item {
         case .time: time.write(exchange.wallNow, to: &line)
-        case .target: exchange.request.withReceivedTarget { line.plain($0) }
+        case .target: exchange.request.withShownTarget { line.plain($0) }
         case .protocol: line.raw(exchange.request.version.logged)
         case .status: line.number(exchange.loggedStatus)
         case .bytes: line.number(exchange.record.responseBytes)

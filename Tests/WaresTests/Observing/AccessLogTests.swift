@@ -41,14 +41,27 @@ import Testing
         #expect(try objects().last?["wares"] == nil)
     }
 
+    @Test(arguments: [
+        ("/p?access_token=abc&b=1", "/p?access_token=…&b=1"), ("/p?b=%2f&api_key=x", "/p?b=%2f&api_key=…"),
+        ("/p?b=é", "/p?b=é"),
+    ])
+    func `a parameter that is named like a credential is not shown`(target: String, shown: String) async throws {
+        _ = try await exchange().send(.get(target))
+        _ = try await exchange(["format": "combined"]).send(.get(target))
+        #expect(try objects(of: lines().first).first?["target"] as? String == shown)
+        #expect(!lines().joined().contains("abc") && !lines().joined().contains("key=x"))
+    }
+
     @Test func `wares needs JSON`() {
         #expect(throws: ConfigError.self) {
             try TestExchange.make(AccessLog.self, ["format": "combined", "wares": "true"])
         }
     }
 
-    private func objects() throws -> [[String: Any]] {
-        try lines().map { line in
+    private func objects() throws -> [[String: Any]] { try lines().flatMap(objects(of:)) }
+
+    private func objects(of line: String?) throws -> [[String: Any]] {
+        try [line].compactMap(\.self).map { line in
             try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line)")
         }
     }

@@ -279,7 +279,7 @@ def _(t: Trial) -> None:
         check(response.has("Retry-After"), response)
         expect_status(g.ask("/open/a"), 200)
         check(len(t.main.requests) == 1 and all(r.target != "/keys" for r in t.main.requests), t.main.requests)
-        check("no keys from" in g.process.log, g.process.log)
+        check(eventually(lambda: "no keys from" in g.process.log), g.process.log)
         t.main.requests.clear()
         g.process.stop()
 
