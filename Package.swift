@@ -32,7 +32,7 @@ let fuzzTargets: [Target] =
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Configuration", "Credentials"].map {
+        + ["RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }

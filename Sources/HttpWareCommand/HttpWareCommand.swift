@@ -18,4 +18,9 @@ import ArgumentParser
             WaresCommand.self,
             VersionCommand.self,
         ])
+
+    static func main() {
+        Terminal.reserveDescriptors()
+        main(nil)
+    }
 }

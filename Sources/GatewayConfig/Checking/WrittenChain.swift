@@ -215,7 +215,8 @@ struct ChainBuilder {
     ) -> WrittenEntry {
         let name = type.name.text
         var reader = OptionsReader(options, keyPath: name)
-        var ware = BuiltWare(ware: type.init(options: &reader), options: options, files: reader.files)
+        var ware = BuiltWare(
+            ware: type.init(options: &reader), options: options, files: reader.files, paths: reader.paths)
         diagnostics.append(reader.finish())
         files += reader.files.map(\.path)
         if let former = former[place], former.isSame(as: ware) { ware.ware = former.ware }
