@@ -31,7 +31,7 @@ from Rig.processes import Process, Workplace, free_port  # noqa: E402
 from run import ORIGIN  # noqa: E402
 
 COUNT = 40_000
-SECRET = "a secret of the benchmark, thirty-two bytes"
+SECRET = "a-secret-of-the-benchmark-of-thirty-two-bytes"
 HAPROXY = """
 global
   nbthread 1
