@@ -28,10 +28,11 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration"].map {
+        + ["RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
@@ -66,18 +67,20 @@ let package = Package(
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
+        .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
             name: "HttpWare",
             dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
             swiftSettings: settings + dataPath + measuredSettings),
-        .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
+        .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
+        .target(name: "Wares", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(
-            name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
+            name: "GatewayConfig", dependencies: ["HttpWare", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"],
+            name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
@@ -94,7 +97,11 @@ let package = Package(
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
-            name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
+            name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
+            exclude: ["Fixtures"], swiftSettings: settings),
+        .testTarget(
+            name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
         .testTarget(
             name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
             swiftSettings: settings),

@@ -5,11 +5,15 @@ public enum BuiltinWares {
     /// Every one of them.
     public static let all: [any ConfigurableWare.Type] = [
         AccessLog.self,
+        ApiKey.self,
+        BasicAuth.self,
         BodyLimit.self,
         ErrorPage.self,
         Forwarded.self,
         HostRule.self,
+        Introspect.self,
         IpRule.self,
+        Jwt.self,
         Mock.self,
         Redirect.self,
         RequestHeaders.self,

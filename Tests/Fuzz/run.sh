@@ -8,7 +8,7 @@
 set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
-[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration
+[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -26,6 +26,7 @@ for name in "$@"; do
     longest=700
     case $name in
     Configuration) dict=Tests/Fuzz/Configuration.dict longest=1500 ;;
+    Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
     Http2*) dict=Tests/Fuzz/http2.dict ;;
     esac
     work=.build-fuzz/$name

@@ -8,6 +8,8 @@
 #include <sys/select.h>
 #include <stdint.h>
 
+#include "jose.h"
+
 struct ssl_st;
 struct ssl_ctx_st;
 struct x509_st;

@@ -41,6 +41,8 @@ public final class Exchange {
     private let responseStorage: UnsafeMutablePointer<HttpResponse>
     /// What the route's path pattern captured, still percent-encoded.
     public internal(set) var captures: [(name: String, value: String)] = []
+    /// Who asks, as wares made sure, in that order.
+    public internal(set) var principals: [Principal] = []
     /// Who made the response at hand.
     public internal(set) var responder = Responder.upstream
     /// Why there was no response from upstream.
@@ -165,6 +167,7 @@ public final class Exchange {
         route = nil
         service = nil
         if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
+        if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
         responder = .upstream
         failure = nil
         record.reset()

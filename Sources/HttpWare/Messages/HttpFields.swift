@@ -238,7 +238,7 @@ public struct HttpFields: Sendable {
     }
 
     @inline(__always)
-    private mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
+    mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: name.text.utf8)
@@ -291,7 +291,7 @@ public struct HttpFields: Sendable {
     }
 
     /// The first line of that name at or behind `from` that is part of the message.
-    private func index(of name: FieldName, from: Int) -> Int? {
+    func index(of name: FieldName, from: Int) -> Int? {
         guard mayHold(name) else { return nil }
         var index = from
         while index < lines.count {

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What is not shown in logs and records: credentials.
 public enum Redaction {
     /// The fields whose values are not shown, unless somebody says otherwise.
@@ -30,6 +32,17 @@ public enum Redaction {
         var name = name
         return name.withUTF8 { isSecret($0) }
     }
+
+    /// Never shows the values of query parameters of that name: a configuration says that they are credentials. For the rest
+    /// of the process, from any thread.
+    public static func hide(parameter name: String) {
+        let name = name.utf8.map { ByteClass.lower($0) }
+        hiddenNames.withLock { names in
+            if !names.contains(name) { names.append(name) }
+        }
+    }
+
+    private static let hiddenNames = Mutex<[[UInt8]]>([])
 
     // MARK: Targets
 
@@ -91,6 +104,10 @@ public enum Redaction {
     private static func isSecretAsItIs(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
         if name.count <= 4, exact.contains(where: { $0.count == name.count && isAt(0, $0, name) }) { return true }
         if name.count >= 3, isAt(name.count - 3, ending, name) { return true }
+        let isHidden = hiddenNames.withLock { names in
+            names.contains { $0.count == name.count && isAt(0, $0, name) }
+        }
+        if isHidden { return true }
         let partsByLetter = partsByLetter
         for index in name.indices {
             for part in partsByLetter[Int(name[index] & 31)]

@@ -148,6 +148,12 @@ public struct OptionsReader: Sendable {
         diagnostics.error(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
     }
 
+    /// Records a mistake in a file that the key's value names, at its place there.
+    public mutating func fail(at key: String, in place: SourceLocation, _ message: String) {
+        guard !isDescribing else { return }
+        diagnostics.error(at: place, path(key), message)
+    }
+
     /// Whether there was a mistake so far.
     public var hasErrors: Bool { diagnostics.hasErrors }
 

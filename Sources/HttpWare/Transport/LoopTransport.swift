@@ -31,6 +31,7 @@ public final class LoopTransport: UpstreamConnector {
         self.loop = loop
         self.resolver = resolver
         output = OutputBatch(loop: loop)
+        loop.transport = self
     }
 
     deinit { record?.deallocate() }

@@ -1,6 +1,7 @@
 """The cases, by what they are about. Importing registers them."""
 
 from . import (  # noqa: F401
+    access,
     admin,
     chains,
     command,

@@ -1,0 +1,20 @@
+public import HttpWare
+
+/// An access token as it was issued, ready to be sent. Nothing prints it.
+public final class IssuedToken: Sendable {
+    /// Counts the tokens of one credential, from 1: a larger number is a newer token.
+    public let number: Int
+    /// The token itself; for the place that sends it.
+    public let value: Secret
+    /// When it expires, by the wall clock; `nil` where nobody knows.
+    public let expires: WallTime?
+    /// From when on it is to be renewed while others go on with it.
+    public let renewal: WallTime?
+
+    init(number: Int, value: Secret, expires: WallTime?, renewal: WallTime?) {
+        self.number = number
+        self.value = value
+        self.expires = expires
+        self.renewal = renewal
+    }
+}
