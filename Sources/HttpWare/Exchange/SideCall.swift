@@ -2,7 +2,8 @@
 ///
 /// It is kept alive by its timer until it has ended.
 final class SideCall: HttpCall {
-    private var request: HttpRequest
+    /// Holds the request: what sends one takes it from there.
+    private let exchange: Exchange
     private let limits: CallLimits
     private let transport: LoopTransport
     private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
@@ -20,13 +21,16 @@ final class SideCall: HttpCall {
         _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport,
         _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
-        self.request = request
+        exchange = Exchange(loop: transport.loop)
+        exchange.request = request
         self.limits = limits
         self.transport = transport
         self.completion = completion
         redirectsLeft = limits.redirects
         deniesPrivate = limits.deniesPrivate
     }
+
+    private var request: HttpRequest { exchange.request }
 
     /// Sets the deadline, and asks for a connection.
     func begin() {
@@ -70,7 +74,7 @@ final class SideCall: HttpCall {
             return finish(.failure(.malformed("a call of the gateway's own needs an absolute URI")))
         }
         let isSecure = request.scheme == "https"
-        let tls = isSecure ? TlsContext.systemClient : nil
+        let tls = isSecure ? SystemTrust.shared.client : nil
         guard !isSecure || tls != nil else {
             return finish(.failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")))
         }
@@ -99,7 +103,7 @@ final class SideCall: HttpCall {
         response.reset()
         content = []
         let time = limits.timeout.nanoseconds
-        stream.send(request, options, handler: self, responseTimeout: time, idleTimeout: time)
+        stream.send(requestOf: exchange, options, handler: self, responseTimeout: time, idleTimeout: time)
         if let bytes {
             bytes.withUnsafeBytes { stream.sendContent($0) }
             stream.sendEnd(nil)
@@ -168,7 +172,7 @@ extension SideCall: ResponseHandler {
         if let next = redirected() {
             redirectsLeft -= 1
             hasRetried = false
-            request = next
+            exchange.request = next
             return connect()
         }
         response.content = .bytes(content)
