@@ -28,10 +28,10 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Configuration"].map {
+        + ["RequestHead", "ResponseHead", "Chunks", "Configuration", "TokenResponse"].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
@@ -89,7 +89,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings + benchSettings),
+            name: "httpware-bench", dependencies: ["HttpWare", "Credentials", "Wares"],
+            swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
@@ -101,11 +102,12 @@ let package = Package(
             name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "Credentials", "HttpWare"],
+            exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",
-            dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
+            dependencies: ["HttpGateway", "GatewayConfig", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),

@@ -8,7 +8,7 @@
 set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
-[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Configuration
+[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Configuration TokenResponse
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
