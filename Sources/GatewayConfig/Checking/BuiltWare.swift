@@ -17,10 +17,11 @@ struct BuiltWare: Sendable {
     var ware: any ConfigurableWare
     let options: ConfigNode
     let files: [FileOfOptions]
+    let references: [NamedReference]
 
     /// Whether building it again would only lose its state.
     func isSame(as other: BuiltWare) -> Bool {
-        type(of: ware) == type(of: other.ware) && files == other.files
+        type(of: ware) == type(of: other.ware) && files == other.files && references == other.references
             && options.bare(exactly: true) == other.options.bare(exactly: true)
     }
 }
