@@ -5,6 +5,7 @@ public enum BuiltinWares {
     /// Every one of them.
     public static let all: [any ConfigurableWare.Type] = [
         AccessLog.self,
+        Accumulate.self,
         BodyLimit.self,
         ErrorPage.self,
         Forwarded.self,
@@ -18,6 +19,9 @@ public enum BuiltinWares {
         ResponseHeaders.self,
         Rewrite.self,
         TimeLog.self,
+        TokenInject.self,
+        TokenRefresh.self,
+        Unauthorized.self,
         UserAgent.self,
     ]
 }
