@@ -28,13 +28,15 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Configuration", "TokenResponse"].map {
-            .executableTarget(
-                name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
-        }
+        + ["RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "TokenResponse"].map
+    {
+        .executableTarget(
+            name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
+    }
 
 // The benchmarks measure what is internal to the data path: Sources/httpware-bench/Bench.swift says how they are built.
 let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil

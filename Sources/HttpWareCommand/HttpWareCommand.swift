@@ -19,4 +19,9 @@ import ArgumentParser
             WaresCommand.self,
             VersionCommand.self,
         ])
+
+    static func main() {
+        Terminal.reserveDescriptors()
+        main(nil)
+    }
 }

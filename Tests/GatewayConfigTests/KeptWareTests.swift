@@ -55,6 +55,28 @@ import Testing
         #expect(try kept { $0.replacing("third", with: "fourth") } == [true, true, false, true, true, false])
     }
 
+    @Test func `an entry whose relative paths become others is made anew`() throws {
+        func output(_ text: String, keeping former: GatewayConfiguration? = nil) throws -> (
+            GatewayConfiguration, String
+        ) {
+            let next = try read(text, keeping: former)
+            let ware = try #require(next.listeners[0].chain.entries.postwares.first?.ware as? ScriptedWares.AccessLog)
+            return (next, ware.output.optionText)
+        }
+        let start = """
+            version: 1
+            include: [NAME]
+            listeners: { web: { bind: "127.0.0.1:1", chain: c } }
+            === NAME
+            chains: { c: { postwares: [{ accessLog: { output: "file:access.log" } }] } }
+            """
+        let (former, before) = try output(start.replacing("NAME", with: "one/a.yaml"))
+        #expect(before == "file:one/access.log")
+        let (next, after) = try output(start.replacing("NAME", with: "two/a.yaml"), keeping: former)
+        #expect(after == "file:two/access.log")
+        #expect(try output(start.replacing("NAME", with: "two/b.yaml"), keeping: next).1 == after)
+    }
+
     @Test func `another name of the chain makes all new`() throws {
         let changed = try kept { $0.replacing("  c: {", with: "  d: {").replacing("chain: c", with: "chain: d") }
         #expect(changed == [false, false, false, false, false, false])

@@ -11,15 +11,17 @@ struct StoredTokens: Equatable {
 
     /// The file's content: JSON, so that people can look, and other programs write.
     var json: [UInt8] {
-        var members: [String] = ["\"version\":1"]
-        if let accessToken { members.append("\"access_token\":\(accessToken.revealed.jsonString)") }
-        if let expires {
-            let thousandths = String(Int(expires.nanoseconds) / 1_000_000 + 1000).dropFirst()
-            members.append("\"expires_at\":\(expires.seconds).\(thousandths)")
-        }
-        if let refreshToken { members.append("\"refresh_token\":\(refreshToken.revealed.jsonString)") }
-        if let origin { members.append("\"origin\":\(origin.jsonString)") }
-        return Array("{\(members.joined(separator: ","))}\n".utf8)
+        let object = Json.object(given: [
+            ("version", 1), ("access_token", accessToken.map { .text($0.revealed) }),
+            ("expires_at", expires.map { .digits(StoredTokens.digits($0)) }),
+            ("refresh_token", refreshToken.map { .text($0.revealed) }), ("origin", origin.map { .text($0) }),
+        ])
+        return Array((object.text + "\n").utf8)
+    }
+
+    /// Seconds since 1970, with three decimals, rounded down: a token may live for one second only.
+    private static func digits(_ time: WallTime) -> String {
+        "\(time.seconds)." + String(Int(time.nanoseconds) / 1_000_000 + 1000).dropFirst()
     }
 
     init(accessToken: Secret? = nil, expires: WallTime? = nil, refreshToken: Secret? = nil, origin: String? = nil) {

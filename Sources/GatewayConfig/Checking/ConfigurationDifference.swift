@@ -82,6 +82,7 @@ public struct ConfigurationDifference: Sendable {
                 }
             }
         }
+        comparePaths(old, new)
         keepServices(before.named("services"), after.named("services"))
         for (service, former) in ConfigurationDifference.pairs(old.services, new.services)
         where service.files != former.files {
@@ -147,6 +148,21 @@ public struct ConfigurationDifference: Sendable {
             change.effect = effect
             changes.append(change)
         }
+    }
+
+    /// Finds wares that are written as before, in a place where their relative paths mean other files.
+    private mutating func comparePaths(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {
+        let moved = new.wares.compactMap { place, now -> Change? in
+            guard place.route == nil, let former = old.wares[place], former.paths != now.paths,
+                former.options.bare(exactly: true) == now.options.bare(exactly: true)
+            else { return nil }
+            var change = Change(
+                what: "chains.\(place.chain): \(place.key)", kind: .changed, location: now.options.location, keys: [])
+            let paths = zip(former.paths, now.paths).filter { $0 != $1 }.map { "\($0) → \($1)" }
+            change.effect = "its relative paths mean other files: " + paths.joined(separator: ", ")
+            return change
+        }
+        changes += moved.sorted { ($0.location, $0.what) < ($1.location, $1.what) }
     }
 
     private static func pairs(

@@ -220,7 +220,8 @@ struct ChainBuilder {
         let name = type.name.text
         var reader = OptionsReader(options, keyPath: name, naming: objects)
         let made = type.init(options: &reader)
-        var ware = BuiltWare(ware: made, options: options, files: reader.files, references: reader.references)
+        var ware = BuiltWare(
+            ware: made, options: options, files: reader.files, paths: reader.paths, references: reader.references)
         diagnostics.append(reader.finish())
         references.formUnion(reader.references)
         files += reader.files.map(\.path)

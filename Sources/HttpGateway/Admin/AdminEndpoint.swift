@@ -59,17 +59,6 @@ extension HttpResponse {
         HttpResponse(status, fields: ["Content-Type": "text/plain; charset=utf-8"], content: .text(text + "\n"))
     }
 
-    /// A refusal with more members than the usual. RFC 9457 §3.2.
-    static func problem(_ status: HttpStatus, _ detail: String, also members: [(String, Json)]) -> HttpResponse {
-        let usual: [(String, Json)] = [
-            ("type", "about:blank"), ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
-            ("detail", .text(detail)),
-        ]
-        return HttpResponse(
-            status, fields: ["Content-Type": "application/problem+json"],
-            content: .text(Json.object(usual + members).text + "\n"))
-    }
-
     /// A response for programs.
     static func json(_ value: Json) -> HttpResponse {
         HttpResponse(.ok, fields: ["Content-Type": "application/json"], content: .text(value.text + "\n"))

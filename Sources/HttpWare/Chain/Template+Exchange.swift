@@ -20,7 +20,7 @@ extension Placeholder {
     /// The placeholder's value; empty when there is none.
     public func value(_ request: HttpRequest, in exchange: Exchange) -> String {
         switch self {
-        case .requestMethod: request.method.name
+        case .requestMethod: request.receivedMethod == .unread ? "" : request.method.name
         case .requestPath: request.path
         case .requestHost: request.host ?? ""
         case .requestQuery(let name): request.queryValues(name).first ?? ""

@@ -64,8 +64,10 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     private var connectionNeed: ConnectionNeed {
+        if exchange.request.method == .connect { return .new }
+        if exchange.request.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
-        if hasRetried || exchange.request.method == .connect { return .new }
+        if hasRetried { return .new }
         return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
     }
 
@@ -89,7 +91,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 return .failure(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
             }
         }
-        let tls = isSecure ? TlsContext.systemClient : nil
+        let tls = isSecure ? SystemTrust.shared.client : nil
         if isSecure, tls == nil { return .failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")) }
         return .success(
             exchange.request.withHost(asReceived: false) {

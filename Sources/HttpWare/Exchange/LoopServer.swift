@@ -84,7 +84,8 @@ public final class LoopServer: ExchangeSource {
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
         guard let tls = settings.tls else { return begin(socket, nil, peer) }
-        guard let session = TlsSession(server: tls, descriptor: descriptor) else { return socket.close() }
+        guard let way = transport.tlsSocket, let session = TlsSession(server: tls, socket: way, descriptor: descriptor)
+        else { return socket.close() }
         let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: peer, owner: self)
         handshakes[ObjectIdentifier(handshake)] = handshake
         handshake.start(

@@ -70,7 +70,7 @@ final class SideCall: HttpCall {
             return finish(.failure(.malformed("a call of the gateway's own needs an absolute URI")))
         }
         let isSecure = request.scheme == "https"
-        let tls = isSecure ? TlsContext.systemClient : nil
+        let tls = isSecure ? SystemTrust.shared.client : nil
         guard !isSecure || tls != nil else {
             return finish(.failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")))
         }

@@ -75,6 +75,19 @@ public enum Socket {
         }
     }
 
+    /// Throws `EADDRINUSE` where somebody listens on the address already, also one who shares its port (`SO_REUSEPORT`), with whom
+    /// `listen` would share it without a word. Says nothing of Unix sockets and of port 0, for which `listen` looks itself.
+    /// Connections that are still closing (TIME_WAIT) are nobody's.
+    public static func requireFree(_ address: SocketAddress) throws(SystemError) {
+        guard case .ip(let ip, let port) = address, port != 0 else { return }
+        let descriptor = socket(address.family, streamType, 0)
+        guard descriptor >= 0 else { throw SystemError("socket") }
+        defer { close(descriptor) }
+        try set(descriptor, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR")
+        if !ip.isIPv4 { try set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, "IPV6_V6ONLY") }
+        try bind(descriptor, to: address)
+    }
+
     /// Accepts one connection: non-blocking, closed on exec. Connections that failed while they waited are passed over.
     public static func accept(_ listener: Int32) -> Acceptance {
         var storage = sockaddr_storage()

@@ -17,9 +17,9 @@ public struct WallTime: Comparable, Hashable, Sendable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
-    /// How long after the right time the left one comes; negative if it comes before.
+    /// How much later the first is than the second.
     public static func - (left: WallTime, right: WallTime) -> Duration {
-        .seconds(left.seconds &- right.seconds) + .nanoseconds(Int64(left.nanoseconds) - Int64(right.nanoseconds))
+        .seconds(left.seconds - right.seconds) + .nanoseconds(Int64(left.nanoseconds) - Int64(right.nanoseconds))
     }
 
     /// The time a duration later.

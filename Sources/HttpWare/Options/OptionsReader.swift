@@ -28,6 +28,8 @@ public struct OptionsReader: Sendable {
 
     /// The files whose content became part of what was built.
     public internal(set) var files: [FileOfOptions] = []
+    /// The paths that options named, as they are opened.
+    public internal(set) var paths: [String] = []
 
     /// What placeholders take from the route's path.
     public internal(set) var neededCaptures: [NeededCapture] = []

@@ -60,6 +60,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// It has served a request before this one.
     private(set) var isReused = false
     private var asksForUpgrade = false
+    /// The key of a WebSocket that only we know; nobody else could check the answer to it. RFC 8441 §5.
+    private var ownKey: String?
     /// The connection outlives the response.
     private var isPersistent = true
     /// Content that may still be thrown away.
@@ -92,6 +94,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         hasReceived = false
         interimCount = 0
         asksForUpgrade = options.upgrade != nil
+        if asksForUpgrade { ownKey = request.version == .http2 ? request.fields["Sec-WebSocket-Key"] : nil }
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
@@ -277,7 +280,10 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         }
         if response.status == .switchingProtocols {
             guard asksForUpgrade, response.upgrade != nil else {
-                return fail(GatewayError(.upstream, .upgradeFailed, "the origin server switches protocols unasked"))
+                return fail(.upgradeFailed("the origin server switches protocols unasked"))
+            }
+            if let ownKey, response.fields["Sec-WebSocket-Accept"] != WebSocketKey.answer(to: ownKey) {
+                return fail(.upgradeFailed("the origin server did not answer to the WebSocket's key"))
             }
             phase = .tunnel
             handler?.responseStarted(&response)

@@ -15,6 +15,8 @@ public final class LoopTransport: UpstreamConnector {
     private var lastPool: ConnectionPool?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
+    /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
+    private(set) lazy var tlsSocket = TlsSocket()
     /// Where pieces become one TLS record.
     private var record: UnsafeMutableRawBufferPointer?
     /// Connections upstream that were made, and that could not be made.
@@ -92,15 +94,16 @@ public final class LoopTransport: UpstreamConnector {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if need != .new, let connection = pool.takeIdle(surely: need == .sure) {
+        if need != .new, let connection = pool.takeIdle(surely: need != .usual) {
             waiter.connectionReady(connection, nil)
             return nil
         }
-        if let stream = pool.takeStream() {
+        let isForHttp1 = need == .upgrade && endpoint.negotiates
+        if !isForHttp1, let stream = pool.takeStream() {
             waiter.connectionReady(stream, nil)
             return nil
         }
-        let ticket = ConnectionTicket(waiter)
+        let ticket = ConnectionTicket(waiter, isForHttp1: isForHttp1)
         // Asked for anew: one whose last connection was found dead just now is forgotten.
         self.pool(for: endpoint).make(for: ticket, timeout: timeout)
         return ticket.waiter == nil ? nil : ticket

@@ -101,6 +101,13 @@ public struct ServerSettings: Sendable {
     public init() {}
 }
 
+/// The decoder of a request's chunked content.
+private final class ChunkedContent {
+    var decoder: ChunkedDecoder
+
+    init(_ decoder: ChunkedDecoder) { self.decoder = decoder }
+}
+
 /// A client's connection: requests one after the other, their responses in order. RFC 9112.
 final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSink {
     private enum Phase {
@@ -124,7 +131,8 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     private var phase = Phase.awaitingHead
     private var responsePhase = ResponsePhase.none
     private var decoder = RequestHeadDecoder()
-    private var chunks = ChunkedDecoder(limits: HeadLimits())
+    /// Apart: an idle connection has none.
+    private var chunks: ChunkedContent?
     /// A part of a head, the next request, or what came while reading was paused.
     private var carry: [UInt8] = []
     private var isProcessing = false
@@ -326,7 +334,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         case .length(let length): phase = .length(length)
         case .unknown:
             phase = .chunked
-            chunks = ChunkedDecoder(limits: source.settings.limits)
+            chunks = ChunkedContent(ChunkedDecoder(limits: source.settings.limits))
         }
         if extent != .none {
             contentStarted = loop.now.nanoseconds
@@ -347,15 +355,18 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     }
 
     private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) {
+        guard let chunks else { return }
         do throws(ChunkedFault) {
-            switch try chunks.next(input.bytes, from: &position) {
+            switch try chunks.decoder.next(input.bytes, from: &position) {
             case .content(let range):
                 countContent(range.count)
                 handler?.requestContent(UnsafeRawBufferPointer(rebasing: input[range]))
             case .needsMore: break
             case .end(let end):
                 position = end
-                requestComplete(chunks.trailers.isEmpty ? nil : chunks.trailers)
+                self.chunks = nil
+                let trailers = chunks.decoder.trailers
+                requestComplete(trailers.isEmpty ? nil : trailers)
             }
         } catch {
             position = input.count

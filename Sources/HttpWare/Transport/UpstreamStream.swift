@@ -44,6 +44,8 @@ enum ConnectionNeed: Sendable {
     case sure
     /// A tunnel, or a second try: a connection made for it.
     case new
+    /// A request that asks for another protocol: HTTP/1.1, where there is a choice; else as `sure`.
+    case upgrade
 }
 
 /// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.

@@ -2,7 +2,9 @@
 import HttpWare
 
 extension Fuzzing {
-    private static let types = ["application/json", "application/json; charset=utf-8", "text/html", "application/x+json"]
+    private static let types = [
+        "application/json", "application/json; charset=utf-8", "text/html", "application/x+json",
+    ]
     private static let statuses: [HttpStatus] = [.ok, .badRequest, .unauthorized, .internalServerError]
 
     /// A token endpoint's answer is a token that can be sent, or is refused without a word of its own; so is a file of tokens.
@@ -18,7 +20,8 @@ extension Fuzzing {
             let read = try TokenResponse(response)
             require(choice & 3 == 0 && choice >> 2 & 3 != 2, "taken: \(choice)")
             for token in [read.accessToken, read.refreshToken].compactMap(\.self) {
-                require((try? FieldLine(.authorization, "Bearer \(token.revealed)")) != nil, "a token that cannot be sent")
+                require(
+                    (try? FieldLine(.authorization, "Bearer \(token.revealed)")) != nil, "a token that cannot be sent")
             }
             if let lifetime = read.lifetime { require(lifetime >= 1, "a lifetime of \(lifetime)") }
             _ = JwtExpiry.read(read.accessToken)
