@@ -116,8 +116,9 @@ extension TokenInject: ConfigurableWare {
     public static let about = WareAbout(
         "Puts a token into requests: that of a credential, or one that is written.", source: "RFC 6750 §2.1",
         example: #"""
+            - tokenRefresh: { credential: orders-oauth }
             - tokenInject: { credential: orders-oauth }
-            - tokenInject: { value: "${file:/run/secrets/key}", header: X-Api-Key, scheme: "" }
+            - tokenInject: { value: "${API_KEY:-change-me}", header: X-Api-Key, scheme: "" }
             """#,
         details: #"""
             The client's own field is left as it is unless `overwrite` says otherwise.
