@@ -92,7 +92,7 @@ extension CredentialDefinition {
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one call to the token endpoint")
         options.read("retry", into: &retry, in: 0...10, doc: "how often a call that may succeed later is made again")
         readLock(&options)
-        options.read("window") { options in
+        options.read("window", doc: "how often it may be refreshed") { options in
             options.read("max", into: &window.max, in: 1...100_000, doc: "so many refreshes")
             options.read("per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "in this time")
         }

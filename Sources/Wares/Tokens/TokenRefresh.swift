@@ -164,8 +164,8 @@ extension TokenRefresh: ConfigurableWare {
         var maxBody = ByteCount.mebibytes(1)
         options.read("statuses", into: &statuses, doc: "what a refusal of the token looks like")
         options.read("requireChallenge", into: &challenge, doc: "what it has to say; without a challenge nothing")
-        options.read("hold") { hold.read(&$0) }
-        options.read("replay") {
+        options.read("hold", doc: "how much may wait") { hold.read(&$0) }
+        options.read("replay", doc: "what may be sent again") {
             $0.read(
                 "maxBody", into: &maxBody, in: .bytes(0) ... .gibibytes(1),
                 doc: "the most content that is kept for sending it again")

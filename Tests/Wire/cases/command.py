@@ -118,7 +118,6 @@ refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb]
 refused("not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
 refused("what is not built yet: intercept", GOOD.replace('8080"', '8080", intercept: {}'), "file.yaml:2:", "intercept", "not supported yet")
-refused("what is not built yet: stores", GOOD + "stores: { a: {} }\n", "file.yaml:5:", "stores", "not supported yet")
 refused("a credential without its token", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials.a.value", "is missing")
 refused("what is not built yet: stores", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores", "not supported yet")
 refused("an origin of another scheme", GOOD.replace("http://127", "ftp://127"), "file.yaml:3:", "https://example.com")
