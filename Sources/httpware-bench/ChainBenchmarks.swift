@@ -102,7 +102,8 @@
         definition.value = Secret(String(repeating: "t", count: 400))
         let credential = Credential(definition)
         return { index in
-            index == 0 ? TokenRefresh(credential: credential) : TokenInject(credential: credential)
+            if index == 0 { return TokenRefresh(credential: credential) }
+            return TokenInject(credential: credential)
         }
     }()
 

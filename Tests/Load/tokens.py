@@ -153,10 +153,10 @@ class Client:
     async def connect(self):
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
 
-    async def get(self):
+    async def get(self, path="/a"):
         """The status, whether there was Retry-After, and how long it took."""
         began = time.perf_counter()
-        self.writer.write(b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        self.writer.write(f"GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n".encode())
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = 0
         for line in head.split(b"\r\n"):
@@ -190,6 +190,17 @@ async def steady(ports, count, seconds, pause):
 
     await asyncio.gather(*(go(index, client) for index, client in enumerate(clients)))
     return statuses, sorted(times)
+
+
+async def bursts(port, count, rounds=20):
+    """All clients at once, again and again, where nothing is held: what a release costs without what was waited before it."""
+    clients = await connected([port], count)
+    times = []
+    for _ in range(rounds):
+        times += [took for _, _, took in await asyncio.gather(*(client.get("/plain") for client in clients))]
+    for client in clients:
+        client.writer.close()
+    return sorted(times)
 
 
 async def once(ports, count):
@@ -232,7 +243,9 @@ chains:
     middlewares:
       - tokenRefresh: {{ credential: orders, hold: {{ {hold} }} }}
       - tokenInject: {{ credential: orders }}
-routes: [{{ service: api, chain: api }}]
+routes:
+  - {{ match: {{ path: /plain }}, service: api }}
+  - {{ service: api, chain: api }}
 """)
         self.log = open(os.path.join(folder, f"{name}.log"), "w+")
         self.process = subprocess.Popen(
@@ -309,10 +322,12 @@ def main():
         statuses, times = asyncio.run(steady([one.port], count, options.seconds, options.pause))
         elapsed = time.time() - began
         seen, report = order("seen"), one.credential()
+        burst = asyncio.run(bursts(one.port, count))
         log = one.stop()
-        added = at(times, 0.99) - at(times, 0.5)
+        # Who was held is let go all at once: what such a burst costs by itself is not added by the wait.
+        added = at(times, 0.99) - at(burst, 0.99)
         print(f"  {sum(statuses.values())} requests; p50 {at(times, 0.5):.1f}ms p99 {at(times, 0.99):.1f}ms max {at(times, 1):.1f}ms;"
-              f" {report['heldTotal']} held")
+              f" {report['heldTotal']} held; a burst where nothing is held: p50 {at(burst, 0.5):.1f}ms p99 {at(burst, 0.99):.1f}ms")
         checks.check("one refresh at a time", seen["most_under_way"] == 1, seen["most_under_way"])
         checks.check("refreshes ≤ elapsed / lifetime + 1", seen["calls"] <= elapsed / LIFETIME + 1,
                      f"{seen['calls']} in {elapsed:.1f}s")
