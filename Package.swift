@@ -32,7 +32,10 @@ let fuzzTargets: [Target] =
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials"].map {
+        + [
+            "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
+            "TokenResponse",
+        ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
@@ -91,7 +94,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings + benchSettings),
+            name: "httpware-bench", dependencies: ["HttpWare", "Credentials", "Wares"],
+            swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
@@ -103,11 +107,12 @@ let package = Package(
             name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "Credentials", "HttpWare"],
+            exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",
-            dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
+            dependencies: ["HttpGateway", "GatewayConfig", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),

@@ -11,6 +11,7 @@ import ArgumentParser
             ExplainCommand.self,
             DiffCommand.self,
             TraceCommand.self,
+            TokenCommand.self,
             ProxyCommand.self,
             WithCommand.self,
             HealthCommand.self,

@@ -5,6 +5,7 @@ public enum BuiltinWares {
     /// Every one of them.
     public static let all: [any ConfigurableWare.Type] = [
         AccessLog.self,
+        Accumulate.self,
         ApiKey.self,
         BasicAuth.self,
         BodyLimit.self,
@@ -22,6 +23,9 @@ public enum BuiltinWares {
         ResponseHeaders.self,
         Rewrite.self,
         TimeLog.self,
+        TokenInject.self,
+        TokenRefresh.self,
+        Unauthorized.self,
         UserAgent.self,
     ]
 }

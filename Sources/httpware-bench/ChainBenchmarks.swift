@@ -1,5 +1,7 @@
 #if HTTPWARE_BENCH
+    import Credentials
     @testable import HttpWare
+    import Wares
 
     /// A ware that only passes: what is left is the cost of asking.
     private struct Pass: Middleware, Postware {
@@ -94,7 +96,21 @@
         return SetField(line: line)
     }
 
+    /// The token is at hand: what most requests find.
+    private let withToken: @Sendable (Int) -> any Middleware = {
+        var definition = CredentialDefinition(name: "bench", grant: .static)
+        definition.value = Secret(String(repeating: "t", count: 400))
+        let credential = Credential(definition)
+        return { index in
+            if index == 0 { return TokenRefresh(credential: credential) }
+            return TokenInject(credential: credential)
+        }
+    }()
+
     let chainBenchmarks: [Benchmark] = [
+        exchange(wares: 2, ", which only pass", ware: passingTwice),
+        exchange(wares: 1, ", which sets a field", ware: settingThree),
+        exchange(wares: 2, ", tokenRefresh and tokenInject", ware: withToken),
         exchange(wares: 0, " and back", ware: passingTwice),
         exchange(wares: 1, " and back", ware: passingTwice),
         exchange(wares: 5, " and back", ware: passingTwice),

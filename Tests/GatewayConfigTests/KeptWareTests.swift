@@ -1,3 +1,4 @@
+import Credentials
 import GatewayConfig
 import HttpWare
 import Testing
@@ -89,5 +90,45 @@ import Testing
             keeping: former)
         #expect(instances(former, 0) != instances(next, 0))
         #expect(Set(instances(former, 0)) == Set(instances(next, 0)))
+    }
+
+    // MARK: Credentials
+
+    private let tokens = """
+        version: 1
+        listeners: { web: { bind: "127.0.0.1:1" } }
+        services: { api: { baseUrl: "http://a" } }
+        credentials:
+          o: { grant: clientCredentials, tokenUrl: "https://a.example/t", clientId: a, clientSecret: b }
+        chains: { c: { middlewares: [{ tokenRefresh: { credential: o } }, { tokenInject: { credential: o } }] } }
+        routes: [{ service: api, chain: c }]
+        """
+
+    @Test func `a credential whose definition is unchanged goes on with its state`() throws {
+        let former = try read(tokens)
+        let next = try read("# moved\n" + tokens, keeping: former)
+        #expect(former.credentials[0].credential === next.credentials[0].credential)
+    }
+
+    @Test func `a changed credential is a new one, and so are the wares that use it`() throws {
+        let former = try read(tokens)
+        let next = try read(tokens.replacing("clientSecret: b", with: "clientSecret: c"), keeping: former)
+        #expect(former.credentials[0].credential !== next.credentials[0].credential)
+        let users = next.listeners[0].routes[0].chain.entries.middlewares.compactMap {
+            $0.ware as? any CredentialUser
+        }
+        #expect(users.count == 2)
+        #expect(users.allSatisfy { $0.credential === next.credentials[0].credential })
+    }
+
+    @Test func `what is secret of a credential is shown nowhere`() throws {
+        let configuration = try read(tokens.replacing("clientSecret: b", with: "clientSecret: s3cret"))
+        #expect(configuration.secretTexts.contains("s3cret"))
+        #expect(!configuration.values.contains { $0.text?.contains("s3cret") == true })
+        let other = try read(tokens)
+        let difference = ConfigurationDifference(from: other, to: configuration)
+        #expect(difference.changes.map(\.what) == ["credentials.o"])
+        #expect(!"\(difference.changes)".contains("s3cret"))
+        #expect(difference.losses.contains { $0.what.hasPrefix("credentials.o") })
     }
 }

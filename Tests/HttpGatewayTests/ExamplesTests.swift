@@ -117,11 +117,14 @@ import Wares
 
     private func configuration(around chain: String) -> String {
         let indented = chain.split(separator: "\n").map { "    \($0)\n" }.joined()
+        let credential = #"{ grant: clientCredentials, tokenUrl: "https://a.example/t", clientId: a, clientSecret: b }"#
+        let credentials = chain.contains("orders-oauth") ? "credentials: { orders-oauth: \(credential) }" : ""
         return """
             version: 1
             listeners: { web: { bind: "127.0.0.1:8080" } }
             services: { api: { baseUrl: "http://127.0.0.1:3000" } }
             routes: [{ service: api, chain: example }]
+            \(credentials)
             chains:
               example:
             \(indented)

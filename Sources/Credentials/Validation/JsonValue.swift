@@ -74,15 +74,16 @@ public indirect enum JsonValue: Sendable, Equatable {
     }
 
     /// As JSON, without white space.
-    public var json: String {
+    public var json: String { written.text }
+
+    private var written: Json {
         switch self {
-        case .null: "null"
-        case .boolean(let value): value ? "true" : "false"
-        case .number(let text): text
-        case .string(let text): text.jsonString
-        case .array(let elements): "[" + elements.map(\.json).joined(separator: ",") + "]"
-        case .object(let members):
-            "{" + members.map { $0.name.jsonString + ":" + $0.value.json }.joined(separator: ",") + "}"
+        case .null: .null
+        case .boolean(let value): .bool(value)
+        case .number(let text): .digits(text)
+        case .string(let text): .text(text)
+        case .array(let elements): .list(elements.map(\.written))
+        case .object(let members): .object(members.map { ($0.name, $0.value.written) })
         }
     }
 }

@@ -1,3 +1,4 @@
+import Credentials
 public import HttpWare
 
 /// What one configuration changes against another: what a reload does, and what it keeps.
@@ -69,6 +70,9 @@ public struct ConfigurationDifference: Sendable {
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
             case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
+            case "credentials":
+                let secrets = Set(CredentialRules.secretKeys.map { [$0] })
+                compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
             default:
                 compareNamed(noun, before.named(noun), after.named(noun))
                 if noun == "services" {
@@ -89,10 +93,12 @@ public struct ConfigurationDifference: Sendable {
 
     // MARK: Nouns
 
-    private mutating func compareNamed(_ noun: String, _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
+    private mutating func compareNamed(
+        _ noun: String, _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry], secrets: Set<[String]> = []
+    ) {
         let former = Dictionary(old.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
         let names = Set(new.map(\.key))
-        for entry in new { compare("\(noun).\(entry.key)", former[entry.key], entry.value) }
+        for entry in new { compare("\(noun).\(entry.key)", former[entry.key], entry.value, secrets: secrets) }
         for entry in old where !names.contains(entry.key) { compare("\(noun).\(entry.key)", entry.value, nil) }
     }
 
@@ -246,6 +252,11 @@ public struct ConfigurationDifference: Sendable {
             if service.endpoints.count > 1 || !services.contains(service.name) {
                 losses.append(Loss(what: "services.\(service.name): \(what)", location: service.location))
             }
+        }
+        for former in old.credentials where former.credential.definition.grant != .static {
+            guard !new.credentials.contains(where: { $0.credential === former.credential }) else { continue }
+            losses.append(
+                Loss(what: "credentials.\(former.name): its tokens, but what its file has", location: former.location))
         }
         let lost = old.wares.filter { place, built in
             built.ware.holdsState && new.wares[place].map { !built.isSame(as: $0) } ?? true

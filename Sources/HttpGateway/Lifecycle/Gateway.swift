@@ -239,7 +239,8 @@ public final class Gateway: @unchecked Sendable {
 
     /// What it shows, and what it may ask for.
     private var subject: AdminSubject {
-        AdminSubject(status: status, census: Census(workers), records: records) { [weak self] done in
+        AdminSubject(status: status, census: Census(workers), loop: workers[0].loop, records: records) {
+            [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
             self.reload(done)
         }

@@ -65,6 +65,9 @@ public struct HttpRequest: Sendable {
         isAuthorityChanged = false
     }
 
+    /// About how many bytes of memory the head takes: for bounds on what waits.
+    public var headSize: Int { fields.bytes.count + target.bytes.count }
+
     // MARK: The target
 
     /// `http` or `https`.

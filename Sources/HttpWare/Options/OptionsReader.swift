@@ -34,12 +34,18 @@ public struct OptionsReader: Sendable {
     /// What placeholders take from the route's path.
     public internal(set) var neededCaptures: [NeededCapture] = []
 
+    /// What was referred to by name, in order.
+    public internal(set) var references: [NamedReference] = []
+
+    /// What can be referred to by name.
+    let objects: NamedObjects
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
 
-    /// Reads a map, or nothing. Anything else is an error, and then read as nothing.
-    public init(_ node: ConfigNode, keyPath: String) {
+    /// Reads a map, or nothing. Anything else is an error, and then read as nothing. `objects` are what the options may name.
+    public init(_ node: ConfigNode, keyPath: String, naming objects: NamedObjects = NamedObjects()) {
         self.keyPath = keyPath
+        self.objects = objects
         location = node.location
         isDescribing = false
         if let entries = node.entries {
@@ -52,6 +58,7 @@ public struct OptionsReader: Sendable {
 
     private init(describing keyPath: String) {
         self.keyPath = keyPath
+        objects = NamedObjects()
         location = .code
         isDescribing = true
     }

@@ -23,5 +23,6 @@ from . import (  # noqa: F401
     refused_responses,
     targets,
     tls,
+    tokens,
     upgrade,
 )

@@ -118,7 +118,7 @@ refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb]
 refused("not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
 refused("what is not built yet: intercept", GOOD.replace('8080"', '8080", intercept: {}'), "file.yaml:2:", "intercept", "not supported yet")
-refused("what is not built yet: credentials", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials", "not supported yet")
+refused("a credential without its token", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials.a.value", "is missing")
 refused("what is not built yet: stores", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores", "not supported yet")
 refused("an origin of another scheme", GOOD.replace("http://127", "ftp://127"), "file.yaml:3:", "https://example.com")
 refused("an address to bind that is none", GOOD.replace('"127.0.0.1:8080"', '"127.0.0.1"'), "file.yaml:2:", "127.0.0.1")
