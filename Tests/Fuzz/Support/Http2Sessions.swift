@@ -164,7 +164,7 @@ private final class Http2Told: Http2Stream {
         hasFinal = !response.status.isInterim
         var options = HeadEncoder.ResponseOptions()
         options.framing = .asGiven
-        _ = Fuzzing.checkHead(Fuzzing.encode { $0.write(response, options) })
+        _ = Fuzzing.checkHead(Fuzzing.encode { $0.write(&response, options) })
     }
 
     override func contentReceived(_ bytes: UnsafeRawBufferPointer) {
