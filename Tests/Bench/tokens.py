@@ -28,22 +28,11 @@ sys.dont_write_bytecode = True
 from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric import padding, rsa  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
-from run import ORIGIN  # noqa: E402
+from run import HAPROXY_WEB, ORIGIN  # noqa: E402
 
 COUNT = 40_000
 SECRET = "a-secret-of-the-benchmark-of-thirty-two-bytes"
-HAPROXY = """
-global
-  nbthread 1
-  maxconn 8000
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  http-reuse always
-frontend web
-  bind 127.0.0.1:{port} backlog 4096
+HAPROXY = HAPROXY_WEB + """
   http-request deny deny_status 401 unless {{ req.hdr(authorization) -m found }}
   http-request set-var(txn.bearer) http_auth_bearer
   http-request set-var(txn.algorithm) var(txn.bearer),jwt_header_query('$.alg')

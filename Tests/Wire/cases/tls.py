@@ -337,19 +337,6 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(), 200)
 
 
-@case("TLS: renegotiation is refused", nginx=NO)
-def _(t: Trial) -> None:
-    gateway = TlsGateway(t)
-    process = subprocess.Popen(["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{gateway.port}"], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    time.sleep(0.3)
-    process.stdin.write(b"R\n")
-    process.stdin.flush()
-    time.sleep(0.3)
-    output = process.communicate(timeout=10)[0]
-    check(b"RENEGOTIATING" in output and b"no renegotiation" in output, output[-500:])
-
-
 # --- sessions
 
 for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)]:
