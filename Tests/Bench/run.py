@@ -130,7 +130,7 @@ class Bench:
             return self.place.command([shutil.which("haproxy") or "/usr/sbin/haproxy", "-db", "-q", "-f", str(file)], [port], preexec=pinned), port
         return self.place.gateway(self.options.binary, text, [port], 1, preexec=pinned), port
 
-    def turn(self, process: Process, port: int, path: str, wrk: list[str], seconds: float) -> float:
+    def turn(self, peer: str, process: Process, port: int, path: str, wrk: list[str], seconds: float) -> float:
         """µs of CPU time per request, or per MiB for the download."""
         before = process.cpu_seconds()
         if wrk[0] == "h2load":
@@ -139,13 +139,13 @@ class Bench:
             spent = process.cpu_seconds() - before
             match = re.search(r"(\d+) succeeded, (\d+) failed", output)
             if int(match[2]):
-                raise RuntimeError(f"errors: {output}")
+                raise RuntimeError(f"errors of {peer}: {output}")
             return spent * 1e6 / max(int(match[1]), 1e-9)
         output = subprocess.run(["wrk", "-t1", f"-d{seconds}s", *wrk, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, check=True,
                                 preexec_fn=lambda: os.sched_setaffinity(0, self.load_cpu)).stdout
         spent = process.cpu_seconds() - before
         if "Non-2xx" in output:
-            raise RuntimeError(f"errors: {output}")
+            raise RuntimeError(f"errors of {peer}: {output}")
         if path == "/16m":
             match = re.search(r"in [\d.]+\w+, ([\d.]+)(MB|GB|KB) read", output)
             work = float(match[1]) * {"KB": 1 / 1024, "MB": 1, "GB": 1024}[match[2]]
@@ -158,11 +158,11 @@ class Bench:
         running = {peer: self.start(peer, edits, response, "h2load" in wrk) for peer in peers}
         figures: dict[str, list[float]] = {peer: [] for peer in peers}
         for peer, (process, port) in running.items():
-            self.turn(process, port, path, wrk, 1)  # warms up
+            self.turn(peer, process, port, path, wrk, 1)  # warms up
         for round in range(self.options.rounds):
             order = peers[round % len(peers) :] + peers[: round % len(peers)]
             for peer in order:
-                figures[peer].append(self.turn(*running[peer], path, wrk, self.options.seconds))
+                figures[peer].append(self.turn(peer, *running[peer], path, wrk, self.options.seconds))
         for process, _ in running.values():
             process.stop()
         return figures
