@@ -34,9 +34,11 @@ wire: build
 
 clients: build
 	python3 Tests/Clients/run.py --binary $(BINARY)
+	python3 Tests/Clients/glewlwyd.py --binary $(BINARY)
 
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
+	python3 Tests/Load/tokens.py --binary $(BINARY)
 
 # The article about wares, from what they declare.
 reference: build

@@ -28,10 +28,14 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "Wares", "GatewayConfig"], path: "Tests/Fuzz/Support",
+            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
-        + ["RequestHead", "ResponseHead", "Chunks", "Configuration"].map {
+        + [
+            "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
+            "TokenResponse",
+        ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
         }
@@ -70,6 +74,7 @@ let package = Package(
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
+        .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
@@ -83,12 +88,13 @@ let package = Package(
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ],
             swiftSettings: settings + dataPath),
-        .target(name: "Wares", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
+        .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
+        .target(name: "Wares", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(
-            name: "GatewayConfig", dependencies: ["HttpWare", .product(name: "Yams", package: "Yams")],
+            name: "GatewayConfig", dependencies: ["HttpWare", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Wares", "GatewayConfig"],
+            name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
@@ -99,7 +105,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "httpware-bench", dependencies: ["HttpWare", "Wares"], swiftSettings: settings + benchSettings),
+            name: "httpware-bench", dependencies: ["HttpWare", "Credentials", "Wares"],
+            swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
@@ -108,13 +115,18 @@ let package = Package(
             name: "HttpCachingTests", dependencies: ["HttpCaching", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
-            name: "WaresTests", dependencies: ["Wares", "HttpWare", "HttpWareTesting"], swiftSettings: settings),
+            name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpWare"], exclude: ["Cases", "Differences"],
+            name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "Credentials", "HttpWare"],
+            exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",
-            dependencies: ["HttpGateway", "GatewayConfig", "Wares", "HttpWare", "HttpWareTesting"],
+            dependencies: ["HttpGateway", "GatewayConfig", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),

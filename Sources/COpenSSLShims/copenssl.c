@@ -28,6 +28,41 @@ void copenssl_prepare_client(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 }
 
+BIO *copenssl_new_socket(void) {
+    BIO *socket = BIO_new(BIO_s_socket());
+    if (socket != NULL) BIO_set_fd(socket, -1, BIO_NOCLOSE);
+    return socket;
+}
+
+int copenssl_use_socket(SSL *session, BIO *socket) {
+    if (BIO_up_ref(socket) != 1) return 0;
+    SSL_set_bio(session, socket, socket);  // which takes the one reference for both
+    return 1;
+}
+
+void copenssl_point(SSL *session, int descriptor) {
+    BIO *socket = SSL_get_rbio(session);
+    BIO_clear_flags(socket, BIO_FLAGS_IN_EOF);  // which was another connection's
+    BIO_set_fd(socket, descriptor, BIO_NOCLOSE);
+}
+
+static void forget(EVP_PKEY *key) {
+    EVP_PKEY_set_type(key, EVP_PKEY_NONE);  // frees what the key holds, and fails as it should
+    EVP_PKEY_free(key);
+}
+
+void copenssl_forget_handshake(SSL *session) {
+    EVP_PKEY *key = NULL;
+    if (SSL_get_tmp_key(session, &key) == 1) forget(key);
+    if (SSL_get_peer_tmp_key(session, &key) == 1) forget(key);
+    STACK_OF(SSL_CIPHER) *offered = SSL_get_client_ciphers(session);
+    if (offered != NULL) {
+        sk_SSL_CIPHER_zero(offered);
+        sk_SSL_CIPHER_reserve(offered, 0);
+    }
+    ERR_clear_error();
+}
+
 int copenssl_set_least_version(SSL_CTX *context, int minor) {
     return (int)SSL_CTX_set_min_proto_version(context, minor >= 3 ? TLS1_3_VERSION : TLS1_2_VERSION);
 }

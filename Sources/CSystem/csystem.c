@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "csystem.h"
@@ -38,6 +39,14 @@ int csystem_pipe(int *ends, int size) {
 
 long csystem_splice(int from, int to, unsigned long count) {
     return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
+long csystem_receive(int descriptor, void *buffer, unsigned long count) {
+    return syscall(SYS_recvfrom, descriptor, buffer, count, 0, NULL, NULL);
+}
+
+long csystem_send(int descriptor, const void *bytes, unsigned long count) {
+    return syscall(SYS_sendto, descriptor, bytes, count, 0, NULL, 0);
 }
 
 #define TEXT_OF(token) #token

@@ -11,6 +11,7 @@ import ArgumentParser
             ExplainCommand.self,
             DiffCommand.self,
             TraceCommand.self,
+            TokenCommand.self,
             ProxyCommand.self,
             WithCommand.self,
             HealthCommand.self,
@@ -18,4 +19,9 @@ import ArgumentParser
             WaresCommand.self,
             VersionCommand.self,
         ])
+
+    static func main() {
+        Terminal.reserveDescriptors()
+        main(nil)
+    }
 }

@@ -5,11 +5,16 @@ public enum BuiltinWares {
     /// Every one of them.
     public static let all: [any ConfigurableWare.Type] = [
         AccessLog.self,
+        Accumulate.self,
+        ApiKey.self,
+        BasicAuth.self,
         BodyLimit.self,
         ErrorPage.self,
         Forwarded.self,
         HostRule.self,
+        Introspect.self,
         IpRule.self,
+        Jwt.self,
         Mock.self,
         Redirect.self,
         RequestHeaders.self,
@@ -18,6 +23,9 @@ public enum BuiltinWares {
         ResponseHeaders.self,
         Rewrite.self,
         TimeLog.self,
+        TokenInject.self,
+        TokenRefresh.self,
+        Unauthorized.self,
         UserAgent.self,
     ]
 }

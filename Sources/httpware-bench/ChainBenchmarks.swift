@@ -1,5 +1,7 @@
 #if HTTPWARE_BENCH
+    import Credentials
     @testable import HttpWare
+    import Wares
 
     /// A ware that only passes: what is left is the cost of asking.
     private struct Pass: Middleware, Postware {
@@ -11,7 +13,7 @@
     private final class NoSink: ResponseSink {
         let isBlocked = false
         func sendInterim(_ response: HttpResponse) {}
-        func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {}
+        func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {}
         func sendContent(_ bytes: UnsafeRawBufferPointer) {}
         func sendEnd(_ trailers: HttpFields?) {}
         func cutOff() {}
@@ -77,7 +79,7 @@
             let sink = NoSink()
             let driver = ExchangeDriver(server: server)
             for turn in 0..<times {
-                driver.prepare(sink: sink, peer: nil, local: nil)
+                driver.prepare(sink: sink, connection: .none)
                 driver.exchange.request = request
                 driver.requestStarted()
                 if observed == .live, turn & 255 == 0 { keep(reader.take()) }
@@ -94,7 +96,21 @@
         return SetField(line: line)
     }
 
+    /// The token is at hand: what most requests find.
+    private let withToken: @Sendable (Int) -> any Middleware = {
+        var definition = CredentialDefinition(name: "bench", grant: .static)
+        definition.value = Secret(String(repeating: "t", count: 400))
+        let credential = Credential(definition)
+        return { index in
+            if index == 0 { return TokenRefresh(credential: credential) }
+            return TokenInject(credential: credential)
+        }
+    }()
+
     let chainBenchmarks: [Benchmark] = [
+        exchange(wares: 2, ", which only pass", ware: passingTwice),
+        exchange(wares: 1, ", which sets a field", ware: settingThree),
+        exchange(wares: 2, ", tokenRefresh and tokenInject", ware: withToken),
         exchange(wares: 0, " and back", ware: passingTwice),
         exchange(wares: 1, " and back", ware: passingTwice),
         exchange(wares: 5, " and back", ware: passingTwice),

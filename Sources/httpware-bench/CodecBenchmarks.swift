@@ -49,7 +49,7 @@
             _ = try? decoder.decode(requestHead.span.bytes, into: &request, limits: HeadLimits(), isReverse: true)
             var options = HeadEncoder.RequestOptions()
             options.via = .http11
-            encode(times) { $0.write(request, options) }
+            encode(times) { $0.write(&request, options) }
         },
         Benchmark(name: "an origin server's response head is encoded") { times in
             var response = HttpResponse(.ok)
@@ -58,7 +58,7 @@
             var options = HeadEncoder.ResponseOptions()
             options.framing = .length(1024)
             options.via = .http11
-            encode(times) { $0.write(response, options) }
+            encode(times) { $0.write(&response, options) }
         },
         Benchmark(name: "64 KiB in chunks of 4 KiB are decoded") { decodeChunks(chunked, $0) },
         Benchmark(name: "64 KiB in chunks of 16 bytes are decoded") { decodeChunks(smallChunks, $0) },

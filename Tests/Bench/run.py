@@ -51,7 +51,7 @@ http {{
   }}
 }}
 """
-HAPROXY = """
+HAPROXY_WEB = """
 global
   nbthread 1
   maxconn 8000
@@ -62,7 +62,8 @@ defaults
   timeout server 60s
   http-reuse always
 frontend web
-  bind 127.0.0.1:{port} backlog 4096{http2}
+  bind 127.0.0.1:{port} backlog 4096"""
+HAPROXY = HAPROXY_WEB + """{http2}
   default_backend origin
 backend origin
 {edits}  server one 127.0.0.1:{origin} pool-max-conn 128

@@ -11,6 +11,7 @@ installed are skipped; Python packages go into a virtual environment in a tempor
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import http.client
 import json
@@ -19,19 +20,22 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
+from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.site import Site  # noqa: E402
+from Clients.trials import TRIALS, Failed, Skipped, client, expect  # noqa: E402
+import Clients.tls  # noqa: E402, F401
 
 CONFIG = """
 version: 1
 listeners:
   web: {{ bind: "127.0.0.1:{web}" }}
+  secure: {{ bind: "127.0.0.1:{secure}", tls: {{ cert: {certificates}/a.pem, key: {certificates}/a.key }} }}
   local: {{ bind: "unix:{local}" }}
   proxy:
     bind: "127.0.0.1:{proxy}"
@@ -48,17 +52,13 @@ routes:
   - {{ name: socket, listener: web, match: {{ path: /socket }}, service: socket }}
   - {{ name: grpc, listener: web, match: {{ path: "/test.Greeter/*" }}, service: grpc }}
   - {{ name: web, listener: web, service: site }}
+  - {{ name: secureHello, listener: secure, match: {{ path: /hello }}, chain: hello }}
+  - {{ name: secureSocket, listener: secure, match: {{ path: /socket }}, service: socket }}
+  - {{ name: secureGrpc, listener: secure, match: {{ path: "/test.Greeter/*" }}, service: grpc }}
+  - {{ name: secure, listener: secure, service: site }}
   - {{ name: local, listener: local, service: site }}
   - {{ name: proxy, listener: proxy, service: passthrough }}
 """
-
-
-class Skipped(Exception):
-    pass
-
-
-class Failed(Exception):
-    pass
 
 
 class Trial:
@@ -72,11 +72,12 @@ class Trial:
         self.data = bytes(range(256)) * 20000  # 5 MB
         (self.folder / "data.bin").write_bytes(self.data)
         self.site = Site(self.folder)
-        self.ports = {"site": self.site.port, "web": free_port(), "proxy": free_port(), "socket": free_port(), "grpc": free_port()}
+        self.ports = {"site": self.site.port, "web": free_port(), "secure": free_port(), "proxy": free_port(), "socket": free_port(), "grpc": free_port()}
         self.local = str(self.place.folder / "local.sock")
-        self.gateway = self.place.gateway(options.binary, CONFIG.format(**self.ports, local=self.local),
-                                          [self.ports["web"], self.ports["proxy"]], workers=2)
+        self.gateway = self.place.gateway(options.binary, CONFIG.format(**self.ports, local=self.local, certificates=certificates().folder),
+                                          [self.ports["web"], self.ports["secure"], self.ports["proxy"]], workers=2)
         self.web = f"http://127.0.0.1:{self.ports['web']}"
+        self.secure = f"https://localhost:{self.ports['secure']}"
         self.proxy = f"http://127.0.0.1:{self.ports['proxy']}"
         self.origin = f"http://127.0.0.1:{self.ports['site']}"
 
@@ -94,24 +95,6 @@ class Trial:
     def close(self) -> None:
         self.place.close()
         self.site.shutdown()
-
-
-TRIALS: list[tuple[str, bool, Callable[[Trial], None]]] = []
-
-
-def client(name: str, *, smoke: bool = False):
-    """Registers a trial; `smoke` ones need nothing that .ci/setup does not install."""
-
-    def register(run: Callable[[Trial], None]) -> Callable[[Trial], None]:
-        TRIALS.append((name, smoke, run))
-        return run
-
-    return register
-
-
-def expect(condition: object, *what: object) -> None:
-    if not condition:
-        raise Failed(" ".join(str(part) for part in what)[:800])
 
 
 def field(answer: dict, name: str) -> str | None:
@@ -576,6 +559,29 @@ def _(t: Trial) -> None:
     expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
 
 
+@client("chromium, headless, over TLS: its network log shows h2 for the page and all that it loads")
+def _(t: Trial) -> None:
+    program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
+    key = subprocess.run(["openssl", "x509", "-in", str(certificates() / "a.pem"), "-noout", "-pubkey"], capture_output=True, check=True).stdout
+    raw = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=key, capture_output=True, check=True).stdout
+    known = base64.b64encode(hashlib.sha256(raw).digest()).decode()
+    log = t.home / "netlog.json"
+    output = t.run(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={t.home}/chromium3", "--no-proxy-server",
+                   f"--ignore-certificate-errors-spki-list={known}", f"--log-net-log={log}", "--virtual-time-budget=15000", "--dump-dom", f"{t.secure}/page", timeout=120)
+    expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
+    text = log.read_text(errors="replace")
+    try:
+        net = json.loads(text)
+    except json.JSONDecodeError:  # it was ended before it had written the last line
+        net = json.loads(text.rstrip().rstrip(",") + "]}")
+    number = net["constants"]["logEventTypes"]["HTTP2_SESSION_RECV_HEADERS"]
+    heads = [event["params"]["headers"] for event in net["events"] if event["type"] == number and "headers" in event.get("params", {})]
+    expect(len(heads) >= 6 and sum(":status: 200" in head for head in heads) >= 5, f"{len(heads)} heads over HTTP/2: {heads}"[:800])
+    sessions = net["constants"]["logEventTypes"]["HTTP2_SESSION_INITIALIZED"]
+    expect(any(event["type"] == sessions for event in net["events"]), "no session of HTTP/2")
+    expect('"next_proto":"h2"' in text or '"negotiated_protocol":"h2"' in text or '"protocol":"h2"' in text, "ALPN did not come to h2")
+
+
 @client("wrk, 64 connections for 2 s, no error")
 def _(t: Trial) -> None:
     output = t.run("wrk", "-t1", "-c64", "-d2s", f"{t.web}/hello")
@@ -598,10 +604,12 @@ def _(t: Trial) -> None:
 H2LOAD = 100_000
 
 
-@client("h2load over HTTP/2: 100,000 requests, 100 connections, 32 streams each")
-def _(t: Trial) -> None:
-    output = t.run("h2load", "-n", str(H2LOAD), "-c", "100", "-m", "32", f"{t.web}/hello", timeout=180)
-    expect(f"{H2LOAD} succeeded, 0 failed, 0 errored" in output, output)
+for where in ("clear text", "TLS"):
+    @client(f"h2load over HTTP/2 in {where}: 100,000 requests, 100 connections, 32 streams each")
+    def _(t: Trial, where: str = where) -> None:
+        base = t.secure if where == "TLS" else t.web
+        output = t.run("h2load", "-n", str(H2LOAD), "-c", "100", "-m", "32", f"{base}/hello", timeout=180)
+        expect(f"{H2LOAD} succeeded, 0 failed, 0 errored" in output and "Application protocol: h2" in output, output)
 
 
 @client("h2load over HTTP/2, uploads")
@@ -628,13 +636,32 @@ def _(t: Trial) -> None:
     expect(t.run(*curl, f"{t.web}/files/data.bin").encode("latin-1") == t.data, "the file differs")
 
 
-@client("python httpx[http2]: 60 requests at once")
+@client("curl --http2 under TLS: GET, upload, HEAD, a file, 50 at once on one connection", smoke=True)
+def _(t: Trial) -> None:
+    curl = (*CURL, "--http2", "--cacert", str(certificates() / "ca.pem"))
+    if "HTTP2" not in t.run("curl", "--version"):
+        raise Skipped("this curl has no HTTP/2")
+    expect(t.run(*curl, "-w", "%{http_version}", f"{t.secure}/hello") == "hello2")
+    expect(json.loads(t.run(*curl, "--data-binary", f"@{t.folder / 'data.bin'}", f"{t.secure}/echo"))["length"] == len(t.data))
+    expect("200" in t.run(*curl, "-I", f"{t.secure}/bytes/1234"))
+    expect(t.run(*curl, f"{t.secure}/files/data.bin").encode("latin-1") == t.data, "the file differs")
+    output = t.run(*curl, "--parallel", "--parallel-max", "50", "-w", "%{http_code} %{http_version}\n", "-o", "s_#1", f"{t.secure}/bytes/[10000-10049]")
+    expect(output == "200 2\n" * 50, output)
+
+
+@client("nghttp under TLS: a page and content")
+def _(t: Trial) -> None:
+    output = t.run("nghttp", "-nv", f"{t.secure}/hello", f"{t.secure}/files/data.bin")
+    expect(output.count(":status: 200") == 2 and "The negotiated protocol: h2" in output, output[-500:])
+
+
+@client("python httpx[http2]: 60 requests at once, in clear text and under TLS")
 def _(t: Trial) -> None:
     python = python_with(t, "httpx[http2]")
     code = """
-import asyncio, httpx, sys
+import asyncio, httpx, ssl, sys
 async def main():
-    async with httpx.AsyncClient(http1=False, http2=True, trust_env=False, timeout=20) as c:
+    async with httpx.AsyncClient(http1=False, http2=True, trust_env=False, timeout=20, verify=ssl.create_default_context(cafile=sys.argv[2])) as c:
         answers = await asyncio.gather(*(c.get(f"{sys.argv[1]}/get?{n}") for n in range(60)))
         assert all(a.http_version == "HTTP/2" and a.json()["target"] == f"/get?{n}" for n, a in enumerate(answers))
         answer = await c.post(sys.argv[1] + "/echo", content=b"x" * 3_000_000)
@@ -642,14 +669,15 @@ async def main():
         assert len((await c.get(sys.argv[1] + "/bytes/3000000")).content) == 3_000_000
 asyncio.run(main())
 """
-    t.run(python, "-c", code, t.web)
+    for base in (t.web, t.secure):
+        t.run(python, "-c", code, base, str(certificates() / "ca.pem"))
 
 
 GRPC = """
 import sys, threading, time
 from concurrent import futures
 import grpc
-web, port = sys.argv[1:]
+web, port, authority = sys.argv[1:]
 
 class Greeter(grpc.GenericRpcHandler):
     def service(self, details):
@@ -672,7 +700,9 @@ class Greeter(grpc.GenericRpcHandler):
 left = threading.Event()
 server = grpc.server(futures.ThreadPoolExecutor(8)); server.add_generic_rpc_handlers((Greeter(),))
 assert server.add_insecure_port(f"127.0.0.1:{port}") == int(port); server.start()
-channel = grpc.insecure_channel(web.removeprefix("http://"), options=(("grpc.enable_http_proxy", 0),))
+options = (("grpc.enable_http_proxy", 0),)
+if authority: channel = grpc.secure_channel(web.removeprefix("https://"), grpc.ssl_channel_credentials(open(authority, "rb").read()), options=options)
+else: channel = grpc.insecure_channel(web.removeprefix("http://"), options=options)
 path = "/test.Greeter/"
 unary, down, up, both = channel.unary_unary(path + "Unary"), channel.unary_stream(path + "Down"), channel.stream_unary(path + "Up"), channel.stream_stream(path + "Both")
 for number in range(50):
@@ -695,15 +725,22 @@ except grpc.RpcError as error: assert error.code() == grpc.StatusCode.UNIMPLEMEN
 try: channel.unary_unary(path + "Never")(b"", timeout=0.5); raise SystemExit("no error")
 except grpc.RpcError as error: assert error.code() == grpc.StatusCode.DEADLINE_EXCEEDED, error
 assert left.wait(5), "the server was not told that the client left"
+left.clear(); call = channel.unary_unary(path + "Never").future(b"", timeout=10); time.sleep(0.2); assert call.cancel()
+assert left.wait(5), "the server was not told that the call was cancelled"
+stream = down(b"100000", timeout=20); assert next(stream) == b"0" * 1000; stream.cancel()
+try: list(stream); raise SystemExit("no error")
+except grpc.RpcError as error: assert error.code() == grpc.StatusCode.CANCELLED, error
 with futures.ThreadPoolExecutor(20) as pool:
     assert list(pool.map(lambda n: unary(b"%d" % n, timeout=20), range(400))) == [(b"%d" % n)[::-1] for n in range(400)]
 server.stop(0)
 """
 
 
-@client("gRPC (Python's grpcio, both ends): unary, streams in each direction, status, deadline")
-def _(t: Trial) -> None:
-    t.run(python_with(t, "grpcio"), "-c", GRPC, t.web, str(t.ports["grpc"]), timeout=90)
+for where in ("clear text", "TLS"):
+    @client(f"gRPC (Python's grpcio, both ends) in {where}: unary, streams in each direction, trailers, status, deadline, cancel")
+    def _(t: Trial, where: str = where) -> None:
+        base, authority = (t.secure, str(certificates() / "ca.pem")) if where == "TLS" else (t.web, "")
+        t.run(python_with(t, "grpcio"), "-c", GRPC, base, str(t.ports["grpc"]), authority, timeout=90)
 
 
 @client("the gateway is still well", smoke=True)

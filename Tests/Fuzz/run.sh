@@ -8,7 +8,7 @@
 set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
-[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Configuration
+[ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -24,10 +24,11 @@ for name in "$@"; do
     corpus=Tests/Fuzz/corpus/$name
     dict=Tests/Fuzz/http.dict
     longest=700
-    if [ "$name" = Configuration ]; then
-        dict=Tests/Fuzz/Configuration.dict
-        longest=1500
-    fi
+    case $name in
+    Configuration) dict=Tests/Fuzz/Configuration.dict longest=1500 ;;
+    Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
+    Http2*) dict=Tests/Fuzz/http2.dict ;;
+    esac
     work=.build-fuzz/$name
     mkdir -p "$work/found" "$work/merged"
     "$binaries/Fuzz$name" -max_total_time="$seconds" -max_len=$longest -timeout=5 -dict="$dict" \

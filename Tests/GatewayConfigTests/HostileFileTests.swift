@@ -48,10 +48,19 @@ import Testing
         #expect(errors("version: 1\nlog: { \"a\\nb\": 1 }\n").allSatisfy { !$0.contains("\n") })
     }
 
+    @Test func `a byte order mark is passed over, and counts as no column`() {
+        let text =
+            "version: 1\nlisteners: {l: {bind: 127.0.0.1:1}}\nservices: {a: {baseUrl: http://a}}\nroutes: [{service: a}]\n"
+        #expect(errors("\u{FEFF}" + text) == [])
+        #expect(errors("\u{FEFF}vers: 1\n" + text).contains { $0.hasPrefix("f.yaml:1:1: error: vers: unknown key") })
+    }
+
     @Test(arguments: ["[", "{a: ", "- ", "? ", "[{b: "])
     func `deep nesting is one error`(opening: String) {
         for depth in [65, 1000, 100_000] {
-            #expect(errors("version: 1\nroutes: \n  " + String(repeating: opening, count: depth)).count == 1)
+            let found = errors("version: 1\nroutes: \n  " + String(repeating: opening, count: depth))
+            #expect(found.count == 1)
+            #expect(found.allSatisfy { !$0.contains("yaml_") })
         }
     }
 

@@ -1,3 +1,4 @@
+import Credentials
 import GatewayConfig
 import HttpWare
 import Testing
@@ -54,6 +55,28 @@ import Testing
         #expect(try kept { $0.replacing("third", with: "fourth") } == [true, true, false, true, true, false])
     }
 
+    @Test func `an entry whose relative paths become others is made anew`() throws {
+        func output(_ text: String, keeping former: GatewayConfiguration? = nil) throws -> (
+            GatewayConfiguration, String
+        ) {
+            let next = try read(text, keeping: former)
+            let ware = try #require(next.listeners[0].chain.entries.postwares.first?.ware as? ScriptedWares.AccessLog)
+            return (next, ware.output.optionText)
+        }
+        let start = """
+            version: 1
+            include: [NAME]
+            listeners: { web: { bind: "127.0.0.1:1", chain: c } }
+            === NAME
+            chains: { c: { postwares: [{ accessLog: { output: "file:access.log" } }] } }
+            """
+        let (former, before) = try output(start.replacing("NAME", with: "one/a.yaml"))
+        #expect(before == "file:one/access.log")
+        let (next, after) = try output(start.replacing("NAME", with: "two/a.yaml"), keeping: former)
+        #expect(after == "file:two/access.log")
+        #expect(try output(start.replacing("NAME", with: "two/b.yaml"), keeping: next).1 == after)
+    }
+
     @Test func `another name of the chain makes all new`() throws {
         let changed = try kept { $0.replacing("  c: {", with: "  d: {").replacing("chain: c", with: "chain: d") }
         #expect(changed == [false, false, false, false, false, false])
@@ -67,5 +90,45 @@ import Testing
             keeping: former)
         #expect(instances(former, 0) != instances(next, 0))
         #expect(Set(instances(former, 0)) == Set(instances(next, 0)))
+    }
+
+    // MARK: Credentials
+
+    private let tokens = """
+        version: 1
+        listeners: { web: { bind: "127.0.0.1:1" } }
+        services: { api: { baseUrl: "http://a" } }
+        credentials:
+          o: { grant: clientCredentials, tokenUrl: "https://a.example/t", clientId: a, clientSecret: b }
+        chains: { c: { middlewares: [{ tokenRefresh: { credential: o } }, { tokenInject: { credential: o } }] } }
+        routes: [{ service: api, chain: c }]
+        """
+
+    @Test func `a credential whose definition is unchanged goes on with its state`() throws {
+        let former = try read(tokens)
+        let next = try read("# moved\n" + tokens, keeping: former)
+        #expect(former.credentials[0].credential === next.credentials[0].credential)
+    }
+
+    @Test func `a changed credential is a new one, and so are the wares that use it`() throws {
+        let former = try read(tokens)
+        let next = try read(tokens.replacing("clientSecret: b", with: "clientSecret: c"), keeping: former)
+        #expect(former.credentials[0].credential !== next.credentials[0].credential)
+        let users = next.listeners[0].routes[0].chain.entries.middlewares.compactMap {
+            $0.ware as? any CredentialUser
+        }
+        #expect(users.count == 2)
+        #expect(users.allSatisfy { $0.credential === next.credentials[0].credential })
+    }
+
+    @Test func `what is secret of a credential is shown nowhere`() throws {
+        let configuration = try read(tokens.replacing("clientSecret: b", with: "clientSecret: s3cret"))
+        #expect(configuration.secretTexts.contains("s3cret"))
+        #expect(!configuration.values.contains { $0.text?.contains("s3cret") == true })
+        let other = try read(tokens)
+        let difference = ConfigurationDifference(from: other, to: configuration)
+        #expect(difference.changes.map(\.what) == ["credentials.o"])
+        #expect(!"\(difference.changes)".contains("s3cret"))
+        #expect(difference.losses.contains { $0.what.hasPrefix("credentials.o") })
     }
 }

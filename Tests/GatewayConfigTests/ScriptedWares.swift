@@ -1,10 +1,12 @@
+import Credentials
 import HttpWare
 
 /// Wares that do nothing, for configurations that name them.
 enum ScriptedWares {
     static let all: [any ConfigurableWare.Type] = [
         BodyLimit.self, RequestHeaders.self, IpRule.self, Mock.self, Retry.self, AccessLog.self, TimeLog.self,
-        Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Sign.self, CircuitBreaker.self,
+        Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Accumulate.self, Sign.self,
+        CircuitBreaker.self,
         Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self,
     ]
 
@@ -142,8 +144,27 @@ enum ScriptedWares {
     struct Jwt: NamedMiddleware { static let name: WareName = "jwt" }
     struct HttpCache: NamedMiddleware { static let name: WareName = "httpCache" }
     struct Coalesce: NamedMiddleware { static let name: WareName = "coalesce" }
-    struct TokenRefresh: NamedMiddleware { static let name: WareName = "tokenRefresh" }
-    struct TokenInject: NamedMiddleware { static let name: WareName = "tokenInject" }
+    /// Does nothing with a credential.
+    protocol NamedUser: Middleware, ConfigurableWare, CredentialUser, CustomStringConvertible {
+        init()
+        var credential: Credential? { get set }
+    }
+
+    struct TokenRefresh: NamedUser {
+        static let name: WareName = "tokenRefresh"
+        var credential: Credential?
+        var credentialUse: CredentialUse { .refreshes }
+    }
+    struct TokenInject: NamedUser {
+        static let name: WareName = "tokenInject"
+        var credential: Credential?
+        var credentialUse: CredentialUse { .injects }
+    }
+    struct Accumulate: NamedUser {
+        static let name: WareName = "accumulate"
+        var credential: Credential?
+        var credentialUse: CredentialUse { .holds }
+    }
     struct Sign: NamedMiddleware { static let name: WareName = "sign" }
     struct CircuitBreaker: NamedMiddleware { static let name: WareName = "circuitBreaker" }
     struct Timeout: NamedMiddleware { static let name: WareName = "timeout" }
@@ -156,6 +177,18 @@ enum ScriptedWares {
 extension ScriptedWares.NamedMiddleware {
     static var about: WareAbout { WareAbout("Stands at a place.") }
     init(options: inout OptionsReader) { self.init() }
+    var description: String { Self.name.text }
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+}
+
+extension ScriptedWares.NamedUser {
+    static var about: WareAbout { WareAbout("Uses a credential.") }
+    init(options: inout OptionsReader) {
+        self.init()
+        var credential: Credential?
+        options.read("credential", into: &credential, of: "credentials")
+        self.credential = credential
+    }
     var description: String { Self.name.text }
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
 }

@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -763,6 +764,129 @@ def tls_idle(options: argparse.Namespace) -> list[dict]:
     if "nginx" in costs:
         lines.append(line("tls-idle", f"no more than nginx's {costs['nginx']}", costs["httpware"], costs["httpware"] <= costs["nginx"]))
     return lines
+
+
+TLS_SWAPPED = """
+version: 1
+listeners:
+  web:
+    bind: "127.0.0.1:{port}"
+    tls: {{ certificates: [{{ cert: {folder}/a.pem, key: {folder}/a.key, ocsp: {folder}/a.ocsp }}], clientCa: {folder}/ca.pem }}
+chains: {{ mock: {{ middlewares: [{{ mock: {{ status: 200, body: "mocked" }} }}] }} }}
+routes: [{{ chain: mock }}]
+"""
+
+
+@result("tls-reload")
+def tls_reload(options: argparse.Namespace) -> list[dict]:
+    """Certificate, key, clients' authorities and OCSP response are swapped again and again under load; nothing fails."""
+    made, place, port = certificates(), Workplace("load"), free_port()
+    folder = place.subfolder("certificates")
+
+    def swap(turn: int) -> None:
+        name = ("a", "a2")[turn % 2]
+        (folder / "a.pem").write_bytes((made / f"{name}.pem").read_bytes())
+        (folder / "a.key").write_bytes((made / f"{name}.key").read_bytes())
+        (folder / "a.ocsp").write_bytes((made / "a.ocsp").read_bytes())
+        (folder / "ca.pem").write_bytes((made / "ca.pem").read_bytes() + (made / "other.pem").read_bytes() * (turn % 2))
+
+    swap(0)
+    try:
+        process = place.gateway(options.binary, TLS_SWAPPED.format(port=port, folder=folder), [port], workers=2)
+        is_over, problems, counts, shown = threading.Event(), [], [0, 0], set()
+
+        def opened() -> ssl.SSLSocket:
+            return contexts.wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="a.test")
+
+        def ask(secure: ssl.SSLSocket) -> None:
+            secure.sendall(MOCK)
+            if b"mocked" not in secure.recv(4096):
+                raise OSError("no answer")
+
+        def load(isNew: bool) -> None:
+            kept = None
+            while not is_over.is_set():
+                try:
+                    kept = opened() if kept is None or isNew else kept
+                    ask(kept)
+                    counts[isNew] += 1
+                    if isNew:
+                        shown.add(kept.getpeercert(True))
+                        kept.close()
+                except (OSError, ssl.SSLError) as problem:
+                    problems.append(str(problem))
+                    kept = None
+
+        contexts = made.client(identity="anna")
+        threads = [threading.Thread(target=load, args=(index % 2 == 0,)) for index in range(6)]
+        for thread in threads:
+            thread.start()
+        end, turn, taken = time.monotonic() + options.seconds, 0, 0
+        while time.monotonic() < end:
+            turn += 1
+            before = process.log.count("reloaded: ")
+            swap(turn)
+            process.signal(signal.SIGHUP)
+            patience = time.monotonic() + 5
+            while process.log.count("reloaded: ") == before and time.monotonic() < patience:
+                time.sleep(0.01)
+            taken += process.log.count("listeners.web changed") == turn
+        is_over.set()
+        for thread in threads:
+            thread.join(20)
+        return [line("tls-reload", "certificates, client authorities and staples swapped under load: 0 requests fail, each is taken, both are shown",
+                     {"kept": counts[0], "new": counts[1], "failed": len(problems), "example": problems[:2], "swaps": turn, "taken": taken,
+                      "refused": process.log.count("not reloaded"), "shown": len(shown)},
+                     not problems and taken == turn > 3 and counts[0] > 100 and counts[1] > 100 and len(shown) == 2)]
+    finally:
+        place.close()
+
+
+@result("tls-failures")
+def tls_failures(options: argparse.Namespace) -> list[dict]:
+    """10,000 handshakes that fail in every way leave no memory and no descriptor behind."""
+    made, place, port = certificates(), Workplace("load"), free_port()
+    folder, wrong = made.folder, made.client(authority="other")
+    stranger, spdy, silent = made.client(identity="stranger"), made.client(alpn=["spdy/3"]), made.client()
+    old = made.client()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    old.set_ciphers("AES128-SHA:@SECLEVEL=0")
+    try:
+        config = TLS_CONFIG.replace("key: {folder}/a.key", "key: {folder}/a.key, clientCa: {folder}/ca.pem")
+        process = place.gateway(options.binary, config.format(port=port, folder=folder), [port])
+
+        def fail(index: int) -> None:
+            raw = socket.create_connection(("127.0.0.1", port), 10)
+            kind = index % 8
+            try:
+                if kind < 5:
+                    with (wrong, stranger, spdy, silent, old)[kind].wrap_socket(raw, server_hostname="a.test") as secure:
+                        secure.sendall(MOCK)
+                        secure.recv(100)
+                else:
+                    raw.sendall((b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", os.urandom(300))[kind - 5])
+                    raw.recv(1000) if kind != 6 else None
+            except OSError:
+                pass
+            finally:
+                raw.close()
+
+        for index in range(2000):  # what it takes once
+            fail(index)
+        time.sleep(1.5)
+        memory, descriptors = process.status("VmRSS"), process.descriptors()
+        for index in range(10_000):
+            fail(index)
+        time.sleep(1.5)
+        after, descriptors_after = process.status("VmRSS"), process.descriptors()
+        with made.client(identity="anna").wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="a.test") as secure:
+            secure.sendall(MOCK)
+            is_well = b"mocked" in secure.recv(4096)
+        return [line("tls-failures", "10,000 handshakes that fail: at most 1 MiB more, no descriptor, and it serves",
+                     {"KiB before": memory, "KiB after": after, "descriptors before": descriptors, "descriptors after": descriptors_after, "serves": is_well},
+                     after - memory <= 1024 and descriptors_after <= descriptors and is_well)]
+    finally:
+        place.close()
 
 
 def main() -> int:

@@ -36,6 +36,10 @@ class Certificates:
                      "-copy_extensions", "copyall", "-out", self / "expired.pem")
         self.openssl("req", "-x509", "-nodes", "-keyout", self / "self.key", "-out", self / "self.pem", "-subj", "/CN=self", "-days", "30",
                      "-addext", "subjectAltName=IP:127.0.0.1", *CURVE)
+        self.openssl("x509", "-in", self / "a.pem", "-outform", "DER", "-out", self / "a.der")
+        self.openssl("pkey", "-in", self / "a.key", "-aes256", "-passout", "pass:x", "-out", self / "locked.key")
+        (self / "empty.pem").touch()
+        (self / "directory").mkdir()
         serial = self.openssl("x509", "-in", self / "a.pem", "-noout", "-serial").strip().removeprefix("serial=")
         (self / "index.txt").write_text(f"V\t350101000000Z\t\t{serial}\tunknown\t/CN=a\n")
         self.openssl("ocsp", "-issuer", self / "ca.pem", "-cert", self / "a.pem", "-reqout", self / "a.req")
@@ -53,7 +57,7 @@ class Certificates:
                      "-days", "30", "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature", *CURVE)
 
     def leaf(self, name: str, names: str, by: str = "ca", subject: str = "", key: list[str] = CURVE) -> None:
-        self.openssl("req", "-x509", "-nodes", "-keyout", self / f"{name}.key", "-out", self / f"{name}.pem", "-CA", self / f"{by}.pem",
+        self.openssl("req", "-x509", "-nodes", "-utf8", "-keyout", self / f"{name}.key", "-out", self / f"{name}.pem", "-CA", self / f"{by}.pem",
                      "-CAkey", self / f"{by}.key", "-days", "30", "-subj", subject or f"/CN={name}", "-addext", f"subjectAltName={names}",
                      "-addext", "basicConstraints=CA:FALSE", *key)
 

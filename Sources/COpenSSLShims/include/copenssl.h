@@ -8,10 +8,13 @@
 #include <sys/select.h>
 #include <stdint.h>
 
+#include "jose.h"
+
 struct ssl_st;
 struct ssl_ctx_st;
 struct x509_st;
 struct evp_mac_ctx_st;
+struct bio_st;
 
 /// Settings that both sides share: memory that idle connections give back, partial writes, no compression, no renegotiation,
 /// no version before 1.2.
@@ -23,6 +26,19 @@ void copenssl_prepare_server(struct ssl_ctx_st *context);
 
 /// Settings of a client: new sessions are given to the callback and kept nowhere else.
 void copenssl_prepare_client(struct ssl_ctx_st *context);
+
+/// A BIO over whichever socket it is pointed to, which it never closes; NULL without memory.
+struct bio_st *copenssl_new_socket(void);
+
+/// Lets a session read and write through such a BIO, beside others; takes a reference of its own. Answers 1 on success.
+int copenssl_use_socket(struct ssl_st *session, struct bio_st *socket);
+
+/// Points the session's BIO to the session's socket: before each call that may read or write.
+void copenssl_point(struct ssl_st *session, int descriptor);
+
+/// Frees what only the handshake needed and OpenSSL would keep: both sides' keys of this one exchange, the private one wiped,
+/// and the list of the client's ciphers.
+void copenssl_forget_handshake(struct ssl_st *session);
 
 /// Sets the lowest version: 2 for TLS 1.2, 3 for TLS 1.3. Answers 1 on success.
 int copenssl_set_least_version(struct ssl_ctx_st *context, int minor);

@@ -33,6 +33,11 @@ int csystem_pipe(int *ends, int size);
 /// -1 and errno on failure.
 long csystem_splice(int from, int to, unsigned long count);
 
+/// As `recv` and `send` without flags, but no points where a thread may be cancelled: glibc has each of those make ready for
+/// that, with two locked instructions, and nobody here cancels a thread.
+long csystem_receive(int descriptor, void *buffer, unsigned long count);
+long csystem_send(int descriptor, const void *bytes, unsigned long count);
+
 /// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
 const char *csystem_commit(void);
 

@@ -17,10 +17,15 @@ struct BuiltWare: Sendable {
     var ware: any ConfigurableWare
     let options: ConfigNode
     let files: [FileOfOptions]
+    /// Those that the options name, as they are opened: relative ones mean others when the entry moves to another folder.
+    let paths: [String]
+    /// What they refer to by name.
+    let references: [NamedReference]
 
     /// Whether building it again would only lose its state.
     func isSame(as other: BuiltWare) -> Bool {
-        type(of: ware) == type(of: other.ware) && files == other.files
+        type(of: ware) == type(of: other.ware) && files == other.files && paths == other.paths
+            && references == other.references
             && options.bare(exactly: true) == other.options.bare(exactly: true)
     }
 }

@@ -1,3 +1,4 @@
+import Credentials
 import HttpWare
 
 /// Gives the joined files their meaning: definitions, names that resolve, chains that are built and joined.
@@ -8,9 +9,10 @@ struct ConfigurationChecker {
     private var namedFiles: [String] = []
     private var entryRules = EntryRules()
     private var references = References()
+    private let former: [ConfiguredCredential]
 
-    static let nouns = ["listeners", "services", "chains", "routes", "admin", "log"]
-    private static let notYet = ["credentials", "stores"]
+    static let nouns = ["listeners", "credentials", "services", "chains", "routes", "admin", "log"]
+    private static let notYet = ["stores"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
@@ -22,6 +24,7 @@ struct ConfigurationChecker {
         registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system
     ) {
         source = files
+        self.former = former?.credentials ?? []
         builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
     }
 
@@ -38,6 +41,7 @@ struct ConfigurationChecker {
             }
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
+        let credentials = readCredentials(entries)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
         for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
@@ -55,6 +59,11 @@ struct ConfigurationChecker {
         // A route that could not be read may have what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        var credentialRules = CredentialRules()
+        for listener in listeners {
+            for chain in [listener.chain] + listener.routes.map(\.chain) { credentialRules.check(chain) }
+        }
+        diagnostics.append(credentialRules.errors.all)
         references.checkResponders(of: builder)
         if areRoutesKnown { references.checkCaptures() }
         diagnostics.append(references.diagnostics.all)
@@ -65,13 +74,37 @@ struct ConfigurationChecker {
         if !diagnostics.hasErrors {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
             diagnostics.append(entryRules.diagnostics.all)
+            diagnostics.append(credentialRules.warnings.all)
+            let used = Set(builder.references.filter { $0.noun == "credentials" }.map(\.name))
+            for credential in credentials where !used.contains(credential.name) {
+                diagnostics.warning(
+                    at: credential.location, "credentials.\(credential.name)", "nothing uses it")
+            }
             for chain in written where !chains.used.contains(chain.name) {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
         return GatewayConfiguration(
-            listeners: listeners, services: services, routes: routes, admin: admin, log: log, written: entries,
-            wares: builder.built)
+            listeners: listeners, credentials: credentials, services: services, routes: routes, admin: admin, log: log,
+            written: entries, wares: builder.built)
+    }
+
+    /// The credentials; one whose definition did not change is the one that runs.
+    private mutating func readCredentials(_ entries: [ConfigNode.Entry]) -> [ConfiguredCredential] {
+        var found: [ConfiguredCredential] = []
+        for entry in named("credentials", entries) {
+            let errors = diagnostics.all.count { $0.severity == .error }
+            let definition = read(entry, "credentials") { CredentialDefinition(name: entry.key, options: &$0) }
+            guard errors == diagnostics.all.count(where: { $0.severity == .error }) else {
+                builder.objects.add(nil, noun: "credentials", name: entry.key)
+                continue
+            }
+            let kept = former.first { $0.credential.definition == definition }?.credential
+            let credential = kept ?? Credential(definition)
+            builder.objects.add(credential, noun: "credentials", name: entry.key)
+            found.append(ConfiguredCredential(location: entry.location, credential: credential))
+        }
+        return found
     }
 
     // MARK: Nouns

@@ -1,3 +1,4 @@
+import Credentials
 public import HttpWare
 
 /// What one configuration changes against another: what a reload does, and what it keeps.
@@ -69,6 +70,9 @@ public struct ConfigurationDifference: Sendable {
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
             case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
+            case "credentials":
+                let secrets = Set(CredentialRules.secretKeys.map { [$0] })
+                compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
             default:
                 compareNamed(noun, before.named(noun), after.named(noun))
                 if noun == "services" {
@@ -78,6 +82,7 @@ public struct ConfigurationDifference: Sendable {
                 }
             }
         }
+        comparePaths(old, new)
         keepServices(before.named("services"), after.named("services"))
         for (service, former) in ConfigurationDifference.pairs(old.services, new.services)
         where service.files != former.files {
@@ -88,10 +93,12 @@ public struct ConfigurationDifference: Sendable {
 
     // MARK: Nouns
 
-    private mutating func compareNamed(_ noun: String, _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
+    private mutating func compareNamed(
+        _ noun: String, _ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry], secrets: Set<[String]> = []
+    ) {
         let former = Dictionary(old.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
         let names = Set(new.map(\.key))
-        for entry in new { compare("\(noun).\(entry.key)", former[entry.key], entry.value) }
+        for entry in new { compare("\(noun).\(entry.key)", former[entry.key], entry.value, secrets: secrets) }
         for entry in old where !names.contains(entry.key) { compare("\(noun).\(entry.key)", entry.value, nil) }
     }
 
@@ -141,6 +148,21 @@ public struct ConfigurationDifference: Sendable {
             change.effect = effect
             changes.append(change)
         }
+    }
+
+    /// Finds wares that are written as before, in a place where their relative paths mean other files.
+    private mutating func comparePaths(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {
+        let moved = new.wares.compactMap { place, now -> Change? in
+            guard place.route == nil, let former = old.wares[place], former.paths != now.paths,
+                former.options.bare(exactly: true) == now.options.bare(exactly: true)
+            else { return nil }
+            var change = Change(
+                what: "chains.\(place.chain): \(place.key)", kind: .changed, location: now.options.location, keys: [])
+            let paths = zip(former.paths, now.paths).filter { $0 != $1 }.map { "\($0) → \($1)" }
+            change.effect = "its relative paths mean other files: " + paths.joined(separator: ", ")
+            return change
+        }
+        changes += moved.sorted { ($0.location, $0.what) < ($1.location, $1.what) }
     }
 
     private static func pairs(
@@ -230,6 +252,11 @@ public struct ConfigurationDifference: Sendable {
             if service.endpoints.count > 1 || !services.contains(service.name) {
                 losses.append(Loss(what: "services.\(service.name): \(what)", location: service.location))
             }
+        }
+        for former in old.credentials where former.credential.definition.grant != .static {
+            guard !new.credentials.contains(where: { $0.credential === former.credential }) else { continue }
+            losses.append(
+                Loss(what: "credentials.\(former.name): its tokens, but what its file has", location: former.location))
         }
         let lost = old.wares.filter { place, built in
             built.ware.holdsState && new.wares[place].map { !built.isSame(as: $0) } ?? true

@@ -19,6 +19,8 @@ public struct ConfigurationReader: Sendable {
         public var paths: [String]
         /// The patterns of `include`: a file that comes to match one is to be read, too.
         public var patterns: [String]
+        /// The file itself cannot be read, whatever stands in it: `errors` says why.
+        public var isUnreadable = false
     }
 
     private let wares: [any ConfigurableWare.Type]
@@ -42,7 +44,8 @@ public struct ConfigurationReader: Sendable {
         let tree = SourceTree(path, environment: environment, files: files)
         guard !tree.isBroken else {
             return Result(
-                configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths, patterns: tree.patterns)
+                configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths, patterns: tree.patterns,
+                isUnreadable: tree.isUnreadable)
         }
         var checker = ConfigurationChecker(registry: WareRegistry(wares), keeping: former, files: files)
         var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
@@ -50,7 +53,9 @@ public struct ConfigurationReader: Sendable {
         var diagnostics = tree.diagnostics
         // What could not be interpolated is one mistake, not two.
         let places = Set(diagnostics.all.map(\.location))
-        diagnostics.append(checker.diagnostics.all.filter { $0.severity == .warning || !places.contains($0.location) })
+        let isWhole = !diagnostics.hasErrors
+        diagnostics.append(
+            checker.diagnostics.all.filter { $0.severity == .warning ? isWhole : !places.contains($0.location) })
         return Result(
             configuration: diagnostics.hasErrors ? nil : configuration, errors: diagnostics.sorted,
             paths: tree.paths + checker.files, patterns: tree.patterns)

@@ -18,6 +18,9 @@ public struct EndpointDefinition: Sendable, Hashable {
     /// `host:port`, without the port where it is the scheme's usual one: what goes into `Host`.
     public var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
+    /// `http://host:port/path` or `https://…`, as short as it can be.
+    public var url: String { (isSecure ? "https://" : "http://") + authority + basePath }
+
     init(_ url: OriginUrl, at location: SourceLocation) {
         host = url.authority.host
         port = url.authority.port ?? (url.isSecure ? 443 : 80)

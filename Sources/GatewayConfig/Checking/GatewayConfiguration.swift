@@ -1,9 +1,12 @@
+import Credentials
 public import HttpWare
 
 /// A checked configuration: immutable, and swapped whole on reload.
 public struct GatewayConfiguration: Sendable {
     /// In file order, each with its routes and their joined chains.
     public private(set) var listeners: [ListenerDefinition]
+    /// In file order.
+    public let credentials: [ConfiguredCredential]
     /// In file order; the built-in `passthrough` is not among them.
     public let services: [ServiceDefinition]
     /// In file order; the first that matches wins.
@@ -45,6 +48,10 @@ extension GatewayConfiguration {
     /// The texts in the files that nothing may print: from `${file:…}`, and of options that are secret.
     public var secretTexts: [String] {
         var texts = fileSecrets.union(written.flatMap(\.value.secretTexts))
+        for definition in credentials.map(\.credential.definition) {
+            let secrets = [definition.clientSecret, definition.refreshToken, definition.value]
+            texts.formUnion(secrets.compactMap { $0?.revealed })
+        }
         for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
             for entry in chain.entries.middlewares + chain.entries.postwares {
                 texts.formUnion(entry.options.secretTexts)

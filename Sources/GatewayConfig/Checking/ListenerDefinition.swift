@@ -79,6 +79,10 @@ public struct ListenerDefinition: Sendable {
         let isSecure = options.isGiven("tls")
         options.read("tls") { tls = ListenerTls(options: &$0, isGiven: isSecure, files: files) }
         options.refuse("intercept", "proxyProtocol")
+        // Clients of a forward proxy may ask for https origins, which are verified by what the system trusts.
+        if mode == .forward, !options.isDescribing {
+            options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
+        }
         self.files = options.files
     }
 }

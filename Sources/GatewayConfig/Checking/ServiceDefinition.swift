@@ -115,10 +115,8 @@ public struct ServiceDefinition: Sendable {
         options.read("chain", into: &chainName)
         let isGiven = options.isGiven("tls")
         let isSecure = endpoints.contains(where: \.isSecure)
-        let protocols: [ApplicationProtocol] = wireProtocol == .h2 ? [.h2] : [.http11]
         options.read("tls") {
-            tls = ServiceTls(
-                options: &$0, isGiven: isGiven, isSecure: isSecure, protocols: protocols, files: files)
+            tls = ServiceTls(options: &$0, isGiven: isGiven, isSecure: isSecure, files: files)
         }
         options.refuse("healthCheck", "ejection", "slowStart", "hashKey")
         self.files = options.files

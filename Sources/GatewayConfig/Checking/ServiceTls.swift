@@ -9,11 +9,9 @@ public struct ServiceTls: Sendable {
 
     /// Reads `services.NAME.tls`; `nil` when no endpoint is `https`, or something is wrong.
     init?(
-        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, protocols: [ApplicationProtocol],
-        files: ConfigurationFiles
+        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, files: ConfigurationFiles
     ) {
         var client = TlsContext.Client()
-        client.protocols = protocols
         client.authorities = TlsFiles.read(
             "ca", &options, files, doc: "PEM: who signs the origin servers' certificates, in place of the system's")
         client.identity = TlsFiles.readIdentity(&options, files)
@@ -33,7 +31,10 @@ public struct ServiceTls: Sendable {
         }
         guard isSecure, !options.hasErrors else { return nil }
         self.serverName = serverName?.text
-        if !isGiven, protocols == [.http11], let shared = TlsContext.systemClient {
+        if client.authorities == nil, !client.skipsVerification {
+            options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
+        }
+        if !isGiven, let shared = SystemTrust.shared.client {
             context = shared
             return
         }
@@ -102,6 +103,10 @@ enum TlsFiles {
         where !isMember && options.isGiven(given) && !options.isGiven(missing) {
             options.fail(at: given, "needs \(missing) beside it")
         }
+        if let key, files.isOpenToAll(key.name) {
+            options.warn(
+                at: "key", "\(key.name): everybody on this machine can read the key; chmod 600 keeps it to its owner")
+        }
         guard let chain, let key else { return nil }
         let identity = TlsIdentity(chain: chain, key: key, staple: staple)
         do throws(TlsFault) {
@@ -110,7 +115,9 @@ enum TlsFiles {
             }
             return identity
         } catch {
-            options.fail(at: "cert", error.reason)
+            // Where the file stands that is at fault.
+            let key = staple.map { error.reason.hasPrefix($0.name + ":") } == true ? "ocsp" : nil
+            options.fail(at: key ?? (error.reason.hasPrefix(identity.key.name + ":") ? "key" : "cert"), error.reason)
             return nil
         }
     }

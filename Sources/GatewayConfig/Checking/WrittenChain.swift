@@ -33,6 +33,10 @@ struct WrittenEntry {
 /// Reads chains and builds their wares, each entry once.
 struct ChainBuilder {
     let registry: WareRegistry
+    /// What options can refer to by name.
+    var objects = NamedObjects()
+    /// What they did refer to.
+    private(set) var references: Set<NamedReference> = []
     var diagnostics = Diagnostics()
     /// Every ware that was built, by its place.
     private(set) var built: [WarePlace: BuiltWare] = [:]
@@ -214,9 +218,12 @@ struct ChainBuilder {
         order: WareOrder?, condition: Condition?, location: SourceLocation
     ) -> WrittenEntry {
         let name = type.name.text
-        var reader = OptionsReader(options, keyPath: name)
-        var ware = BuiltWare(ware: type.init(options: &reader), options: options, files: reader.files)
+        var reader = OptionsReader(options, keyPath: name, naming: objects)
+        let made = type.init(options: &reader)
+        var ware = BuiltWare(
+            ware: made, options: options, files: reader.files, paths: reader.paths, references: reader.references)
         diagnostics.append(reader.finish())
+        references.formUnion(reader.references)
         files += reader.files.map(\.path)
         if let former = former[place], former.isSame(as: ware) { ware.ware = former.ware }
         built[place] = ware

@@ -15,7 +15,9 @@ extension GatewayConfiguration {
     public var values: [WrittenValue] {
         var walk = Walk(secrets: Set(ConfigurationDifference.secrets(self).compactMap(\.last)).union(["token"]))
         var counts: [String: Int] = [:]
+        let secrets = walk.secrets
         for section in written {
+            walk.secrets = section.key == "credentials" ? secrets.union(CredentialRules.secretKeys) : secrets
             // A list that several files write is one list.
             if case .list(let members) = section.value.content {
                 for member in members {
@@ -32,7 +34,7 @@ extension GatewayConfiguration {
 
     private struct Walk {
         /// Keys whose values are secret somewhere are masked everywhere.
-        let secrets: Set<String>
+        var secrets: Set<String>
         var values: [WrittenValue] = []
 
         /// No deeper than the reader lets a tree be.

@@ -1,4 +1,5 @@
 import Glibc
+import HttpWare
 
 /// Where the reader finds files. The system's, or in a test some texts in memory.
 public struct ConfigurationFiles: Sendable {
@@ -8,11 +9,14 @@ public struct ConfigurationFiles: Sendable {
         public var reason: String
         /// There is no such file, as opposed to one that cannot be read.
         public var isAbsent: Bool
+        /// It is the machine that does not give the file, whatever may stand in it.
+        public var isOfSystem: Bool
 
         /// Makes a fault of its words.
-        public init(_ reason: String, isAbsent: Bool = false) {
+        public init(_ reason: String, isAbsent: Bool = false, isOfSystem: Bool = false) {
             self.reason = reason
             self.isAbsent = isAbsent
+            self.isOfSystem = isOfSystem
         }
     }
 
@@ -20,18 +24,23 @@ public struct ConfigurationFiles: Sendable {
     public var read: @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8]
     /// The paths that match a pattern with `*`, `?` or `[…]`, in name order.
     public var list: @Sendable (_ pattern: String) -> [String]
+    /// Whether whoever has an account on this machine can read or write the file.
+    public var isOpenToAll: @Sendable (_ path: String) -> Bool
 
     /// Makes a source of two functions.
     public init(
         read: @escaping @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8],
-        list: @escaping @Sendable (_ pattern: String) -> [String]
+        list: @escaping @Sendable (_ pattern: String) -> [String],
+        isOpenToAll: @escaping @Sendable (_ path: String) -> Bool = { _ in false }
     ) {
         self.read = read
         self.list = list
+        self.isOpenToAll = isOpenToAll
     }
 
     /// The files of this machine.
-    public static let system = ConfigurationFiles(read: readSystem, list: listSystem)
+    public static let system = ConfigurationFiles(
+        read: readSystem, list: listSystem, isOpenToAll: isSystemFileOpen)
 
     /// How long a pipe may say nothing, in milliseconds: one that nobody writes into must not hold up a reload for ever.
     private static let patience: CInt = 5000
@@ -40,18 +49,20 @@ public struct ConfigurationFiles: Sendable {
         guard !path.utf8.contains(0) else { throw Fault("a path has no NUL") }
         let isInput = path == "-"
         let descriptor = isInput ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw fault(errno) }
+        guard descriptor >= 0 else { throw fault(errno, isInput: isInput) }
         defer { close(descriptor) }
         var content: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             // Standard input may be typed, and takes its time.
             var ready = pollfd(fd: descriptor, events: CShort(POLLIN), revents: 0)
-            if !isInput, poll(&ready, 1, patience) == 0 { throw Fault("is a pipe that nobody writes into") }
+            if !isInput, poll(&ready, 1, patience) == 0 {
+                throw Fault("is a pipe that nobody writes into", isOfSystem: true)
+            }
             let count = Glibc.read(descriptor, &buffer, buffer.count)
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN && !isInput { continue }
-                throw fault(errno)
+                throw fault(errno, isInput: isInput)
             }
             if count == 0 { return content }
             content += buffer[..<count]
@@ -59,8 +70,14 @@ public struct ConfigurationFiles: Sendable {
         }
     }
 
-    private static func fault(_ code: CInt) -> Fault {
-        Fault(String(cString: strerror(code)).lowercased(), isAbsent: code == ENOENT)
+    private static func fault(_ code: CInt, isInput: Bool = false) -> Fault {
+        let reason = isInput && code == EBADF ? "standard input is closed" : SystemError.text(of: code).lowercased()
+        return Fault(reason, isAbsent: code == ENOENT, isOfSystem: true)
+    }
+
+    private static func isSystemFileOpen(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & 0o006 != 0
     }
 
     private static func listSystem(_ pattern: String) -> [String] {

@@ -13,6 +13,8 @@ struct SourceTree {
     private(set) var patterns: [String] = []
     /// A file could not be read or is not YAML: what is missing would only cause more errors.
     private(set) var isBroken = false
+    /// The first file cannot be read, whatever stands in it.
+    private(set) var isUnreadable = false
 
     private let environment: [String: String]
     private let files: ConfigurationFiles
@@ -30,7 +32,8 @@ struct SourceTree {
     }
 
     private mutating func read(_ path: String, from includer: SourceLocation?) {
-        let place = includer ?? SourceLocation(file: path, line: 0, column: 0)
+        let file = path == "-" ? "stdin" : path
+        let place = includer ?? SourceLocation(file: file, line: 0, column: 0)
         let keyPath = includer == nil ? "" : "include"
         if open.contains(path) {
             let circle = (open.drop { $0 != path } + [path]).joined(separator: " → ")
@@ -56,9 +59,10 @@ struct SourceTree {
         } catch {
             diagnostics.error(at: place, keyPath, includer == nil ? error.reason : "\(path): \(error.reason)")
             isBroken = true
+            isUnreadable = includer == nil && error.isOfSystem
             return
         }
-        let (node, found) = YamlReader.read(bytes, file: path == "-" ? "stdin" : path)
+        let (node, found) = YamlReader.read(bytes, file: file)
         diagnostics.append(found.all)
         guard let node else {
             isBroken = true
@@ -114,7 +118,11 @@ struct SourceTree {
             )
             return
         }
-        let target = FilePath.joined(path == "-" ? "" : FilePath.directory(of: path), name)
+        let joined = FilePath.joined(path == "-" ? "" : FilePath.directory(of: path), name)
+        // One file has one name, as far as a text can tell: circles are found by it.
+        let parts = joined.split(separator: "/", omittingEmptySubsequences: false)
+        let target = parts.enumerated().filter { $1 != "." && !($1.isEmpty && $0 > 0) }.map(\.element).joined(
+            separator: "/")
         if name.contains(where: { "*?[".contains($0) }) {
             patterns.append(target)
             for match in files.list(target) { read(match, from: node.location) }

@@ -34,6 +34,8 @@ struct YamlReader {
 
     private struct Stop: Error {}
 
+    private static let tooDeep = "nested deeper than \(Limit.depth) levels"
+
     private let file: String
     private(set) var diagnostics = Diagnostics()
     private var frames: [Frame] = []
@@ -43,7 +45,9 @@ struct YamlReader {
     /// Reads the document; `nil` if it is not YAML, is empty, or goes past a limit, which the diagnostics then tell.
     static func read(_ bytes: [UInt8], file: String) -> (node: ConfigNode?, diagnostics: Diagnostics) {
         var reader = YamlReader(file: file)
-        let isWhole = (try? reader.read(bytes)) != nil
+        // YAML 1.2 §5.2; some editors put one first.
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let isWhole = (try? reader.read(bytes.starts(with: mark) ? Array(bytes.dropFirst(mark.count)) : bytes)) != nil
         return (isWhole ? reader.root : nil, reader.diagnostics)
     }
 
@@ -112,7 +116,7 @@ struct YamlReader {
                 frame.location,
                 "\(frame.isMap ? "a map" : "a list") cannot be a key; quote a text that begins with { or [")
         }
-        if frames.count >= Limit.depth { throw stop(frame.location, "nested deeper than \(Limit.depth) levels") }
+        if frames.count >= Limit.depth { throw stop(frame.location, YamlReader.tooDeep) }
         frames.append(frame)
     }
 
@@ -132,7 +136,7 @@ struct YamlReader {
         frame.depth = max(frame.depth, built.depth + 1)
         if frame.count > Limit.nodes { throw stop(built.node.location, "more than \(Limit.nodes) values") }
         if frames.count + frame.depth > Limit.depth {
-            throw stop(built.node.location, "nested deeper than \(Limit.depth) levels")
+            throw stop(built.node.location, YamlReader.tooDeep)
         }
         if let key = frame.key {
             frame.key = nil
@@ -177,6 +181,7 @@ struct YamlReader {
             )
         }
         let mark = parser.problem_mark
+        if problem.hasPrefix("Maximum nesting level") { return stop(at(mark), YamlReader.tooDeep) }
         // The mark counts characters; what stands there says more than the parser does.
         let lines = bytes.split(
             separator: UInt8(ascii: "\n"), maxSplits: mark.line + 1, omittingEmptySubsequences: false)

@@ -34,7 +34,9 @@ public enum Reuse: Sendable, Equatable {
         // Signs cannot overflow: a lifetime is at most 2^31 seconds.
         let isFresh = lasts > age
         if let most = request.maxAge, age > most * nanosecondsPerSecond { return .validate(.request) }
-        if let left = request.minFresh, isFresh, lasts - age < left * nanosecondsPerSecond { return .validate(.request) }
+        if let left = request.minFresh, isFresh, lasts - age < left * nanosecondsPerSecond {
+            return .validate(.request)
+        }
         if isFresh { return .fresh }
         if request.minFresh != nil { return .validate(.isStale) }
         guard !directives.forbidsStale(in: mode) else { return .validate(.isStale) }

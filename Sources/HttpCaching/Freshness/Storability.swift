@@ -31,7 +31,9 @@ public enum Storability: Sendable, Equatable {
         method: HttpMethod, request: RequestDirectives, isAuthorized: Bool, status: HttpStatus, fields: HttpFields,
         directives: ResponseDirectives, lifetime: FreshnessLifetime, policy: CachePolicy
     ) -> Storability {
-        guard method == .get || method == .head || method == .post && lifetime.isExplicit else { return .mayNot(.method) }
+        guard method == .get || method == .head || method == .post && lifetime.isExplicit else {
+            return .mayNot(.method)
+        }
         if status.code < 200 { return .mayNot(status == .switchingProtocols ? .upgraded : .interim) }
         if status == .notModified { return .mayNot(.notModified) }
         if request.noStore { return .mayNot(.requestNoStore) }

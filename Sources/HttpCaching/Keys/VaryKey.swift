@@ -65,7 +65,8 @@ public struct VaryKey: Sendable, Equatable {
     private static func thousandths(_ text: Substring) -> Int? {
         let digits = text.utf8.filter { $0 != 0x2e }
         guard let first = text.utf8.first, first == 0x30 || first == 0x31, digits.count <= 4,
-            digits.allSatisfy({ (0x30...0x39).contains($0) }), text.utf8.count == digits.count
+            digits.allSatisfy({ (0x30...0x39).contains($0) }),
+            text.utf8.count == digits.count
                 || text.utf8.dropFirst().first == 0x2e && text.utf8.count == digits.count + 1
         else { return nil }
         let padded = digits.dropFirst() + Array(repeating: 0x30, count: 4 - digits.count)

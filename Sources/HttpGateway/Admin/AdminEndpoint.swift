@@ -12,7 +12,7 @@ struct AdminEndpoint: Sendable {
         case known
     }
 
-    /// `/v1/requests`, or `/v1/requests/*` for everything one segment below.
+    /// `/v1/requests`; `/v1/requests/*` for everything one segment below; `/v1/holds/*/open` for what is done there.
     let path: String
     let access: Access
     /// POST; else GET and HEAD.
@@ -21,17 +21,19 @@ struct AdminEndpoint: Sendable {
 
     /// What stands in place of `*`, empty without one; `nil` when the path is another.
     func argument(in other: String) -> Substring? {
-        guard path.hasSuffix("/*") else { return path == other ? "" : nil }
-        let prefix = path.dropLast()
-        guard other.hasPrefix(prefix) else { return nil }
-        let argument = other.dropFirst(prefix.count)
-        return argument.isEmpty || argument.contains("/") ? nil : argument
+        guard let star = path.firstIndex(of: "*") else { return path == other ? "" : nil }
+        let (prefix, suffix) = (path[..<star], path[path.index(after: star)...])
+        guard other.hasPrefix(prefix), other.hasSuffix(suffix),
+            other.utf8.count > prefix.utf8.count + suffix.utf8.count
+        else { return nil }
+        let argument = other.dropFirst(prefix.count).dropLast(suffix.count)
+        return argument.contains("/") ? nil : argument
     }
 
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
-            + (ui ? page() : [])
+            + credentials(subject) + holds(subject) + (ui ? page() : [])
     }
 }
 
@@ -55,17 +57,6 @@ extension HttpResponse {
     /// A response for people and probes.
     static func plain(_ status: HttpStatus, _ text: String) -> HttpResponse {
         HttpResponse(status, fields: ["Content-Type": "text/plain; charset=utf-8"], content: .text(text + "\n"))
-    }
-
-    /// A refusal with more members than the usual. RFC 9457 §3.2.
-    static func problem(_ status: HttpStatus, _ detail: String, also members: [(String, Json)]) -> HttpResponse {
-        let usual: [(String, Json)] = [
-            ("type", "about:blank"), ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
-            ("detail", .text(detail)),
-        ]
-        return HttpResponse(
-            status, fields: ["Content-Type": "application/problem+json"],
-            content: .text(Json.object(usual + members).text + "\n"))
     }
 
     /// A response for programs.

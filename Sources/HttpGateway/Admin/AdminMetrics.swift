@@ -1,3 +1,4 @@
+import Credentials
 import GatewayConfig
 import HttpWare
 
@@ -30,6 +31,7 @@ private struct Metrics {
         addListeners(loops)
         addExchanges(loops)
         addUpstream(subject, loops)
+        addCredentials(subject)
         addLoops(loops)
         addProcess(ProcessNumbers())
     }
@@ -149,6 +151,38 @@ private struct Metrics {
             let pool = pools[endpoint] ?? PoolSum()
             output.add([("endpoint", endpoint), ("state", "active")], pool.open - pool.idle)
             output.add([("endpoint", endpoint), ("state", "idle")], pool.idle)
+        }
+    }
+
+    private mutating func addCredentials(_ subject: AdminSubject) {
+        let reports = subject.status.now.configuration.credentials.map { $0.credential.report() }
+        guard !reports.isEmpty else { return }
+        func label(_ report: CredentialReport) -> [(String, String)] { [("credential", report.name)] }
+        output.begin("httpware_credential_ready", .gauge, "Whether there is a token that can be sent.")
+        for report in reports {
+            let isUsable = report.state == .ready || report.state == .refreshing && report.held == 0
+            output.add(label(report), isUsable && report.token > 0 ? 1 : 0)
+        }
+        output.begin(
+            "httpware_credential_expiry_timestamp_seconds", .gauge, "When the token expires, where that is known.")
+        for report in reports {
+            if let expires = report.expires { output.add(label(report), Int(expires.seconds)) }
+        }
+        output.begin("httpware_credential_refreshes_total", .counter, "Refreshes that ended, by what came of them.")
+        for report in reports {
+            for outcome in CredentialReport.Refresh.Outcome.allCases {
+                output.add(label(report) + [("outcome", outcome.rawValue)], report.counts[outcome] ?? 0)
+            }
+        }
+        output.begin("httpware_credential_held_requests", .gauge, "Requests that wait for a token.")
+        for report in reports { output.add(label(report), report.held) }
+        output.begin("httpware_credential_held_requests_total", .counter, "Requests that waited for a token.")
+        for report in reports { output.add(label(report), report.heldTotal) }
+        output.begin(
+            "httpware_credential_hold_refusals_total", .counter, "Requests that found no room, or waited too long.")
+        for report in reports {
+            output.add(label(report) + [("reason", "overflow")], report.overflows)
+            output.add(label(report) + [("reason", "timeout")], report.timeouts)
         }
     }
 

@@ -23,7 +23,7 @@ extension AdminEndpoint {
                 named.insert(name)
                 let pool = pools[name] ?? PoolSum()
                 return .object([
-                    ("url", .text("http://\(endpoint.authority)\(endpoint.basePath)")),
+                    ("url", .text(endpoint.url)),
                     ("weight", .number(endpoint.weight)), ("at", .text("\(endpoint.location)")),
                     ("connections", pool.json),
                 ])

@@ -8,6 +8,8 @@ struct AdminSubject: Sendable {
     let status: GatewayStatus
     /// What its loops count.
     let census: Census
+    /// One of the loops that carry exchanges: for what the gateway asks others by itself.
+    let loop: EventLoop
     /// What the exchanges did that ended last.
     let records: RequestRecords?
     /// Reads the configuration again, and tells what came of it, on some thread.

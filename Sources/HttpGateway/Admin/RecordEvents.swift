@@ -71,7 +71,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
             return false
         }
         var text = ""
-        if dropped > 0 { text += "event: dropped\ndata: {\"dropped\": \(dropped)}\n\n" }
+        if dropped > 0 { text += "event: dropped\ndata: \(Json.object([("dropped", .number(dropped))]).text)\n\n" }
         for record in records { text += "data: " + ExchangeReport(record).json + "\n\n" }
         send(text)
         return true

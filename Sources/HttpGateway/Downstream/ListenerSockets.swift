@@ -44,6 +44,18 @@ struct ListenerSockets {
         }
     }
 
+    /// Throws the first listener where another program listens already, although its port could be shared: before anything is
+    /// bound, for then it may be our own.
+    static func requireFree(_ listeners: [ListenerDefinition]) throws(ListenError) {
+        for listener in listeners {
+            do throws(SystemError) {
+                try Socket.requireFree(listener.bind)
+            } catch {
+                throw ListenError(listener: listener, reason: "\(error)")
+            }
+        }
+    }
+
     /// Closes the descriptors that no loop has taken over.
     func closeUntaken() {
         for socket in bound {

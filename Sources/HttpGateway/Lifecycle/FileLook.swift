@@ -52,6 +52,11 @@ struct FileLook {
         return result
     }
 
+    /// How long ago the last of those that are not as in `other` changed; `nil` where all are, or where it cannot be told.
+    func age(ofChangesSince other: FileLook) -> Duration? {
+        states.filter { other.states[$0.key] != $0.value }.compactMap { $0.value.changed.map { time - $0 } }.min()
+    }
+
     /// The clock of files goes in steps.
     private static let clockStep = Duration.milliseconds(10)
 

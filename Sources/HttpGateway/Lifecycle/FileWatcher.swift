@@ -15,8 +15,9 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
     private var watches: Set<Int32> = []
     private var firstEvent: LoopInstant?
 
-    /// An editor makes several changes at once: it is asked after so much quiet, or at the latest after `mostPatience`.
-    private static let quiet = Duration.milliseconds(100)
+    /// A file is written in several steps, and somebody may be in the midst of it: it is read after so much quiet, or at the
+    /// latest after `mostPatience`.
+    private static let quiet = Duration.milliseconds(200)
     private static let mostPatience = Duration.seconds(1)
     private static let events = UInt32(
         IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF
@@ -56,6 +57,9 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
         if seen != now { lookSoon() }
     }
 
+    /// Whether the files were changed while they were read, and are going to be read again.
+    var isBehind: Bool { firstEvent != nil && look() != seen }
+
     /// Watches nothing any more.
     func close() {
         timer.cancel()
@@ -64,7 +68,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
 
     func socketReadable() {
         var events = [UInt8](repeating: 0, count: 16 << 10)
-        while events.withUnsafeMutableBytes({ Socket.read(socket.descriptor, into: $0) }).hasBytes {}
+        while events.withUnsafeMutableBytes({ read(socket.descriptor, $0.baseAddress, $0.count) }) > 0 {}
         lookSoon()
     }
 
@@ -78,19 +82,18 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        firstEvent = nil
         let now = look()
+        // One that is still written to tells nothing until it is closed.
+        if let first = firstEvent, let age = now.age(ofChangesSince: seen), age >= .zero, age < FileWatcher.quiet {
+            let due = min(timer.loop.now + (FileWatcher.quiet - age), first + FileWatcher.mostPatience)
+            if due > timer.loop.now { return timer.set(due: due) }
+        }
+        firstEvent = nil
         if now != seen {
             changed()
         } else if now.directories != seen.directories {
             // The files are the same, and the way to them is another.
             watch(paths: now.paths, patterns: now.patterns, readAfter: now)
         }
-    }
-}
-
-extension Socket.Transfer {
-    fileprivate var hasBytes: Bool {
-        if case .bytes = self { true } else { false }
     }
 }

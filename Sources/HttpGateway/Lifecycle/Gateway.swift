@@ -26,6 +26,8 @@ public final class Gateway: @unchecked Sendable {
     private var admin: AdminServer?
     private var isDraining = false
     private var watcher: FileWatcher?
+    /// A change of the files asked for the reload that is under way.
+    private var isWatched = false
     /// Whom the reload that is under way is to be told to; `nil` while there is none.
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
     /// Those who asked meanwhile: what they want to be read may have been written after the files were.
@@ -54,6 +56,7 @@ public final class Gateway: @unchecked Sendable {
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
+        try ListenerSockets.requireFree(configuration.listeners)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
@@ -132,7 +135,7 @@ public final class Gateway: @unchecked Sendable {
             loop: control,
             changed: { [unowned self] in
                 log.write(.info, "files changed: reading them again")
-                startReload { _ in }
+                startReload(isWatched: true) { _ in }
             }, reports: { [log] in log.write(.warning, $0) })
         watcher.watch(paths: source.paths, patterns: source.patterns, readAfter: source.look)
         self.watcher = watcher
@@ -146,8 +149,9 @@ public final class Gateway: @unchecked Sendable {
         control.execute { self.startReload(done) }
     }
 
-    private func startReload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
+    private func startReload(isWatched: Bool = false, _ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         if reloading != nil { return waiting.append(done) }
+        self.isWatched = isWatched
         guard let source else { return done(.failed("the configuration was not read from a file")) }
         reloading = [done]
         let before = watcher?.look() ?? FileLook()
@@ -163,7 +167,11 @@ public final class Gateway: @unchecked Sendable {
     }
 
     private func finishReload(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
-        guard let next else { return endReload(.refused(result.errors)) }
+        guard let next else {
+            // Half of what somebody writes is no mistake: the whole comes next.
+            if isWatched, watcher?.isBehind == true { return leaveReload(.refused(result.errors)) }
+            return endReload(.refused(result.errors))
+        }
         guard !isDraining else { return endReload(.failed("the gateway is draining")) }
         let bound: ListenerSockets
         let former = admin
@@ -201,6 +209,10 @@ public final class Gateway: @unchecked Sendable {
             status.reloads += 1
             if outcome.isSuccess { status.configuration = configuration } else { status.failedReloads += 1 }
         }
+        leaveReload(outcome)
+    }
+
+    private func leaveReload(_ outcome: ReloadOutcome) {
         let told = reloading ?? []
         reloading = nil
         for done in told { done(outcome) }
@@ -227,7 +239,8 @@ public final class Gateway: @unchecked Sendable {
 
     /// What it shows, and what it may ask for.
     private var subject: AdminSubject {
-        AdminSubject(status: status, census: Census(workers), records: records) { [weak self] done in
+        AdminSubject(status: status, census: Census(workers), loop: workers[0].loop, records: records) {
+            [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
             self.reload(done)
         }

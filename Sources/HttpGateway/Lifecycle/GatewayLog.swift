@@ -88,7 +88,10 @@ public final class GatewayLog: Sendable {
     private static func line(_ level: WareLog.Level, _ message: String, _ format: LogDefinition.Format) -> String {
         let stamp = stamp(SystemLoopClock().wallNow())
         if format == .json {
-            return "{\"time\":\"\(stamp)\",\"level\":\"\(level.rawValue)\",\"message\":\(message.jsonString)}"
+            let members: [(String, Json)] = [
+                ("time", .text(stamp)), ("level", .text(level.rawValue)), ("message", .text(message)),
+            ]
+            return Json.object(members).text
         }
         // One line each, whatever a peer could bring into it.
         let printable = String(message.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })

@@ -7,7 +7,7 @@ public struct Explanation: Sendable {
     public struct Question: Sendable {
         /// Such as `GET`.
         public var method: HttpMethod
-        /// `http://example.com/a?b`; a path alone; `host:port` for CONNECT.
+        /// `http://example.com/a?b`, or `https`; a path alone; `host:port` for CONNECT.
         public var url: String
         /// Field lines besides `Host`, which the URL gives unless it is among them.
         public var fields: [(name: String, value: String)] = []
@@ -15,6 +15,13 @@ public struct Explanation: Sendable {
         public var listener: String?
         /// The client's address.
         public var client = IPAddress(ipv4: 0x7f00_0001)
+
+        /// The scheme of the URL, in lower case; `nil` where it has none. RFC 3986 §3.1.
+        public var scheme: String? {
+            let scheme = url.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
+            guard url.first?.isLetter == true, url[scheme.endIndex...].hasPrefix("://") else { return nil }
+            return scheme.lowercased()
+        }
 
         /// Asks about a method and a URL.
         public init(_ method: HttpMethod, _ url: String) {
@@ -94,35 +101,57 @@ public struct Explanation: Sendable {
                     description:
                         "there is no listener \(name.quotedForErrors)\(didYouMean(name, among: listeners.map(\.name)))")
             }
+            guard question.method == .connect || takes(named, parts(of: question).scheme) else {
+                let (has, other) = named.tls == nil ? ("no tls", "http") : ("tls", "https")
+                throw NoListener(
+                    description: "listener \(name) has \(has), so only \(other):// requests come to it; "
+                        + "write \(other)://, or a path alone")
+            }
             return named
         }
-        let isForward = question.method == .connect
-        let bound = parts(of: question).authority.flatMap { authority in
-            listeners.first { $0.mode == .reverse && authority.reaches($0.bind) }
+        if question.method == .connect {
+            guard let chosen = listeners.first(where: { $0.mode == .forward }) ?? listeners.first else {
+                throw NoListener(description: "there is no listener")
+            }
+            return chosen
         }
-        let fitting = listeners.first { ($0.mode == .forward) == isForward }
-        guard let chosen = (isForward ? nil : bound) ?? fitting ?? listeners.first else {
-            throw NoListener(description: "there is no listener")
+        let asked = parts(of: question)
+        let speaking = listeners.filter { takes($0, asked.scheme) }
+        let bound = asked.authority.flatMap { authority in
+            speaking.first { $0.mode == .reverse && authority.reaches($0.bind, isSecure: asked.scheme == "https") }
+        }
+        guard let chosen = bound ?? speaking.first(where: { $0.mode == .reverse }) ?? speaking.first else {
+            throw NoListener(
+                description: listeners.isEmpty
+                    ? "there is no listener"
+                    : asked.scheme == "https"
+                        ? "no listener has tls, so none takes https:// requests; write http://, or a path alone"
+                        : "every listener has tls, so none takes http:// requests; write https://, or a path alone")
         }
         return chosen
     }
 
+    /// Whether requests of that scheme come to the listener: to a gateway by its own connection, to a proxy any.
+    private static func takes(_ listener: ListenerDefinition, _ scheme: String?) -> Bool {
+        scheme == nil || listener.mode == .forward || (scheme == "https") == (listener.tls != nil)
+    }
+
     // MARK: The head
 
-    /// The URL's authority, and what follows it; both `nil` for a path alone.
-    private static func parts(of question: Question) -> (authority: Authority?, rest: Substring) {
+    /// The URL's scheme in lower case, its authority, and what follows it; the first two `nil` where they are not written.
+    private static func parts(of question: Question) -> (scheme: String?, authority: Authority?, rest: Substring) {
         // A client does not send what follows a number sign.
         let url = question.url.prefix { $0 != "#" }
-        if url.hasPrefix("/") || url == "*" { return (nil, url) }
-        var rest = url
-        if let scheme = url.firstRange(of: "://") { rest = url[scheme.upperBound...] }
+        if url.hasPrefix("/") || url == "*" { return (nil, nil, url) }
+        let scheme = question.scheme
+        let rest = scheme == nil ? url : url.dropFirst((scheme ?? "").count + 3)
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
-        return (Authority(String(rest[..<end])), rest[end...])
+        return (scheme, Authority(String(rest[..<end])), rest[end...])
     }
 
     private static func head(of question: Question, on listener: ListenerDefinition) -> [String] {
         let url = String(question.url.prefix { $0 != "#" })
-        let (authority, rest) = parts(of: question)
+        let (_, authority, rest) = parts(of: question)
         let target: String
         if question.method == .connect {
             target = authority.map { $0.port == nil ? "\($0.host):443" : "\($0)" } ?? url
@@ -178,8 +207,8 @@ public struct Explanation: Sendable {
 
 extension Authority {
     /// Whether a client that goes there may come to what is bound here: by the address itself, or by a name.
-    fileprivate func reaches(_ bind: SocketAddress) -> Bool {
-        guard let address = bind.address, (port ?? 80) == bind.port else { return false }
+    fileprivate func reaches(_ bind: SocketAddress, isSecure: Bool) -> Bool {
+        guard let address = bind.address, (port ?? (isSecure ? 443 : 80)) == bind.port else { return false }
         guard let own = IPAddress(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host) else { return true }
         return address == own || address.isUnspecified
     }

@@ -11,15 +11,17 @@ public final class Exchange {
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the client's connection is encrypted.
-    public internal(set) var isSecure = false
+    public var isSecure: Bool { connection.isSecure }
     /// Who the client is by its certificate, where the listener asks for one.
-    public internal(set) var clientIdentity: TlsClientIdentity?
+    public var clientIdentity: TlsClientIdentity? { connection.clientIdentity }
     /// The other end of the connection.
-    public internal(set) var peer: SocketAddress?
+    public var peer: SocketAddress? { connection.peer }
     /// Whether the listener is bound to a loopback address or a Unix socket: only this host reaches it.
     public internal(set) var isBoundToLoopback = false
     /// Our end of the connection.
-    public internal(set) var local: SocketAddress?
+    public var local: SocketAddress? { connection.local }
+    /// What is known of the client's connection.
+    var connection = ConnectionFacts.none
     /// The networks whose word about a request's client is taken.
     public internal(set) var trustedProxies: [IPNetwork] = []
 
@@ -31,8 +33,16 @@ public final class Exchange {
     /// Where the request is. Behind a pointer, because to read a stored property of a class copies it, and a request goes
     /// through many hands; the driver takes the request out before anybody else may change it.
     private let requestStorage: UnsafeMutablePointer<HttpRequest>
+    /// The response at hand: the driver's, which lends it to wares. Behind a pointer for the same reason.
+    var response: HttpResponse {
+        @inline(__always) _read { yield responseStorage.pointee }
+        @inline(__always) _modify { yield &responseStorage.pointee }
+    }
+    private let responseStorage: UnsafeMutablePointer<HttpResponse>
     /// What the route's path pattern captured, still percent-encoded.
     public internal(set) var captures: [(name: String, value: String)] = []
+    /// Who asks, as wares made sure, in that order.
+    public internal(set) var principals: [Principal] = []
     /// Who made the response at hand.
     public internal(set) var responder = Responder.upstream
     /// Why there was no response from upstream.
@@ -59,11 +69,15 @@ public final class Exchange {
         self.loop = loop
         requestStorage = .allocate(capacity: 1)
         requestStorage.initialize(to: HttpRequest())
+        responseStorage = .allocate(capacity: 1)
+        responseStorage.initialize(to: HttpResponse(.ok))
     }
 
     deinit {
         requestStorage.deinitialize(count: 1)
         requestStorage.deallocate()
+        responseStorage.deinitialize(count: 1)
+        responseStorage.deallocate()
     }
 
     // MARK: Identity
@@ -152,7 +166,8 @@ public final class Exchange {
     func reset() {
         route = nil
         service = nil
-        captures.removeAll(keepingCapacity: true)
+        if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
+        if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
         responder = .upstream
         failure = nil
         record.reset()

@@ -20,7 +20,7 @@ extension Placeholder {
     /// The placeholder's value; empty when there is none.
     public func value(_ request: HttpRequest, in exchange: Exchange) -> String {
         switch self {
-        case .requestMethod: request.method.name
+        case .requestMethod: request.receivedMethod == .unread ? "" : request.method.name
         case .requestPath: request.path
         case .requestHost: request.host ?? ""
         case .requestQuery(let name): request.queryValues(name).first ?? ""
@@ -30,7 +30,7 @@ extension Placeholder {
         case .peerIp: exchange.peer?.address?.description ?? ""
         case .tlsSubject: exchange.clientIdentity?.subject ?? ""
         case .tlsSan: exchange.clientIdentity?.alternativeNames ?? ""
-        case .jwt: ""
+        case .jwt(let name): exchange.claim(name) ?? ""
         case .exchangeId: exchange.id
         }
     }

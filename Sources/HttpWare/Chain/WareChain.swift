@@ -38,6 +38,8 @@ public final class WareChain: Sendable {
         let whole: Int?
         let failsOpen: Bool
         let mayReplay: Bool
+        /// Neither a condition nor a need for content nor a replay: it is only asked.
+        let isPlain: Bool
     }
 
     /// A ware on the response's way.
@@ -47,6 +49,8 @@ public final class WareChain: Sendable {
         let label: String
         let whole: Int?
         let failsOpen: Bool
+
+        @inline(__always) var hasCondition: Bool { condition != nil }
     }
 
     /// A ware that is told of ends.
@@ -62,6 +66,8 @@ public final class WareChain: Sendable {
     let kept: Int
     let hasReplays: Bool
     let hasResponseHalves: Bool
+    /// A response half, or a postware, is asked about responses.
+    var seesResponses: Bool { hasResponseHalves || !postwares.isEmpty }
     /// The wares that are told when an exchange ends.
     let observers: [Observer]
     /// A ware asks for what each ware did.
@@ -93,7 +99,8 @@ public final class WareChain: Sendable {
             RequestStep(
                 ware: MiddlewareCall(ware), responseHalf: (ware as? any Postware).map(PostwareCall.init),
                 condition: entry.condition, label: entry.label, whole: ware.contentNeed.wholeLimit,
-                failsOpen: ware.failsOpen, mayReplay: ware.mayReplay)
+                failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
+                isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil && !ware.mayReplay)
         }
         let responseSteps = zip(after, responseWares).map { entry, ware in
             ResponseStep(

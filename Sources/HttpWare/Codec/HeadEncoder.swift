@@ -53,15 +53,16 @@ struct HeadEncoder {
     mutating func write(_ number: Int) {
         var digits = 1
         var bound = 10
-        while number >= bound && digits < 19 {
+        // 19 digits are the most, and the bound above them is not looked at.
+        while digits < 19, number >= bound {
             digits &+= 1
-            bound = bound.multipliedReportingOverflow(by: 10).overflow ? .max : bound &* 10
+            bound = bound &* 10
         }
         guard capacity &- count >= digits else {
             isOverflown = true
             return
         }
-        var rest = number
+        var rest = UInt(bitPattern: number)
         var index = count &+ digits
         repeat {
             index &-= 1
@@ -174,13 +175,17 @@ extension HeadEncoder {
         var defaults: [FieldLine] = []
     }
 
-    /// Writes a request's head in origin form.
-    mutating func write(_ request: HttpRequest, _ options: RequestOptions) {
-        write(request.method.name)
-        write(byte: 0x20)
+    /// Writes a request's head in origin form. It is not changed: `inout` spares a copy of what is stored in a class.
+    mutating func write(_ request: inout HttpRequest, _ options: RequestOptions) {
+        if request.method == .get {
+            write("GET ")
+        } else {
+            write(request.method.name)
+            write(byte: 0x20)
+        }
         request.target.bytes.withUnsafeBytes { bytes in
             guard let all = bytes.baseAddress else { return }
-            if request.hasPath { write(options.basePath) }
+            if !options.basePath.isEmpty, request.hasPath { write(options.basePath) }
             let path = request.target.upstreamPath
             write(all + Int(path.start), Int(path.count))
             if request.target.hasQuery {
@@ -241,8 +246,8 @@ extension HeadEncoder {
         var date: UnsafeRawBufferPointer?
     }
 
-    /// Writes a response's head.
-    mutating func write(_ response: HttpResponse, _ options: ResponseOptions) {
+    /// Writes a response's head, which is not changed either.
+    mutating func write(_ response: inout HttpResponse, _ options: ResponseOptions) {
         if response.status == .ok && response.reason == nil {
             write("HTTP/1.1 200 OK\r\n")
         } else {
@@ -275,9 +280,11 @@ extension HeadEncoder {
 
     /// Writes our line of `Via`, behind the others. RFC 9110 §7.6.3.
     private mutating func write(via version: HttpVersion) {
-        write(
-            version == .http11
-                ? "Via: 1.1 httpware\r\n" : version == .http10 ? "Via: 1.0 httpware\r\n" : "Via: 2 httpware\r\n")
+        switch version {
+        case .http11: write("Via: 1.1 httpware\r\n")
+        case .http10: write("Via: 1.0 httpware\r\n")
+        case .http2: write("Via: 2 httpware\r\n")
+        }
     }
 
     /// Writes a trailer section behind the last chunk, and the end of the content.

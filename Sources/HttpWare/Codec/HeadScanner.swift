@@ -62,7 +62,13 @@ struct HeadScanner {
     @inline(__always)
     mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool
     {
-        defer { copyLines(input, into: &fields) }
+        // Lines go to the array several at a time, for each time its reference is checked, and registers are lost.
+        var batch = InlineArray<16, HttpFields.Line>(repeating: HttpFields.Line())
+        var gathered = 0
+        defer {
+            fields.append(batch.span.extracting(first: gathered))
+            copyLines(input, into: &fields)
+        }
         let table = KnownFieldTable.shared
         while let end = try lineEnd(input, limit: limits.head, allowsTab: true) {
             let start = position
@@ -70,7 +76,11 @@ struct HeadScanner {
                 position = end &+ 2
                 return true
             }
-            guard fields.lines.count < limits.fieldLines else { throw .tooLarge }
+            if gathered == batch.count {
+                fields.append(batch.span)
+                gathered = 0
+            }
+            guard fields.lines.count &+ gathered < limits.fieldLines else { throw .tooLarge }
             if FieldList.isSpace(input.byte(at: start)) {
                 throw start == fieldsStart ? .leadingSpace : .obsoleteFolding
             }
@@ -93,15 +103,16 @@ struct HeadScanner {
                 while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
                 while valueEnd > valueStart, FieldList.isSpace(input.byte(at: valueEnd &- 1)) { valueEnd &-= 1 }
             }
-            fields.addLine(
-                HttpFields.Line(
-                    start: UInt32(truncatingIfNeeded: start &- fieldsStart),
-                    valueStart: UInt32(truncatingIfNeeded: valueStart &- fieldsStart),
-                    valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
-                    nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
-                    flags: (isExact ? HttpFields.Line.exact : 0)
-                        | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0)),
-                others: known == .other ? NameFilter(input, from: start, count: nameCount) : NameFilter())
+            batch[gathered] = HttpFields.Line(
+                start: UInt32(truncatingIfNeeded: start &- fieldsStart),
+                valueStart: UInt32(truncatingIfNeeded: valueStart &- fieldsStart),
+                valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),
+                nameCount: UInt16(truncatingIfNeeded: nameCount), known: known,
+                flags: (isExact ? HttpFields.Line.exact : 0)
+                    | (known.bit & KnownField.oneHop != 0 ? HttpFields.Line.removed | HttpFields.Line.hopByHop : 0))
+            gathered &+= 1
+            fields.present |= known.bit
+            if known == .other { fields.others.add(NameFilter(input, from: start, count: nameCount)) }
             position = end &+ 2
             linesEnd = position
         }

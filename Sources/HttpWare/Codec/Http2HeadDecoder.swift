@@ -320,22 +320,7 @@ struct Http2HeadDecoder {
         request.method = .get
         request.receivedMethod = .get
         request.upgrade = "websocket"
-        request.fields.setOwn("Sec-WebSocket-Key", Http2HeadDecoder.webSocketKey())
-    }
-
-    /// Sixteen random bytes in Base64. RFC 6455 §4.1.
-    private static func webSocketKey() -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var generator = SystemRandomNumberGenerator()
-        var (high, low) = (generator.next(), generator.next())
-        var key: [UInt8] = []
-        for _ in 0..<21 {
-            key.append(alphabet[Int(high &>> 58)])
-            high = high &<< 6 | low &>> 58
-            low &<<= 6
-        }
-        key.append(alphabet[Int(high &>> 62) &<< 4])
-        return String(decoding: key, as: UTF8.self) + "=="
+        request.fields.setOwn("Sec-WebSocket-Key", WebSocketKey.random())
     }
 
     /// HTTP/1.1 knows one `Cookie` line. RFC 9113 §8.2.3.

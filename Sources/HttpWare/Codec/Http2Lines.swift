@@ -180,12 +180,17 @@ extension Http2Lines {
         begin(
             lines: fields.lines.count + options.defaults.count + 12,
             text: request.target.bytes.count + options.basePath.utf8.count + (options.host?.utf8.count ?? 0)
+                + (options.upgrade?.utf8.count ?? 0)
                 + options.defaults.reduce(0) { $0 + $1.wire.count } + 64)
         return request.target.bytes.withUnsafeBytes { target in
             fields.bytes.withUnsafeBytes { bytes in
                 var method = request.method.name
                 return method.withUTF8 { method in
                     add(":method", UnsafeRawBufferPointer(method))
+                    // RFC 8441 §4.
+                    if let upgrade = options.upgrade, request.method == .connect {
+                        add(":protocol") { $0.write(upgrade) }
+                    }
                     add(":scheme", isSecure ? "https" : "http")
                     if let given = options.host {
                         add(":authority") { $0.write(given) }

@@ -24,6 +24,9 @@ protocol Http2SessionHandler: AnyObject {
 
 /// One end of a connection of HTTP/2, without a socket: libnghttp2 does the frames, the compression of fields and the flow
 /// control; what the fields of messages mean is decided in `Http2HeadDecoder`. RFC 9113.
+///
+/// Its calls and libnghttp2's calls back (which come by `Http2Library`) work on the same few streams and on the one head that
+/// is being read: that is why they stand in one file.
 final class Http2Session {
     /// Which end of the connection it is.
     enum Role { case server, client }
@@ -173,6 +176,11 @@ final class Http2Session {
         Int(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }
 
+    /// Whether the peer, a server, takes WebSockets. RFC 8441 §3.
+    var takesWebSockets: Bool {
+        nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
+    }
+
     /// Whether we may begin a stream.
     var mayOpen: Bool { session != nil && !isTerminating && nghttp2_session_check_request_allowed(session) != 0 }
 
@@ -291,7 +299,7 @@ final class Http2Session {
 
     // MARK: What libnghttp2 tells
 
-    fileprivate func frameBegan(_ head: borrowing nghttp2_frame_hd) {
+    func frameBegan(_ head: borrowing nghttp2_frame_hd) {
         guard !isTerminating else { return }
         let kind: Http2FrameBudget.Kind
         switch Int32(head.type) {
@@ -324,7 +332,7 @@ final class Http2Session {
         if !abandoned.contains(id) { terminate(NGHTTP2_PROTOCOL_ERROR) }
     }
 
-    fileprivate func headBegan(_ frame: borrowing nghttp2_frame) {
+    func headBegan(_ frame: borrowing nghttp2_frame) {
         guard !isTerminating else { return }
         let id = frame.hd.stream_id
         if role == .server, frame.headers.cat == NGHTTP2_HCAT_REQUEST {
@@ -348,7 +356,7 @@ final class Http2Session {
         }
     }
 
-    fileprivate func field(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    func field(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         guard headStream != nil, !isTerminating else { return }
         switch decoder.section {
         case .request: decoder.add(name, value, to: &request.fields, limits: rules.limits)
@@ -359,7 +367,7 @@ final class Http2Session {
         if decoder.size > 16 * rules.limits.head { calm() }
     }
 
-    fileprivate func frameReceived(_ frame: borrowing nghttp2_frame) {
+    func frameReceived(_ frame: borrowing nghttp2_frame) {
         guard !isTerminating else { return }
         switch Int32(frame.hd.type) {
         case 0:
@@ -424,13 +432,13 @@ final class Http2Session {
         stream.endReceived(trailers)
     }
 
-    fileprivate func contentReceived(_ id: Int32, _ bytes: UnsafeRawBufferPointer) {
+    func contentReceived(_ id: Int32, _ bytes: UnsafeRawBufferPointer) {
         nghttp2_session_consume_connection(session, bytes.count)
         guard !isTerminating, let stream = stream(id) else { return }
         if !stream.received(bytes) { malformed(stream, "the content is longer than announced") }
     }
 
-    fileprivate func streamClosed(_ id: Int32, _ code: UInt32) {
+    func streamClosed(_ id: Int32, _ code: UInt32) {
         guard let stream = stream(id) else { return }
         let isOurs = stream.isGivenUp
         if headStream === stream { headStream = nil }
@@ -470,7 +478,7 @@ final class Http2Session {
 
     // MARK: Content
 
-    fileprivate func takeContent(_ stream: Http2Stream, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
+    func takeContent(_ stream: Http2Stream, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
         guard let (count, isLast, trailers) = stream.take(length) else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
         if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
         guard isLast else { return count }
@@ -484,123 +492,10 @@ final class Http2Session {
         return count
     }
 
-    fileprivate func sendContent(_ stream: Http2Stream, _ frameHead: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+    func sendContent(_ stream: Http2Stream, _ frameHead: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
         if handler.isOutputFull { return NGHTTP2_ERR_WOULDBLOCK.rawValue }
         budget.earn(bytes: count)
         stream.write(frameHead, count, to: handler)
         return 0
     }
-}
-
-/// What all sessions share: made once and never freed.
-private struct Http2Library: @unchecked Sendable {
-    // Unchecked: both are written in `init` only, and libnghttp2 copies them.
-
-    static let shared = Http2Library()
-    let callbacks: OpaquePointer?
-    let options: OpaquePointer?
-
-    private init() {
-        var callbacks: OpaquePointer?
-        nghttp2_session_callbacks_new(&callbacks)
-        nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, frameBegan)
-        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, headBegan)
-        nghttp2_session_callbacks_set_on_header_callback(callbacks, fieldReceived)
-        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frameReceived)
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, contentReceived)
-        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, streamClosed)
-        nghttp2_session_callbacks_set_send_data_callback(callbacks, sendContent)
-        self.callbacks = callbacks
-        var options: OpaquePointer?
-        nghttp2_option_new(&options)
-        // Windows open when an exchange took the content: flow control is backpressure.
-        nghttp2_option_set_no_auto_window_update(options, 1)
-        // What fields mean is decided here, once, for what comes and what goes.
-        nghttp2_option_set_no_http_messaging(options, 1)
-        nghttp2_option_set_no_closed_streams(options, 1)
-        // What our own limits let in goes on: a listener's head is 1 MiB at most.
-        nghttp2_option_set_max_send_header_block_length(options, 16 << 20)
-        // Floods are counted here, and answered with their own error code.
-        nghttp2_option_set_max_continuations(options, Http2FrameBudget.mostContinuations + 1)
-        nghttp2_option_set_stream_reset_rate_limit(options, 1 << 20, 1 << 20)
-        self.options = options
-    }
-}
-
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
-
-@inline(__always)
-private func tell<Value>(_ argument: UnsafeMutableRawPointer?, _ call: (Http2Session) -> Value, otherwise: Value)
-    -> Value
-{
-    guard let argument else { return otherwise }
-    return Unmanaged<Http2Session>.fromOpaque(argument)._withUnsafeGuaranteedRef { call($0) }
-}
-
-private func frameBegan(
-    _: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_hd>?, _ argument: UnsafeMutableRawPointer?
-) -> Int32 {
-    if let head { tell(argument, { $0.frameBegan(head.pointee) }, otherwise: ()) }
-    return 0
-}
-
-private func headBegan(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ argument: UnsafeMutableRawPointer?)
-    -> Int32
-{
-    if let frame { tell(argument, { $0.headBegan(frame.pointee) }, otherwise: ()) }
-    return 0
-}
-
-private func fieldReceived(
-    _: OpaquePointer?, _: UnsafePointer<nghttp2_frame>?, _ name: UnsafePointer<UInt8>?, _ nameCount: Int,
-    _ value: UnsafePointer<UInt8>?, _ valueCount: Int, _: UInt8, _ argument: UnsafeMutableRawPointer?
-) -> Int32 {
-    tell(
-        argument,
-        {
-            $0.field(
-                UnsafeRawBufferPointer(start: name, count: nameCount),
-                UnsafeRawBufferPointer(start: value, count: valueCount))
-        }, otherwise: ())
-    return 0
-}
-
-private func frameReceived(
-    _: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ argument: UnsafeMutableRawPointer?
-) -> Int32 {
-    if let frame { tell(argument, { $0.frameReceived(frame.pointee) }, otherwise: ()) }
-    return 0
-}
-
-private func contentReceived(
-    _: OpaquePointer?, _: UInt8, _ id: Int32, _ bytes: UnsafePointer<UInt8>?, _ count: Int,
-    _ argument: UnsafeMutableRawPointer?
-) -> Int32 {
-    tell(argument, { $0.contentReceived(id, UnsafeRawBufferPointer(start: bytes, count: count)) }, otherwise: ())
-    return 0
-}
-
-private func streamClosed(_: OpaquePointer?, _ id: Int32, _ code: UInt32, _ argument: UnsafeMutableRawPointer?) -> Int32
-{
-    tell(argument, { $0.streamClosed(id, code) }, otherwise: ())
-    return 0
-}
-
-private func readContent(
-    _: OpaquePointer?, _: Int32, _: UnsafeMutablePointer<UInt8>?, _ length: Int,
-    _ flags: UnsafeMutablePointer<UInt32>?, _ source: UnsafeMutablePointer<nghttp2_data_source>?,
-    _ argument: UnsafeMutableRawPointer?
-) -> Int {
-    guard let flags, let pointer = source?.pointee.ptr else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-    let stream = Unmanaged<Http2Stream>.fromOpaque(pointer).takeUnretainedValue()
-    return tell(argument, { $0.takeContent(stream, length, flags) }, otherwise: Int(NGHTTP2_ERR_DEFERRED.rawValue))
-}
-
-private func sendContent(
-    _: OpaquePointer?, _ frame: UnsafeMutablePointer<nghttp2_frame>?, _ frameHead: UnsafePointer<UInt8>?, _ count: Int,
-    _ source: UnsafeMutablePointer<nghttp2_data_source>?, _ argument: UnsafeMutableRawPointer?
-) -> Int32 {
-    guard let frameHead, let pointer = source?.pointee.ptr else { return 0 }
-    let stream = Unmanaged<Http2Stream>.fromOpaque(pointer).takeUnretainedValue()
-    return tell(argument, { $0.sendContent(stream, frameHead, count) }, otherwise: 0)
 }

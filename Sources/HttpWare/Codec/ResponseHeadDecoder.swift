@@ -62,6 +62,8 @@ struct ResponseHeadDecoder {
     /// Keeps the reason phrase if it is not the usual one.
     @inline(__always)
     private func setReason(_ text: RawSpan, _ response: inout HttpResponse) {
+        // What most say.
+        if response.status == .ok, text.byteCount == 2, text.byte(at: 0) == 0x4f, text.byte(at: 1) == 0x4b { return }
         let usual = response.status.reasonPhrase.utf8
         var isUsual = usual.count == text.byteCount
         var index = 0

@@ -129,7 +129,7 @@ final class ContentStream: UpstreamStream {
     // MARK: A source is sent nothing
 
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {}
     func sendContent(_ bytes: UnsafeRawBufferPointer) {}

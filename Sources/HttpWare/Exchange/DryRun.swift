@@ -96,7 +96,9 @@ public struct DryRun: Sendable {
         let sink = DrySink()
         let driver = ExchangeDriver(server: server)
         driver.prepare(
-            sink: sink, peer: setting.peer, local: nil, isSecure: setting.settings.tls != nil)
+            sink: sink,
+            connection: ConnectionFacts(
+                peer: setting.peer, local: server.bindAddress, isSecure: setting.settings.tls != nil))
         do throws(GatewayError) {
             try RequestHeadDecoder.decode(
                 lines: lines, into: &driver.exchange.request, limits: setting.settings.limits,
@@ -260,16 +262,14 @@ private final class DryConnector: UpstreamConnector, UpstreamStream {
     }
 
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
-        // Room for the message and all that the gateway adds to it.
-        let defaults = options.defaults.reduce(0) { $0 + $1.wire.count }
-        let size = request.fields.bytes.count + request.target.bytes.count + defaults + 65_536
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: exchange.request.encodedBound + options.encodedBound, alignment: 16)
         defer { buffer.deallocate() }
         var encoder = HeadEncoder(buffer)
-        encoder.write(request, options)
+        encoder.write(&exchange.request, options)
         guard !encoder.isOverflown else { return }
         head = String(decoding: buffer[..<encoder.count], as: UTF8.self).split(whereSeparator: \.isNewline).map(
             String.init)
@@ -293,7 +293,7 @@ private final class DrySink: ResponseSink {
     let isBlocked = false
 
     func sendInterim(_ response: HttpResponse) {}
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) { self.response = response }
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) { response = exchange.response }
     func sendContent(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
     func sendEnd(_ trailers: HttpFields?) { response?.content = .bytes(content) }
     func cutOff() {}

@@ -18,29 +18,30 @@ extension ExchangeDriver {
 
     /// Wares are asked about the response from now on.
     func watchResponse() {
-        guard chain.hasResponseHalves || !chain.postwares.isEmpty else { return }
         watch.begin(&response)
         exchange.record.trail.forgetSayings()
         wareStarted = loop.tick().nanoseconds
     }
 
     /// The middleware whose turn it is has answered.
-    func noteRequest(_ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false) {
-        let exchange = self.exchange
+    func noteRequest(
+        _ exchange: Exchange, _ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false
+    ) {
         watch.look(at: &request, &exchange.record.trail)
         note(exchange, decision, .request, requestIndex, status, hasWaited)
     }
 
     /// The response half or postware whose turn it is has answered.
-    func noteResponse(_ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false) {
-        let exchange = self.exchange
+    func noteResponse(
+        _ exchange: Exchange, _ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false
+    ) {
         watch.look(at: &response, &exchange.record.trail)
         let isHalf = halfIndex >= 0
         note(exchange, decision, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, status, hasWaited)
     }
 
     /// Its condition does not hold; that takes no time worth a look at the clock.
-    func noteSkipped(_ side: WareStep.Side, _ place: Int) {
+    func noteSkipped(_ exchange: Exchange, _ side: WareStep.Side, _ place: Int) {
         exchange.record.trail.add(
             .skipped, side, place: place, status: 0, started: wareStarted, ended: wareStarted,
             replays: exchange.record.replays, hasWaited: false)

@@ -8,14 +8,14 @@ extension ExchangeDriver: RequestHandler {
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
         if exchange.isSecure, exchange.request.target.form != .absolute { exchange.request.target.isSecure = true }
         if let error = formError() {
-            plan = server.router.listenerPlan
+            plan = router.listenerPlan
             return failWithoutChain(error)
         }
         do throws(Pattern.LimitReached) {
-            plan = try server.router.plan(for: exchange.request, captures: &exchange.captures)
+            plan = try router.plan(for: exchange)
         } catch {
             // Which route is meant is not known, and no other may stand in for it.
-            plan = server.router.listenerPlan
+            plan = router.listenerPlan
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
@@ -24,7 +24,6 @@ extension ExchangeDriver: RequestHandler {
         exchange.service = plan.service?.name
         setDeadline()
         if chain.kept > 0 || chain.hasReplays { kept = exchange.request.content.isEmpty ? nil : [] }
-        if passed.count != chain.middlewares.count { passed = [Bool](repeating: false, count: chain.middlewares.count) }
         phase = .middlewares
         runMiddlewares()
     }
@@ -67,33 +66,24 @@ extension ExchangeDriver: RequestHandler {
 
     /// Asks the middlewares from `requestIndex` on, then goes upstream.
     func runMiddlewares() {
-        let chain = self.chain
         guard requestIndex < chain.middlewares.count else {
             takeRequestBack()
             return callUpstream()
         }
+        // Held once, not for each ware.
+        let chain = self.chain
+        let exchange = self.exchange
         if !isRequestLent { lendRequest() }
         if isObserved { watchRequest() }
         while requestIndex < chain.middlewares.count {
             let index = requestIndex
-            var isMeant = true
-            if let condition = chain.middlewares[index].condition {
-                do throws(Pattern.LimitReached) {
-                    isMeant = try condition.matches(request)
-                } catch {
-                    if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
-                        continue
-                    }
-                    return
+            if !chain.middlewares[index].isPlain {
+                switch turn(of: index, chain) {
+                case .come: break
+                case .passedBy: continue
+                case .stopped: return
                 }
             }
-            if !isMeant {
-                passed[index] = false
-                if isObserved { noteSkipped(.request, index) }
-                requestIndex = index + 1
-                continue
-            }
-            if let limit = chain.middlewares[index].whole, !takeWholeContent(upTo: limit) { return }
             let verdict: Verdict
             do {
                 verdict = try chain.middlewares[index].ware.handle(&request, in: exchange)
@@ -104,7 +94,7 @@ extension ExchangeDriver: RequestHandler {
                 return
             }
             if case .pass = verdict {
-                pass(index, chain)
+                pass(index, chain, exchange)
             } else if case .wait(let continuing) = verdict {
                 return waitForMiddleware(continuing)
             } else {
@@ -115,12 +105,33 @@ extension ExchangeDriver: RequestHandler {
         callUpstream()
     }
 
+    /// What becomes of a middleware's turn.
+    private enum Turn { case come, passedBy, stopped }
+
+    /// Whether a middleware with a condition, or a need for content, is asked now.
+    private func turn(of index: Int, _ chain: WareChain) -> Turn {
+        if let condition = chain.middlewares[index].condition {
+            do throws(Pattern.LimitReached) {
+                guard try condition.matches(request) else {
+                    skipped.append(index)
+                    if isObserved { noteSkipped(exchange, .request, index) }
+                    requestIndex = index + 1
+                    return .passedBy
+                }
+            } catch {
+                let label = chain.middlewares[index].label
+                return threw(error, label, failsOpen: chain.middlewares[index].failsOpen) ? .passedBy : .stopped
+            }
+        }
+        if let limit = chain.middlewares[index].whole, !takeWholeContent(upTo: limit) { return .stopped }
+        return .come
+    }
+
     /// The request goes on inward.
     @inline(__always)
-    private func pass(_ index: Int, _ chain: WareChain, hasWaited: Bool = false) {
-        if isObserved { noteRequest(.passed, hasWaited: hasWaited) }
-        passed[index] = true
-        if chain.middlewares[index].mayReplay { snapshot(index) }
+    private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) {
+        if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
+        if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay { snapshot(index) }
         requestIndex = index + 1
     }
 
@@ -129,10 +140,10 @@ extension ExchangeDriver: RequestHandler {
         let index = requestIndex
         switch verdict {
         case .pass:
-            pass(index, chain, hasWaited: hasWaited)
+            pass(index, chain, exchange, hasWaited: hasWaited)
             return true
         case .abort(let response):
-            if isObserved { noteRequest(.aborted, status: response.status.code, hasWaited: hasWaited) }
+            if isObserved { noteRequest(exchange, .aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
             exchange.responder = .ware(chain.middlewares[index].label)
             answer(with: response, from: index - 1)
@@ -165,9 +176,9 @@ extension ExchangeDriver: RequestHandler {
 
     /// A ware could not do its work; true when the request goes on all the same.
     private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Bool {
-        if isObserved { noteRequest(.failed) }
+        if isObserved { noteRequest(exchange, .failed) }
         if failsOpen {
-            passed[requestIndex] = false
+            skipped.append(requestIndex)
             requestIndex += 1
             return true
         }
@@ -276,7 +287,7 @@ extension ExchangeDriver: RequestHandler {
 
     func requestEnded(_ trailers: HttpFields?) {
         isRequestWhole = true
-        requestTrailers = trailers
+        if trailers != nil || requestTrailers != nil { requestTrailers = trailers }
         switch phase {
         case .collectingRequest:
             phase = .middlewares
@@ -296,7 +307,7 @@ extension ExchangeDriver: RequestHandler {
         switch phase {
         case .awaitingRequest:
             exchange.record.started = loop.now.nanoseconds
-            plan = server.router.listenerPlan
+            plan = router.listenerPlan
             failWithoutChain(error)
         case .ended: break
         default:
@@ -307,7 +318,6 @@ extension ExchangeDriver: RequestHandler {
 
     private func failWithoutChain(_ error: GatewayError) {
         beginRecord()
-        if passed.count != chain.middlewares.count { passed = [Bool](repeating: false, count: chain.middlewares.count) }
         fail(error, from: -1)
     }
 

@@ -98,23 +98,31 @@ extension ExchangeDriver: ResponseHandler {
     // MARK: 6–7. Response halves in reverse, then postwares
 
     func runResponseWares() {
+        guard chain.seesResponses else {
+            halfIndex = -1
+            return deliver()
+        }
+        // Held once, not for each ware.
         let chain = self.chain
+        let exchange = self.exchange
         if isObserved { watchResponse() }
         if chain.hasResponseHalves {
             while halfIndex >= 0 {
                 let index = halfIndex
-                guard passed[index], let half = chain.middlewares[index].responseHalf else {
+                guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index) else {
                     halfIndex = index - 1
                     continue
                 }
-                guard ask(half, chain.middlewares[index].label, chain.middlewares[index].failsOpen) else { return }
+                guard ask(half, exchange, chain.middlewares[index].label, chain.middlewares[index].failsOpen) else {
+                    return
+                }
             }
         }
         halfIndex = -1
         while postIndex < chain.postwares.count {
             let index = postIndex
             var isMeant = true
-            if let condition = chain.postwares[index].condition {
+            if chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
                     isMeant = try condition.matches(response, in: exchange)
                 } catch {
@@ -123,32 +131,45 @@ extension ExchangeDriver: ResponseHandler {
                 }
             }
             if !isMeant {
-                if isObserved { noteSkipped(.postware, index) }
+                if isObserved { noteSkipped(exchange, .postware, index) }
                 postIndex = index + 1
                 continue
             }
             if let limit = chain.postwares[index].whole, !takeWholeResponse(upTo: limit) { return }
-            guard ask(chain.postwares[index].ware, chain.postwares[index].label, chain.postwares[index].failsOpen)
-            else {
-                return
-            }
+            guard
+                ask(
+                    chain.postwares[index].ware, exchange, chain.postwares[index].label,
+                    chain.postwares[index].failsOpen)
+            else { return }
         }
         deliver()
     }
 
+    /// Whether the request passed the middleware by. What lies further in than the one asked about is forgotten: no half in
+    /// there is asked any more, or only after the request went there again.
+    private func wasSkipped(_ index: Int) -> Bool {
+        while let last = skipped.last, last >= index {
+            if last == index { return true }
+            skipped.removeLast()
+        }
+        return false
+    }
+
     /// Asks one ware; true when the next one's turn has come.
     @inline(__always)
-    private func ask(_ ware: PostwareCall, _ label: String, _ failsOpen: Bool) -> Bool {
+    private func ask(
+        _ ware: PostwareCall, _ exchange: Exchange, _ label: @autoclosure () -> String, _ failsOpen: Bool
+    ) -> Bool {
         do {
             let answer = try ware.handle(&response, in: exchange)
             if case .pass = answer {
-                if isObserved { noteResponse(.passed) }
+                if isObserved { noteResponse(exchange, .passed) }
                 advance()
                 return true
             }
-            return decided(answer, label)
+            return decided(answer, label())
         } catch {
-            return threw(error, label, failsOpen)
+            return threw(error, label(), failsOpen)
         }
     }
 
@@ -158,11 +179,11 @@ extension ExchangeDriver: ResponseHandler {
     private func decided(_ answer: Answer, _ label: String, hasWaited: Bool = false) -> Bool {
         switch answer {
         case .pass:
-            if isObserved { noteResponse(.passed, hasWaited: hasWaited) }
+            if isObserved { noteResponse(exchange, .passed, hasWaited: hasWaited) }
             advance()
             return true
         case .replace(let other):
-            if isObserved { noteResponse(.replaced, status: other.status.code, hasWaited: hasWaited) }
+            if isObserved { noteResponse(exchange, .replaced, status: other.status.code, hasWaited: hasWaited) }
             discardUpstream()
             exchange.responseFilters.removeAll()
             response = other
@@ -175,12 +196,12 @@ extension ExchangeDriver: ResponseHandler {
             guard halfIndex >= 0, mayReplay(halfIndex) else {
                 if isObserved {
                     exchange.note("could not replay")
-                    noteResponse(.passed, hasWaited: hasWaited)
+                    noteResponse(exchange, .passed, hasWaited: hasWaited)
                 }
                 advance()
                 return true
             }
-            if isObserved { noteResponse(.replayed, status: response.status.code, hasWaited: hasWaited) }
+            if isObserved { noteResponse(exchange, .replayed, status: response.status.code, hasWaited: hasWaited) }
             replay(halfIndex, after: delay)
             return false
         case .wait(let continuing):
@@ -207,7 +228,7 @@ extension ExchangeDriver: ResponseHandler {
 
     /// A ware could not do its work; the response goes on, as it is or as a 502.
     private func threw(_ error: any Error, _ label: String, _ failsOpen: Bool) -> Bool {
-        if isObserved { noteResponse(.failed) }
+        if isObserved { noteResponse(exchange, .failed) }
         if !failsOpen {
             discardUpstream()
             let fault = error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "\(label) failed: \(error)")
@@ -342,7 +363,7 @@ extension ExchangeDriver: ResponseHandler {
                 extent = .unknown
             }
         }
-        sink.send(response, extent: extent, via: exchange.responder == .upstream)
+        sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
         if extent == .none || response.status.neverHasContent || exchange.request.method == .head { discardUpstream() }
@@ -358,7 +379,7 @@ extension ExchangeDriver: ResponseHandler {
         guard let upstream else {
             return fail(GatewayError(.upstream, .upgradeFailed, "the connection for the tunnel is gone"))
         }
-        sink.send(response, extent: .none, via: exchange.request.method != .connect)
+        sink.send(responseOf: exchange, extent: .none, via: exchange.request.method != .connect)
         phase = .tunnel
         sink.startTunnel()
         guard phase == .tunnel else { return }
@@ -382,7 +403,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         let extent = HttpContent.Extent.length(bytes.count)
-        sink.send(response, extent: extent, via: exchange.responder == .upstream)
+        sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         if exchange.request.method != .head, !response.status.neverHasContent {
             exchange.record.responseBytes += bytes.count
@@ -449,7 +470,7 @@ extension ExchangeDriver: ResponseHandler {
         upstream = nil
         isForwarding = false
         hasUpstreamEnded = true
-        responseTrailers = trailers
+        if trailers != nil || responseTrailers != nil { responseTrailers = trailers }
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {

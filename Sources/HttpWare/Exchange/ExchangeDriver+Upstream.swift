@@ -49,9 +49,9 @@ extension ExchangeDriver: ConnectionWaiter {
     /// Takes the next endpoint, and a connection to it.
     private func connect(_ service: UpstreamService) {
         let endpoint: Endpoint
-        switch choose(service) {
-        case .success(let chosen): endpoint = chosen
-        case .failure(let error):
+        do throws(GatewayError) {
+            endpoint = try choose(service)
+        } catch {
             self.endpoint = nil
             return fail(error)
         }
@@ -64,21 +64,23 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     private var connectionNeed: ConnectionNeed {
+        if exchange.request.method == .connect { return .new }
+        if exchange.request.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
-        if hasRetried || exchange.request.method == .connect { return .new }
+        if hasRetried { return .new }
         return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
     }
 
-    private func choose(_ service: UpstreamService) -> Result<Endpoint, GatewayError> {
+    private func choose(_ service: UpstreamService) throws(GatewayError) -> Endpoint {
         if !service.isPassthrough {
             guard !service.endpoints.isEmpty else {
-                return .failure(GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint"))
+                throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint")
             }
             if endpointsTried == 0 { firstEndpoint = service.nextEndpoint() }
-            return .success(service.endpoints[(firstEndpoint + endpointsTried) % service.endpoints.count])
+            return service.endpoints[(firstEndpoint + endpointsTried) % service.endpoints.count]
         }
         guard exchange.request.target.host.count > 0 else {
-            return .failure(GatewayError.malformed("the request names no host"))
+            throw .malformed("the request names no host")
         }
         let rules = server.forward
         let isConnect = exchange.request.method == .connect
@@ -86,15 +88,14 @@ extension ExchangeDriver: ConnectionWaiter {
         let port = exchange.request.port ?? (isConnect || isSecure ? 443 : 80)
         if isConnect {
             guard rules.connectPorts.contains(port) else {
-                return .failure(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
+                throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
             }
         }
-        let tls = isSecure ? TlsContext.systemClient : nil
-        if isSecure, tls == nil { return .failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")) }
-        return .success(
-            exchange.request.withHost(asReceived: false) {
-                transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
-            })
+        let tls = isSecure ? SystemTrust.shared.client : nil
+        if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL gives no context") }
+        return exchange.request.withHost(asReceived: false) {
+            transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
+        }
     }
 
     // MARK: The connection
@@ -128,11 +129,11 @@ extension ExchangeDriver: ConnectionWaiter {
         phase = .awaitingResponse
         exchange.record.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
-        options.defaults = service.defaults
+        if !service.defaults.isEmpty { options.defaults = service.defaults }
         options.via = exchange.request.version
         options.upgrade = exchange.request.upgrade
         if let endpoint { options.host = hostField(endpoint, service) }
-        options.basePath = endpoint?.basePath ?? ""
+        if let endpoint, !endpoint.basePath.isEmpty { options.basePath = endpoint.basePath }
         let extent = exchange.request.content.extent
         let isStreamed = exchange.request.content.bytes == nil && extent != .none
         if exchange.request.expectsContinue, !isStreamed || hasSentContinue {
@@ -148,7 +149,7 @@ extension ExchangeDriver: ConnectionWaiter {
         case .unknown: options.framing = .chunked
         }
         connection.send(
-            exchange.request, options, handler: self,
+            requestOf: exchange, options, handler: self,
             responseTimeout: exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds,
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         exchange.record.requestSent = loop.now.nanoseconds

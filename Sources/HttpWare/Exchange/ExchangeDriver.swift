@@ -43,6 +43,8 @@ final class ExchangeDriver: LoopTimerHandler {
     let server: LoopServer
     /// The server's, when this was made.
     let generation: Int
+    /// The server's, when this was made: a request whose head had begun by then goes by these routes.
+    let router: any ExchangeRouter
     let transport: LoopTransport
     let loop: EventLoop
     var exchange: Exchange
@@ -57,8 +59,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Middlewares have it: it must go back before anybody else is asked.
     var isRequestLent = false
     var requestIndex = 0
-    /// Which middlewares the request passed, by their place.
-    var passed: [Bool] = []
+    /// The middlewares that the request passed by, by their place, ascending: they are not asked about the response.
+    var skipped: [Int] = []
     /// The client sent all of it.
     var isRequestWhole = false
     /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
@@ -93,7 +95,11 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // The response.
 
-    var response = HttpResponse(.ok)
+    /// The response at hand. It is in the exchange, so that those who send it need no copy.
+    var response: HttpResponse {
+        @inline(__always) _read { yield exchange.response }
+        @inline(__always) _modify { yield &exchange.response }
+    }
     /// The response half that is next, counting down; then the postware that is next, counting up.
     var halfIndex = -1
     var postIndex = 0
@@ -133,39 +139,42 @@ final class ExchangeDriver: LoopTimerHandler {
     init(server: LoopServer) {
         self.server = server
         generation = server.generation
+        router = server.router
         transport = server.transport
         loop = server.transport.loop
-        exchange = Exchange(loop: server.transport.loop)
-        plan = server.router.listenerPlan
+        exchange = ExchangeDriver.makeExchange(of: server)
+        plan = router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
+    }
+
+    /// An exchange that knows what all of this listener's have in common. A driver serves one configuration of it only.
+    private static func makeExchange(of server: LoopServer) -> Exchange {
+        let exchange = Exchange(loop: server.transport.loop)
+        exchange.listener = server.name
+        exchange.isForward = server.settings.isForward
+        exchange.trustedProxies = server.trustedProxies
+        exchange.isBoundToLoopback = server.isBoundToLoopback
+        return exchange
     }
 
     var chain: WareChain { plan.chain }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
-    func prepare(
-        sink: any ResponseSink, peer: SocketAddress?, local: @autoclosure () -> SocketAddress?, isSecure: Bool = false,
-        clientIdentity: TlsClientIdentity? = nil
-    ) {
-        if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(loop: loop) }
+    func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
+        if !isKnownUniquelyReferenced(&self.exchange) { self.exchange = ExchangeDriver.makeExchange(of: server) }
+        let exchange = self.exchange
         exchange.reset()
         exchange.request.reset()
-        exchange.listener = server.name
-        exchange.isForward = server.settings.isForward
-        exchange.trustedProxies = server.trustedProxies
-        exchange.peer = peer
-        exchange.isSecure = isSecure
-        exchange.clientIdentity = clientIdentity
-        exchange.isBoundToLoopback = server.isBoundToLoopback
-        exchange.local = server.bindAddress ?? local()
+        exchange.connection = connection
         self.sink = sink
         phase = .awaitingRequest
         requestIndex = 0
+        if !skipped.isEmpty { skipped.removeAll(keepingCapacity: true) }
         isRequestWhole = false
         isRequestRefused = false
         hasSentContinue = false
-        requestTrailers = nil
+        if requestTrailers != nil { requestTrailers = nil }
         if !held.isEmpty { held = [] }
         kept = nil
         if !snapshots.isEmpty { snapshots.removeAll() }
@@ -175,7 +184,7 @@ final class ExchangeDriver: LoopTimerHandler {
         isForwarding = false
         isReplayTimed = false
         hasUpstreamEnded = false
-        responseTrailers = nil
+        if responseTrailers != nil { responseTrailers = nil }
         clientEndedTunnel = false
         upstreamEndedTunnel = false
         halfIndex = -1

@@ -23,6 +23,15 @@ public protocol ExchangeRouter: Sendable {
     ) throws(Pattern.LimitReached) -> ExchangePlan
     /// The listener's own chain, for requests that could not be read.
     var listenerPlan: ExchangePlan { get }
+    /// The plan of the exchange's request; what was captured is kept in the exchange.
+    func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan
+}
+
+extension ExchangeRouter {
+    /// Costs a copy of the request, for it is stored in a class.
+    public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
+        try plan(for: exchange.request, captures: &exchange.captures)
+    }
 }
 
 /// What a forward proxy lets its clients reach.

@@ -17,6 +17,7 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var endpoint: String?
     /// The address of the client.
     public var client: String?
+    /// `-` where the request line could not be read so far; the same for `target` and `protocol`.
     public var method: String
     /// As received, the values of parameters that are named like credentials hidden.
     public var target: String
@@ -98,13 +99,14 @@ extension ExchangeReport {
         endpoint = recorded.endpoint
         client = recorded.client.map { "\($0)" }
         method = recorded.method.name
-        target = text(recorded.target).map(Redaction.target) ?? ""
+        target = text(recorded.target).map(Redaction.target) ?? "-"
         host = text(recorded.host)
         `protocol` =
             switch recorded.version {
             case .http10: "HTTP/1.0"
             case .http11: "HTTP/1.1"
             case .http2: "HTTP/2"
+            case nil: "-"
             }
         status = recorded.end == .clientLeft ? 499 : recorded.status?.code ?? 0
         end =
@@ -139,35 +141,21 @@ extension ExchangeReport {
     // MARK: JSON
 
     /// As one JSON object (RFC 8259) without line ends. What is not known is not there.
-    public var json: String {
-        var object = JsonObject()
-        object.add("id", id)
-        object.add("exchange", exchange)
-        object.add("time", time)
-        object.add("duration", duration)
-        object.add("listener", listener)
-        object.add("route", route)
-        object.add("service", service)
-        object.add("endpoint", endpoint)
-        object.add("client", client)
-        object.add("method", method)
-        object.add("target", target)
-        object.add("host", host)
-        object.add("protocol", `protocol`)
-        object.add("status", status)
-        object.add("end", end)
-        object.add("responder", responder)
-        object.add("fault", fault)
-        object.add("reason", reason)
-        object.add("attempts", attempts)
-        object.add("replays", replays)
-        object.add("reused", reused)
-        object.add("requestBytes", requestBytes)
-        object.add("responseBytes", responseBytes)
-        object.add("phases", objects: phases.map(\.json))
-        object.add("wares", objects: wares.map(\.json))
-        object.add("cut", cut)
-        return object.text
+    public var json: String { value.text }
+
+    private var value: Json {
+        .object(given: [
+            ("id", .text(id)), ("exchange", exchange.map(Json.text)), ("time", .text(time)),
+            ("duration", .decimal(duration)), ("listener", .text(listener)), ("route", route.map(Json.text)),
+            ("service", service.map(Json.text)), ("endpoint", endpoint.map(Json.text)),
+            ("client", client.map(Json.text)), ("method", .text(method)), ("target", .text(target)),
+            ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
+            ("end", .text(end)), ("responder", .text(responder)), ("fault", fault.map(Json.text)),
+            ("reason", reason.map(Json.text)), ("attempts", .number(attempts)), ("replays", .number(replays)),
+            ("reused", .bool(reused)), ("requestBytes", .number(requestBytes)),
+            ("responseBytes", .number(responseBytes)), ("phases", .list(phases.map(\.value))),
+            ("wares", .list(wares.map(\.value))), ("cut", .bool(cut)),
+        ])
     }
 
     /// `2026-11-21T05:20:11.123456Z`. RFC 3339.
@@ -185,79 +173,35 @@ extension ExchangeReport {
 }
 
 extension ExchangeReport.Phase {
-    fileprivate var json: String {
-        var object = JsonObject()
-        object.add("phase", phase)
-        object.add("start", start)
-        object.add("duration", duration)
-        return object.text
+    fileprivate var value: Json {
+        .object([("phase", .text(phase)), ("start", .decimal(start)), ("duration", .decimal(duration))])
     }
 }
 
 extension ExchangeReport.Ware {
-    /// As one JSON object.
-    fileprivate var json: String {
-        var object = JsonObject()
-        object.add("ware", ware)
-        object.add("side", side)
-        object.add("attempt", attempt)
-        object.add("decision", decision)
-        object.add("text", text)
-        object.add("start", start)
-        object.add("duration", duration)
-        object.add("added", added)
-        object.add("removed", removed)
-        object.add("rewritten", rewritten)
-        object.add("replacedFields", replacedFields)
-        object.add("method", method)
-        object.add("target", target)
-        object.add("status", status)
-        return object.text
+    fileprivate var value: Json {
+        func names(_ names: [String]?) -> Json? { names.map { .list($0.map(Json.text)) } }
+        return .object(given: [
+            ("ware", .text(ware)), ("side", .text(side)), ("attempt", .number(attempt)),
+            ("decision", .text(decision)), ("text", .text(text)), ("start", .decimal(start)),
+            ("duration", .decimal(duration)), ("added", names(added)), ("removed", names(removed)),
+            ("rewritten", names(rewritten)), ("replacedFields", replacedFields.map(Json.bool)),
+            ("method", method.map(Json.text)), ("target", target.map(Json.text)), ("status", status.map(Json.number)),
+        ])
     }
 }
 
 extension ExchangeRecord {
     /// What the wares did, as a JSON array: for a log.
     public var waresJson: String {
-        let started = self.started
-        return "["
-            + wares.map { step in
-                var object = JsonObject()
-                object.add("ware", step.label)
-                object.add("side", step.side.rawValue)
-                object.add("decision", step.text)
-                object.add("start", Double(max(0, step.started - started) / 1000) / 1000)
-                object.add("duration", Double(max(0, step.duration) / 1000) / 1000)
-                return object.text
-            }.joined(separator: ",") + "]"
-    }
-}
-
-/// A JSON object (RFC 8259) in the making; members that are `nil` are left out.
-private struct JsonObject {
-    private var members = ""
-
-    var text: String { "{" + members + "}" }
-
-    mutating func add(_ key: StaticString, _ value: String?) { if let value { put(key, value.jsonString) } }
-    mutating func add(_ key: StaticString, _ value: Int?) { if let value { put(key, String(value)) } }
-    mutating func add(_ key: StaticString, _ value: Bool?) { if let value { put(key, String(value)) } }
-    mutating func add(_ key: StaticString, _ value: [String]?) {
-        if let value { add(key, objects: value.map(\.jsonString)) }
-    }
-
-    /// Of three decimals.
-    mutating func add(_ key: StaticString, _ value: Double) {
-        let thousandths = Int((min(max(value, 0), 1e12) * 1000).rounded())
-        let rest = String(thousandths % 1000)
-        put(key, "\(thousandths / 1000)." + String(repeating: "0", count: 3 - rest.utf8.count) + rest)
-    }
-
-    mutating func add(_ key: StaticString, objects: [String]) {
-        put(key, "[" + objects.joined(separator: ",") + "]")
-    }
-
-    private mutating func put(_ key: StaticString, _ json: String) {
-        members += (members.isEmpty ? "\"" : ",\"") + "\(key)\":" + json
+        func milliseconds(_ nanoseconds: Int64) -> Json { .decimal(Double(max(0, nanoseconds) / 1000) / 1000) }
+        return Json.list(
+            wares.map { step in
+                .object([
+                    ("ware", .text(step.label)), ("side", .text(step.side.rawValue)), ("decision", .text(step.text)),
+                    ("start", milliseconds(step.started - started)), ("duration", milliseconds(step.duration)),
+                ])
+            }
+        ).text
     }
 }

@@ -3,12 +3,13 @@ enum GatewayResponse {
     /// Tells the client of an error.
     static func make(for error: GatewayError) -> HttpResponse {
         var response = HttpResponse(error.status)
-        let phrase = error.status.reasonPhrase
-        // What was seen upstream tells of the inside; the client learns the fault only.
-        let detail = error.side == .upstream ? "" : ",\"detail\":\(error.reason.jsonString)"
-        response.content = .text(
-            "{\"title\":\"\(phrase)\",\"status\":\(error.status.code),\"error\":\"\(error.proxyStatusName)\"\(detail)}\n"
-        )
+        let problem = Json.object(given: [
+            ("title", .text(error.status.reasonPhrase)), ("status", .number(error.status.code)),
+            ("error", .text(error.proxyStatusName)),
+            // What was seen upstream tells of the inside; the client learns the fault only.
+            ("detail", error.side == .upstream ? nil : .text(error.reason)),
+        ])
+        response.content = .text(problem.text + "\n")
         response.fields.setOwn(.contentType, "application/problem+json")
         response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")
         if error.status == .methodNotAllowed {

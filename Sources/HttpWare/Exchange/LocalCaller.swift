@@ -34,7 +34,7 @@ public final class LocalCaller {
         self.receive = receive
         let driver = ExchangeDriver(server: server)
         self.driver = driver
-        driver.prepare(sink: self, peer: peer, local: nil)
+        driver.prepare(sink: self, connection: ConnectionFacts(peer: peer, local: server.bindAddress))
         driver.exchange.request = LocalCaller.received(request)
         if let observe { driver.exchange.onEnd(observe) }
         let bytes = request.content.bytes
@@ -77,8 +77,8 @@ public final class LocalCaller {
 extension LocalCaller: ResponseSink {
     func sendInterim(_ response: HttpResponse) {}
 
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
-        self.response = response
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
+        response = exchange.response
         if case .length(let length) = extent { content.reserveCapacity(min(length, limit)) }
     }
 

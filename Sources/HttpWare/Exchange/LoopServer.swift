@@ -12,6 +12,9 @@ public final class LoopServer: ExchangeSource {
     let bindAddress: SocketAddress?
     /// Only this host reaches the listener.
     let isBoundToLoopback: Bool
+    var limits: HeadLimits { settings.limits }
+    var headNanoseconds: Int64 { settings.headTimeout.nanoseconds }
+    var isForward: Bool { settings.isForward }
     /// Chooses plans.
     public private(set) var router: any ExchangeRouter
     /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
@@ -84,7 +87,8 @@ public final class LoopServer: ExchangeSource {
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
         guard let tls = settings.tls else { return begin(socket, nil, peer) }
-        guard let session = TlsSession(server: tls, descriptor: descriptor) else { return socket.close() }
+        guard let way = transport.tlsSocket, let session = TlsSession(server: tls, socket: way, descriptor: descriptor)
+        else { return socket.close() }
         let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: peer, owner: self)
         handshakes[ObjectIdentifier(handshake)] = handshake
         handshake.start(
@@ -120,9 +124,7 @@ public final class LoopServer: ExchangeSource {
 
     func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
         let driver = spare.popLast() ?? ExchangeDriver(server: self)
-        driver.prepare(
-            sink: sink, peer: connection.peer, local: connection.local, isSecure: connection.tls != nil,
-            clientIdentity: connection.clientIdentity)
+        driver.prepare(sink: sink, connection: connection.facts)
         return driver
     }
 

@@ -2,7 +2,7 @@
 ///
 /// Its values are as they were received; `ExchangeReport` makes texts of them, and hides credentials.
 public struct RecordedExchange: Sendable {
-    /// Counts the exchanges of the process: a later one has a larger number.
+    /// Its own in this process; of one loop a later one has a larger number.
     public internal(set) var number: UInt64 = 0
     /// The exchange's own id, if it was made.
     public internal(set) var id: String?
@@ -11,8 +11,8 @@ public struct RecordedExchange: Sendable {
     var service: String?
     var endpoint: String?
     var client: IPAddress?
-    var method = HttpMethod.get
-    var version = HttpVersion.http11
+    var method = HttpMethod.unread
+    var version: HttpVersion?
     var target = WareTrail.Text()
     var host = WareTrail.Text()
     var status: HttpStatus?
@@ -50,7 +50,7 @@ public struct RecordedExchange: Sendable {
         self.endpoint = exchange.upstreamAddress ?? (failure?.side == .upstream ? endpoint?.name : nil)
         client = exchange.client
         method = exchange.request.receivedMethod
-        version = exchange.request.version
+        version = exchange.request.receivedVersion
         status = exchange.finalStatus
         end = exchange.end
         responder = exchange.responder

@@ -61,8 +61,21 @@ public final class RouteTable: ExchangeRouter {
     public func plan(
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan {
+        var request = copy request
+        return try plan(for: &request, &captures)
+    }
+
+    public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
+        try plan(for: &exchange.request, &exchange.captures)
+    }
+
+    /// Here and below the request is `inout` only so that it is not copied out of the exchange.
+    @inline(__always)
+    private func plan(
+        for request: inout HttpRequest, _ captures: inout [(name: String, value: String)]
+    ) throws(Pattern.LimitReached) -> ExchangePlan {
         if let only { return only }
-        let found = find(request)
+        let found = find(&request)
         guard found.route != .max else { return listenerPlan }
         if found.isUndecided { throw Pattern.LimitReached() }
         let route = Int(found.route)
@@ -72,73 +85,76 @@ public final class RouteTable: ExchangeRouter {
 
     // MARK: Finding
 
-    private func find(_ request: HttpRequest) -> Found {
+    private func find(_ request: inout HttpRequest) -> Found {
         var found = Found()
-        let bytes = request.target.bytes.span.bytes
+        let target = request.target.bytes
+        let bytes = target.span.bytes
         let path = bytes.extracting(request.target.path.range)
         let host = bytes.extracting(request.target.host.range)
         if index.hasHosts, host.byteCount > 0 {
             let root = index.child(of: RouteIndex.exactHosts, host, 0, host.byteCount)
-            if root >= 0 { look(from: root, path, request, &found) }
+            if root >= 0 { look(from: root, path, &request, &found) }
             // A wildcard stands for one byte at least.
             var start = max(1, host.byteCount - index.longestSuffix)
             while start < host.byteCount {
                 if host.byte(at: start) == 0x2e, index.hasSuffix(ofLength: host.byteCount - start) {
                     let root = index.child(of: RouteIndex.wildcardHosts, host, start, host.byteCount)
-                    if root >= 0 { look(from: root, path, request, &found) }
+                    if root >= 0 { look(from: root, path, &request, &found) }
                 }
                 start += 1
             }
         }
-        look(from: RouteIndex.anyHost, path, request, &found)
+        look(from: RouteIndex.anyHost, path, &request, &found)
         return found
     }
 
     /// Looks among the routes of one host, or of any. CONNECT and `OPTIONS *` have no path that a pattern could match.
-    private func look(from root: Int32, _ path: RawSpan, _ request: HttpRequest, _ found: inout Found) {
+    private func look(from root: Int32, _ path: RawSpan, _ request: inout HttpRequest, _ found: inout Found) {
         guard index.nodes[Int(root)].least < found.route else { return }
-        if path.byteCount > 0, path.byte(at: 0) == 0x2f { visit(root, path, 0, request, &found) }
-        consider(index.nodes[Int(root)].exact, request, &found)
+        if path.byteCount > 0, path.byte(at: 0) == 0x2f { visit(root, path, 0, &request, &found) }
+        consider(index.nodes[Int(root)].exact, &request, &found)
     }
 
     /// Looks below a node, which what lies before `start` led to: at a slash, or at the path's end.
     ///
     /// Deep nodes come first, as their routes usually stand before more general ones; then `least` saves the rest.
     private func visit(
-        _ node: Int32, _ path: RawSpan, _ start: Int, _ request: HttpRequest, _ found: inout Found
+        _ node: Int32, _ path: RawSpan, _ start: Int, _ request: inout HttpRequest, _ found: inout Found
     ) {
         let node = index.nodes[Int(node)]
         guard node.least < found.route else { return }
         if start == path.byteCount {
-            consider(node.exact, request, &found)
+            consider(node.exact, &request, &found)
         } else if node.hasChildren {
             let segment = start + 1
             var end = segment
             while end < path.byteCount, path.byte(at: end) != 0x2f { end += 1 }
             if node.hasTexts {
                 let child = index.child(of: node.number, path, segment, end)
-                if child >= 0 { visit(child, path, end, request, &found) }
+                if child >= 0 { visit(child, path, end, &request, &found) }
             }
             if end > segment {
                 for place in node.globs.range {
                     let glob = index.globs[place]
-                    if PathPattern.glob(glob.text, path, segment, end) { visit(glob.child, path, end, request, &found) }
+                    if PathPattern.glob(glob.text, path, segment, end) {
+                        visit(glob.child, path, end, &request, &found)
+                    }
                 }
-                if node.capture >= 0 { visit(node.capture, path, end, request, &found) }
+                if node.capture >= 0 { visit(node.capture, path, end, &request, &found) }
             }
         }
-        consider(node.prefixes, request, &found)
+        consider(node.prefixes, &request, &found)
     }
 
     /// Asks the routes of one place, in their order, until one matches or one that stands before them all is known.
-    private func consider(_ places: RouteIndex.Run, _ request: HttpRequest, _ found: inout Found) {
+    private func consider(_ places: RouteIndex.Run, _ request: inout HttpRequest, _ found: inout Found) {
         for place in places.range {
             let candidate = index.candidates[place]
             guard candidate.route < found.route else { return }
             if request.method == .connect, !routes[Int(candidate.route)].takesConnect { continue }
             do throws(Pattern.LimitReached) {
                 if !candidate.isProven {
-                    guard try holds(candidate, request) else { continue }
+                    guard try holds(candidate, &request) else { continue }
                 }
                 found = Found(route: candidate.route)
             } catch {
@@ -151,7 +167,7 @@ public final class RouteTable: ExchangeRouter {
 
     /// Whether the request is all that the place of the route does not prove.
     private func holds(
-        _ candidate: RouteIndex.Candidate, _ request: HttpRequest
+        _ candidate: RouteIndex.Candidate, _ request: inout HttpRequest
     ) throws(Pattern.LimitReached) -> Bool {
         let route = Int(candidate.route)
         guard routes[route].match.matchesMethod(of: request) else { return false }

@@ -25,6 +25,10 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The libevent base.
     let base: OpaquePointer
 
+    /// What the connections of this loop share, which a room further out makes: for calls that begin with a loop alone. On the
+    /// loop's thread only, or before it is told of what it carries.
+    weak var transport: AnyObject?
+
     /// The timers that are filed.
     var timers = TimerHeap<LoopTimer>()
 

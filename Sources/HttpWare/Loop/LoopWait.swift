@@ -1,7 +1,7 @@
 /// One value that a task waits for and that a callback brings, whichever comes first; a cancelled task does not wait on.
 ///
 /// The first `resume` wins, the others do nothing. From any thread: the state is guarded by a lock.
-final class LoopWait<Value: Sendable>: Sendable {
+public final class LoopWait<Value: Sendable>: Sendable {
     private enum State {
         case open
         case waiting(UnsafeContinuation<Result<Value, CancellationError>, Never>)
@@ -10,11 +10,14 @@ final class LoopWait<Value: Sendable>: Sendable {
 
     private let state = ThreadLock(State.open)
 
-    /// Brings the value.
-    func resume(returning value: Value) { end(.success(value)) }
+    /// Makes one that has no value yet.
+    public init() {}
 
-    /// Waits for the value. To be called once.
-    func value() async throws(CancellationError) -> Value {
+    /// Brings the value. From any thread.
+    public func resume(returning value: Value) { end(.success(value)) }
+
+    /// Waits for the value. To be called once. Throws `CancellationError` as soon as the task is cancelled.
+    public func value() async throws(CancellationError) -> Value {
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let ended = state.withLock { state -> Result<Value, CancellationError>? in

@@ -17,6 +17,11 @@ public struct WallTime: Comparable, Hashable, Sendable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
+    /// How much later the first is than the second.
+    public static func - (left: WallTime, right: WallTime) -> Duration {
+        .seconds(left.seconds - right.seconds) + .nanoseconds(Int64(left.nanoseconds) - Int64(right.nanoseconds))
+    }
+
     /// The time a duration later.
     public static func + (time: WallTime, duration: Duration) -> WallTime {
         let sum = duration + .nanoseconds(Int64(time.nanoseconds))

@@ -1,5 +1,5 @@
-/// Several field lines made ahead of time, put into a message in one piece: `fields.set(block)`.
-public struct FieldBlock: Sendable {
+/// Several field lines made ahead of time, put into a message in one piece: `fields.set(block)`. It never changes.
+public final class FieldBlock: Sendable {
     let wire: [UInt8]
     /// With offsets into `wire`.
     let lines: [HttpFields.Line]

@@ -41,6 +41,9 @@ public struct GatewayError: Error, Equatable, Sendable {
     /// The client's request cannot be understood.
     static func malformed(_ reason: String) -> GatewayError { GatewayError(.downstream, .requestMalformed, reason) }
 
+    /// The origin server did not come to an end with a change of the protocol.
+    static func upgradeFailed(_ reason: String) -> GatewayError { GatewayError(.upstream, .upgradeFailed, reason) }
+
     /// The origin server's response cannot be understood.
     static func badResponse(_ reason: String) -> GatewayError { GatewayError(.upstream, .responseMalformed, reason) }
 }

@@ -7,12 +7,12 @@ public struct HttpFields: Sendable {
     /// Where a line is in `bytes`, and which field it is.
     struct Line {
         /// The first byte of the name.
-        var start: UInt32
-        var valueStart: UInt32
-        var valueCount: UInt32
-        var nameCount: UInt16
-        var known: KnownField
-        var flags: UInt8
+        var start: UInt32 = 0
+        var valueStart: UInt32 = 0
+        var valueCount: UInt32 = 0
+        var nameCount: UInt16 = 0
+        var known = KnownField.other
+        var flags: UInt8 = 0
 
         /// Not part of the message any more.
         static let removed: UInt8 = 1
@@ -43,8 +43,8 @@ public struct HttpFields: Sendable {
 
     /// Takes all lines away and keeps the memory.
     mutating func reset() {
-        bytes.removeAll(keepingCapacity: true)
-        lines.removeAll(keepingCapacity: true)
+        if !bytes.isEmpty { bytes.removeAll(keepingCapacity: true) }
+        if !lines.isEmpty { lines.removeAll(keepingCapacity: true) }
         present = 0
         others = NameFilter()
         changes = 0
@@ -142,7 +142,7 @@ public struct HttpFields: Sendable {
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
         if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) {
-            for name in block.names { remove(name) }
+            remove(block.names)
         }
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
@@ -182,6 +182,12 @@ public struct HttpFields: Sendable {
             next = self.index(of: name, from: index + 1)
         }
         return found
+    }
+
+    /// Apart from those who rarely need it, whose registers it would take.
+    @inline(never)
+    private mutating func remove(_ names: [FieldName]) {
+        for name in names { remove(name) }
     }
 
     // MARK: As received
@@ -235,7 +241,7 @@ public struct HttpFields: Sendable {
     }
 
     @inline(__always)
-    private mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
+    mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(contentsOf: name.text.utf8)
@@ -251,6 +257,12 @@ public struct HttpFields: Sendable {
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
                 nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact),
             others: name.trace)
+    }
+
+    /// Adds lines whose bytes will be in the buffer, and whose names are noted in `present` and `others` already.
+    @inline(__always)
+    mutating func append(_ more: Span<Line>) {
+        more.withUnsafeBufferPointer { lines.append(contentsOf: $0) }
     }
 
     /// Adds a line whose bytes are, or will be, in the buffer; with the trace of its name.
@@ -282,7 +294,7 @@ public struct HttpFields: Sendable {
     }
 
     /// The first line of that name at or behind `from` that is part of the message.
-    private func index(of name: FieldName, from: Int) -> Int? {
+    func index(of name: FieldName, from: Int) -> Int? {
         guard mayHold(name) else { return nil }
         var index = from
         while index < lines.count {

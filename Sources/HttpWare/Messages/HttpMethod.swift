@@ -48,9 +48,13 @@ public struct HttpMethod: Sendable {
         case 7: "OPTIONS"
         case 8: "TRACE"
         case 9: "PATCH"
+        case 10: "-"
         default: other?.text ?? ""
         }
     }
+
+    /// Stands for one that is not known, because the request line was not read so far; no method that was read is equal to it.
+    static var unread: HttpMethod { HttpMethod(code: 10) }
 
     public static var get: HttpMethod { HttpMethod(code: 1) }
     public static var head: HttpMethod { HttpMethod(code: 2) }

@@ -4,7 +4,7 @@
 public struct HttpRequest: Sendable {
     /// What the client asks to be done.
     public var method: HttpMethod
-    /// The method as it stood in the request line, whatever a ware made of it.
+    /// The method as it stood in the request line, whatever a ware made of it; `-` where the line was not read so far.
     public internal(set) var receivedMethod: HttpMethod
     /// The version that the request was received with.
     public internal(set) var version: HttpVersion = .http11
@@ -46,13 +46,13 @@ public struct HttpRequest: Sendable {
     /// An empty request, to be decoded into.
     init() {
         method = .get
-        receivedMethod = .get
+        receivedMethod = .unread
     }
 
     /// Empties the request and keeps its memory.
     mutating func reset() {
         method = .get
-        receivedMethod = .get
+        receivedMethod = .unread
         version = .http11
         fields.reset()
         content = .none
@@ -64,6 +64,9 @@ public struct HttpRequest: Sendable {
         isPersistent = true
         isAuthorityChanged = false
     }
+
+    /// About how many bytes of memory the head takes: for bounds on what waits.
+    public var headSize: Int { fields.bytes.count + target.bytes.count }
 
     // MARK: The target
 
@@ -88,6 +91,9 @@ public struct HttpRequest: Sendable {
 
     /// The target as it stood in the request line.
     public var receivedTarget: String { target.string(target.received) }
+
+    /// The version as it stood in the request line; `nil` where the line was not read so far.
+    public var receivedVersion: HttpVersion? { version == .http11 && target.received.count == 0 ? nil : version }
 
     /// Gives the target as it stood in the request line, as bytes that are valid during the call only.
     public func withReceivedTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What is not shown in logs and records: credentials.
 public enum Redaction {
     /// The fields whose values are not shown, unless somebody says otherwise.
@@ -12,50 +14,112 @@ public enum Redaction {
     /// user information before a host, in place of which stands a mark.
     public static func target(_ target: String) -> String {
         var target = target
-        // RFC 3986 §3.2.1; the part before `@` may be a password.
-        if let slashes = target.firstRange(of: "//") {
-            let authority = target[slashes.upperBound...].prefix { $0 != "/" && $0 != "?" }
-            if let at = authority.lastIndex(of: "@") { target.replaceSubrange(authority.startIndex..<at, with: mark) }
-        }
-        guard let question = target.firstIndex(of: "?") else { return target }
-        let parameters = target[target.index(after: question)...].split(
-            separator: "&", omittingEmptySubsequences: false
-        ).map { parameter -> Substring in
-            guard let equals = parameter.firstIndex(of: "="), isSecret(String(parameter[..<equals])) else {
-                return parameter
-            }
-            return parameter[...equals] + mark
-        }
-        return target[...question] + parameters.joined(separator: "&")
+        let shown = target.withUTF8 { text in hidden(in: text).map { String(decoding: $0, as: UTF8.self) } }
+        return shown ?? target
+    }
+
+    /// The same for bytes; `show` is called once, with bytes that are valid during the call only. Nothing is copied where there is
+    /// nothing to hide.
+    public static func withTarget(
+        _ target: UnsafeBufferPointer<UInt8>, _ show: (UnsafeBufferPointer<UInt8>) -> Void
+    ) {
+        guard let hidden = hidden(in: target) else { return show(target) }
+        hidden.withUnsafeBufferPointer(show)
     }
 
     /// Whether a parameter is named like a credential; the name may be percent-encoded, in any case.
-    static func isSecret(_ name: String) -> Bool {
-        let plain = decoded(name)
-        return exact.contains(plain) || plain.hasSuffix("key") || parts.contains { plain.contains($0) }
+    public static func isSecret(parameter name: String) -> Bool {
+        var name = name
+        return name.withUTF8 { isSecret($0) }
     }
 
-    private static let exact: Set<String> = ["auth", "sig", "pwd", "pin", "otp", "code", "sid"]
+    /// Never shows the values of query parameters of that name: a configuration says that they are credentials. For the rest
+    /// of the process, from any thread.
+    public static func hide(parameter name: String) {
+        let name = name.utf8.map { ByteClass.lower($0) }
+        hiddenNames.withLock { names in
+            if !names.contains(name) { names.append(name) }
+        }
+    }
+
+    private static let hiddenNames = Mutex<[[UInt8]]>([])
+
+    // MARK: Targets
+
+    /// The target with marks in place of what is not shown; `nil` where all may be.
+    private static func hidden(in target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard let anonymous = withoutUserInformation(target) else { return withoutCredentials(target) }
+        return anonymous.withUnsafeBufferPointer { withoutCredentials($0) } ?? anonymous
+    }
+
+    /// RFC 3986 §3.2.1; the part before `@` may be a password.
+    private static func withoutUserInformation(_ target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard target.contains(0x40) else { return nil }
+        guard let slashes = target.indices.dropLast().first(where: { target[$0] == 0x2f && target[$0 + 1] == 0x2f })
+        else { return nil }
+        let start = slashes + 2
+        let end = target[start...].firstIndex { $0 == 0x2f || $0 == 0x3f } ?? target.endIndex
+        guard let at = target[start..<end].lastIndex(of: 0x40) else { return nil }
+        return Array(target[..<start]) + mark.utf8 + target[at...]
+    }
+
+    private static func withoutCredentials(_ target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        guard let question = target.firstIndex(of: 0x3f) else { return nil }
+        var shown: [UInt8] = []
+        var copied = 0
+        var start = question + 1
+        while start < target.endIndex {
+            let end = target[start...].firstIndex(of: 0x26) ?? target.endIndex
+            if let equals = target[start..<end].firstIndex(of: 0x3d),
+                isSecret(UnsafeBufferPointer(rebasing: target[start..<equals]))
+            {
+                shown += target[copied...equals]
+                shown += mark.utf8
+                copied = end
+            }
+            start = end + 1
+        }
+        return shown.isEmpty ? nil : shown + target[copied...]
+    }
+
+    // MARK: Names
+
+    private static let exact = ["auth", "sig", "pwd", "pin", "otp", "code", "sid"].map { Array($0.utf8) }
+    private static let ending = Array("key".utf8)
     private static let parts = [
         "token", "secret", "passw", "passphrase", "passcode", "signature", "credential", "session", "authorization",
-        "oauth",
-        "jwt", "assertion",
-    ]
+        "oauth", "jwt", "assertion",
+    ].map { Array($0.utf8) }
+    /// By the letter with which they begin, whatever its case: a place in a name is compared with few of them.
+    private static let partsByLetter = (0..<32).map { letter in parts.filter { Int($0[0] & 31) == letter } }
 
-    /// In lower case, with percent-encodings decoded: `%74oken` is a token too.
-    private static func decoded(_ name: String) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(name.utf8)[...]
-        while let byte = rest.popFirst() {
-            if byte == 0x25, rest.count >= 2,
-                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-            {
-                rest = rest.dropFirst(2)
-                bytes.append(ByteClass.lower(value))
-            } else {
-                bytes.append(ByteClass.lower(byte))
+    private static func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        if name.contains(0x25) {
+            // `%74oken` is a token too.
+            return QueryParameters.decoded(name).withUnsafeBufferPointer { isSecretAsItIs($0) }
+        }
+        return isSecretAsItIs(name)
+    }
+
+    private static func isSecretAsItIs(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        if name.count <= 4, exact.contains(where: { $0.count == name.count && isAt(0, $0, name) }) { return true }
+        if name.count >= 3, isAt(name.count - 3, ending, name) { return true }
+        let isHidden = hiddenNames.withLock { names in
+            names.contains { $0.count == name.count && isAt(0, $0, name) }
+        }
+        if isHidden { return true }
+        let partsByLetter = partsByLetter
+        for index in name.indices {
+            for part in partsByLetter[Int(name[index] & 31)]
+            where part.count <= name.count - index && isAt(index, part, name) {
+                return true
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return false
+    }
+
+    /// Whether the word, in any case, stands at that place of a text that reaches so far.
+    private static func isAt(_ start: Int, _ word: [UInt8], _ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        word.indices.allSatisfy { ByteClass.lower(text[start + $0]) == word[$0] }
     }
 }

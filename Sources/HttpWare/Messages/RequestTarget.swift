@@ -64,7 +64,7 @@ struct RequestTarget: Sendable {
     mutating func reset() {
         namesBefore = nil
         changes = 0
-        bytes.removeAll(keepingCapacity: true)
+        if !bytes.isEmpty { bytes.removeAll(keepingCapacity: true) }
         form = .origin
         received = Part()
         host = Part()

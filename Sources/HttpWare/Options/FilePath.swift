@@ -45,7 +45,7 @@ extension OptionsReader {
         var located: Located<FilePath>?
         read(key, into: &located, doc: doc)
         guard let located else { return }
-        path = FilePath(FilePath.joined(located.value.path, writtenIn: located.location.file))
+        path = FilePath(joined(located.value.path, writtenIn: located.location.file))
     }
 
     /// Reads a log output; the relative path of a file becomes relative to the file in which it is written.
@@ -54,6 +54,13 @@ extension OptionsReader {
         read(key, into: &located, doc: doc)
         guard let located, isGiven(key) else { return }
         output = located.value
-        if case .file(let path) = output { output = .file(FilePath.joined(path, writtenIn: located.location.file)) }
+        if case .file(let path) = output { output = .file(joined(path, writtenIn: located.location.file)) }
+    }
+
+    /// The path as it is opened, which is noted: the same words in another place may mean another file.
+    private mutating func joined(_ path: String, writtenIn file: String) -> String {
+        let joined = FilePath.joined(path, writtenIn: file)
+        paths.append(joined)
+        return joined
     }
 }

@@ -128,6 +128,7 @@ extension OptionsReader {
         diagnostics.append(nested.finish())
         neededCaptures += nested.neededCaptures
         files += nested.files
+        paths += nested.paths
         for var option in nested.described {
             let prefix = keyPath.isEmpty ? "" : keyPath + "."
             let group = nested.keyPath.dropFirst(prefix.count)

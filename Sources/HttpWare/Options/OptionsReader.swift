@@ -28,16 +28,24 @@ public struct OptionsReader: Sendable {
 
     /// The files whose content became part of what was built.
     public internal(set) var files: [FileOfOptions] = []
+    /// The paths that options named, as they are opened.
+    public internal(set) var paths: [String] = []
 
     /// What placeholders take from the route's path.
     public internal(set) var neededCaptures: [NeededCapture] = []
 
+    /// What was referred to by name, in order.
+    public internal(set) var references: [NamedReference] = []
+
+    /// What can be referred to by name.
+    let objects: NamedObjects
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
 
-    /// Reads a map, or nothing. Anything else is an error, and then read as nothing.
-    public init(_ node: ConfigNode, keyPath: String) {
+    /// Reads a map, or nothing. Anything else is an error, and then read as nothing. `objects` are what the options may name.
+    public init(_ node: ConfigNode, keyPath: String, naming objects: NamedObjects = NamedObjects()) {
         self.keyPath = keyPath
+        self.objects = objects
         location = node.location
         isDescribing = false
         if let entries = node.entries {
@@ -50,6 +58,7 @@ public struct OptionsReader: Sendable {
 
     private init(describing keyPath: String) {
         self.keyPath = keyPath
+        objects = NamedObjects()
         location = .code
         isDescribing = true
     }
@@ -144,6 +153,12 @@ public struct OptionsReader: Sendable {
         guard !isDescribing else { return }
         let entry = key.flatMap(entry)
         diagnostics.error(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
+    }
+
+    /// Records a mistake in a file that the key's value names, at its place there.
+    public mutating func fail(at key: String, in place: SourceLocation, _ message: String) {
+        guard !isDescribing else { return }
+        diagnostics.error(at: place, path(key), message)
     }
 
     /// Whether there was a mistake so far.

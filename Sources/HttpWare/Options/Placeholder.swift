@@ -12,6 +12,7 @@ public enum Placeholder: Sendable, Hashable {
     case clientIp
     /// The other end of the connection.
     case peerIp
+    /// A claim of the token that `jwt` or `introspect` accepted.
     case jwt(String)
     case tlsSubject
     case tlsSan
@@ -27,10 +28,6 @@ public enum Placeholder: Sendable, Hashable {
 
     /// Reads what stands between the braces.
     init(name: String) throws(OptionMistake) {
-        // Said by name, until there is something to take them from.
-        if name.hasPrefix("jwt.") {
-            throw OptionMistake("leave it out", problem: "\(name.quotedForErrors) is not supported yet")
-        }
         if let plain = Self.plain.first(where: { $0.name == name }) {
             self = plain.placeholder
             return

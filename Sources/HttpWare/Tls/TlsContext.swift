@@ -17,7 +17,7 @@ public final class TlsContext: @unchecked Sendable {
     let wildcards: [String: OpaquePointer]
     /// Stapled OCSP responses, by certificate.
     let staples: [OpaquePointer: TlsStaple]
-    /// ALPN names that are accepted, or offered, on the wire.
+    /// ALPN names that a server accepts, on the wire.
     let protocols: [UInt8]
     /// The peer's certificate is asked for, or verified, and worth remembering.
     let asksForClientCertificate: Bool
@@ -79,7 +79,9 @@ public final class TlsContext: @unchecked Sendable {
         guard X509_check_private_key(leaf, key) == 1 else {
             ERR_clear_error()
             throw TlsFault(
-                .material, "\(identity.key.name): is not the key of the certificate in \(identity.chain.name)")
+                .material,
+                "\(identity.key.name): is not the key of the certificate in \(identity.chain.name); write the one that it was made with"
+            )
         }
         guard SSL_CTX_use_certificate(context, leaf) == 1 else {
             throw .material("\(identity.chain.name): the certificate cannot be used")
@@ -107,7 +109,7 @@ public final class TlsContext: @unchecked Sendable {
             for certificate in found { X509_free(certificate) }
             if isEnd {
                 ERR_clear_error()
-                throw TlsFault(.material, "\(file.name): holds no certificate in PEM")
+                throw TlsFault(.material, "\(file.name): holds no certificate in PEM" + hint(file, "x509"))
             }
             throw .material("\(file.name): a certificate cannot be read")
         }
@@ -124,9 +126,16 @@ public final class TlsContext: @unchecked Sendable {
             if text.contains("ENCRYPTED") {
                 throw TlsFault(.material, "\(file.name): the key is encrypted; write one without a passphrase")
             }
-            throw TlsFault(.material, "\(file.name): holds no private key in PEM")
+            throw TlsFault(.material, "\(file.name): holds no private key in PEM" + hint(file, "pkey"))
         }
         return key
+    }
+
+    /// What to do with a file that is not PEM, by how it looks.
+    private static func hint(_ file: TlsFile, _ command: String) -> String {
+        if file.bytes.isEmpty { return "; the file is empty" }
+        let isDer = file.bytes.count > 2 && file.bytes[0] == 0x30 && (0x81...0x83).contains(file.bytes[1])
+        return isDer ? "; it looks like DER, which openssl \(command) -inform DER turns into PEM" : ""
     }
 
     private static func withMemory(_ bytes: [UInt8], _ body: (OpaquePointer) -> Void) {

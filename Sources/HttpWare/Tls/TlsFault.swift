@@ -14,6 +14,8 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
         case alert
         /// The peer closed the connection without saying so: what it sent may be cut off. RFC 8446 §6.1.
         case truncated
+        /// The peer speaks HTTP in clear text.
+        case plainHttp
         /// The peer does not speak TLS, or none that we speak.
         case protocolError
         /// The connection broke, with this `errno`.
@@ -52,6 +54,9 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
         }
         if isSsl == 1, reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE {
             return TlsFault(.certificate, "the peer showed no certificate")
+        }
+        if isSsl == 1, reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST {
+            return TlsFault(.plainHttp, "the peer speaks HTTP without TLS")
         }
         let isAlert = isSsl == 1 && reason > Self.alertOffset && reason < Self.alertOffset + 256
         return TlsFault(isAlert ? .alert : .protocolError, text(ERR_reason_error_string(error)))

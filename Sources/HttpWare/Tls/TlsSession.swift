@@ -26,36 +26,45 @@ public final class TlsSession {
     private let pointer: OpaquePointer
     private let context: TlsContext
     private let peer: TlsPeer?
+    private let descriptor: Int32
     private var hasShut = false
-    /// Why it is over.
-    private(set) var fault: TlsFault?
-    /// Why nothing can be written any more; what the peer sent before may still be read.
-    private(set) var writeFault: TlsFault?
+    /// Apart: of many sessions, most of them idle, few have any.
+    private var faults: Faults?
+
+    private final class Faults {
+        var any: TlsFault?
+        var writing: TlsFault?
+    }
 
     /// The server's side of a connection; `nil` without memory.
-    init?(server context: TlsContext, descriptor: Int32) {
+    init?(server context: TlsContext, socket: TlsSocket, descriptor: Int32) {
         guard let pointer = SSL_new(context.pointer) else { return nil }
         self.pointer = pointer
         self.context = context
+        self.descriptor = descriptor
         peer = nil
-        guard SSL_set_fd(pointer, descriptor) == 1 else { return nil }
+        guard copenssl_use_socket(pointer, socket.pointer) == 1 else { return nil }
         SSL_set_accept_state(pointer)
     }
 
-    /// The client's side of a connection to a server; `nil` without memory.
-    init?(client peer: TlsPeer, descriptor: Int32) {
+    /// The client's side of a connection to a server, which is offered these protocols, the most wanted first; by default
+    /// through a BIO of its own: there are few of them. `nil` without memory.
+    init?(
+        client peer: TlsPeer, offering protocols: [ApplicationProtocol], socket: TlsSocket? = TlsSocket(),
+        descriptor: Int32
+    ) {
         guard let pointer = SSL_new(peer.context.pointer) else { return nil }
         self.pointer = pointer
         context = peer.context
         self.peer = peer
-        guard SSL_set_fd(pointer, descriptor) == 1, identify(peer) else {
+        self.descriptor = descriptor
+        guard let socket, copenssl_use_socket(pointer, socket.pointer) == 1, identify(peer) else {
             ERR_clear_error()
             return nil
         }
         SSL_set_ex_data(pointer, 0, Unmanaged.passUnretained(peer).toOpaque())
-        if !context.protocols.isEmpty {
-            SSL_set_alpn_protos(pointer, context.protocols, UInt32(context.protocols.count))
-        }
+        let names = ApplicationProtocol.wire(protocols)
+        if !names.isEmpty { SSL_set_alpn_protos(pointer, names, UInt32(names.count)) }
         peer.resume(in: pointer)
         SSL_set_connect_state(pointer)
     }
@@ -69,17 +78,25 @@ public final class TlsSession {
 
     deinit { SSL_free(pointer) }
 
+    /// Why it is over.
+    var fault: TlsFault? { faults?.any }
+
+    /// Why nothing can be written any more; what the peer sent before may still be read.
+    var writeFault: TlsFault? { faults?.writing }
+
     // MARK: Handshake
 
     /// Goes on with the handshake. `.bytes` when it is done.
     func handshake() -> Outcome {
-        clearErrors()
-        errno = 0
+        prepare()
         let result = SSL_do_handshake(pointer)
-        if result == 1 { return .bytes(0) }
-        let outcome = outcome(of: result, &fault)
+        if result == 1 {
+            copenssl_forget_handshake(pointer)
+            return .bytes(0)
+        }
+        let outcome = outcome(of: result)
         if outcome == .failed || outcome == .end { peer?.forget() }
-        if outcome == .end { fault = TlsFault(.truncated, "the peer closed the connection") }
+        if outcome == .end { note(TlsFault(.truncated, "the peer closed the connection")) }
         return outcome == .end ? .failed : outcome
     }
 
@@ -115,43 +132,52 @@ public final class TlsSession {
     /// Reads what one record holds, or is left of it.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         if fault != nil { return .failed }
-        clearErrors()
-        errno = 0
+        prepare()
         let result = SSL_read(pointer, buffer.baseAddress, Int32(clamping: buffer.count))
-        return result > 0 ? .bytes(Int(result)) : outcome(of: result, &fault)
+        return result > 0 ? .bytes(Int(result)) : outcome(of: result)
     }
 
     /// Writes what fits into one record. Where it has to wait, what comes next begins with the same bytes, and is no shorter.
     func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
-        if fault != nil || writeFault != nil || hasShut { return .failed }
-        clearErrors()
-        errno = 0
+        if faults != nil || hasShut { return .failed }
+        prepare()
         let result = SSL_write(pointer, bytes.baseAddress, Int32(min(bytes.count, TlsSession.recordSize)))
-        return result > 0 ? .bytes(Int(result)) : outcome(of: result, &writeFault)
+        return result > 0 ? .bytes(Int(result)) : outcome(of: result, isWriting: true)
     }
 
     /// Says that nothing more comes: once, and only if that can be said. RFC 8446 §6.1.
     func shutdown() {
-        guard !hasShut, fault == nil, writeFault == nil, SSL_is_init_finished(pointer) == 1 else { return }
+        guard !hasShut, faults == nil, SSL_is_init_finished(pointer) == 1 else { return }
         hasShut = true
+        prepare()
         _ = SSL_shutdown(pointer)
         ERR_clear_error()
     }
 
     // MARK: Faults
 
-    /// What an earlier call left on this thread would be taken for this one's.
+    /// Before each call: what an earlier one left on this thread would be taken for this one's, and its socket too.
     @inline(__always)
-    private func clearErrors() { if ERR_peek_error() != 0 { ERR_clear_error() } }
+    private func prepare() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+        copenssl_point(pointer, descriptor)
+        errno = 0
+    }
 
-    private func outcome(of result: Int32, _ fault: inout TlsFault?) -> Outcome {
+    private func note(_ fault: TlsFault, isWriting: Bool = false) {
+        let faults = self.faults ?? Faults()
+        if isWriting { faults.writing = fault } else { faults.any = fault }
+        self.faults = faults
+    }
+
+    private func outcome(of result: Int32, isWriting: Bool = false) -> Outcome {
         let code = errno
         switch SSL_get_error(pointer, result) {
         case SSL_ERROR_WANT_READ: return .wantsRead
         case SSL_ERROR_WANT_WRITE: return .wantsWrite
         case SSL_ERROR_ZERO_RETURN: return .end
-        case SSL_ERROR_SYSCALL: fault = .taken(of: pointer, isBroken: true, code: code)
-        default: fault = .taken(of: pointer, isBroken: false, code: code)
+        case SSL_ERROR_SYSCALL: note(.taken(of: pointer, isBroken: true, code: code), isWriting: isWriting)
+        default: note(.taken(of: pointer, isBroken: false, code: code), isWriting: isWriting)
         }
         return .failed
     }

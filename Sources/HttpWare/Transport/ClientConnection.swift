@@ -60,6 +60,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// It has served a request before this one.
     private(set) var isReused = false
     private var asksForUpgrade = false
+    /// The key of a WebSocket that only we know; nobody else could check the answer to it. RFC 8441 §5.
+    private var ownKey: String?
     /// The connection outlives the response.
     private var isPersistent = true
     /// Content that may still be thrown away.
@@ -81,25 +83,26 @@ final class ClientConnection: SocketConnection, UpstreamStream {
 
     /// Sends a request's head; its content follows unless it has none.
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
         self.handler = handler
         phase = .head
-        method = request.method
+        method = exchange.request.method
         decoder = ResponseHeadDecoder()
         response.reset()
         hasReceived = false
         interimCount = 0
         asksForUpgrade = options.upgrade != nil
+        if asksForUpgrade {
+            ownKey = exchange.request.version == .http2 ? exchange.request.fields["Sec-WebSocket-Key"] : nil
+        }
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
-        isRequestSent = request.content.isEmpty
+        isRequestSent = exchange.request.content.isEmpty
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
-        sendHead(request.encodedBound + options.defaults.reduce(0) { $0 + $1.wire.count }) {
-            $0.write(request, options)
-        }
+        sendHead(exchange.request.encodedBound + options.encodedBound) { $0.write(&exchange.request, options) }
     }
 
     /// Sends a piece of the request's content.
@@ -277,7 +280,10 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         }
         if response.status == .switchingProtocols {
             guard asksForUpgrade, response.upgrade != nil else {
-                return fail(GatewayError(.upstream, .upgradeFailed, "the origin server switches protocols unasked"))
+                return fail(.upgradeFailed("the origin server switches protocols unasked"))
+            }
+            if let ownKey, response.fields["Sec-WebSocket-Accept"] != WebSocketKey.answer(to: ownKey) {
+                return fail(.upgradeFailed("the origin server did not answer to the WebSocket's key"))
             }
             phase = .tunnel
             handler?.responseStarted(&response)
@@ -460,8 +466,16 @@ final class ClientConnection: SocketConnection, UpstreamStream {
 }
 
 extension HttpRequest {
-    /// No encoding of the head is longer.
+    /// No encoding of the head is longer, but for what the options add.
     var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + target.bytes.count * 2 + 1024 }
+}
+
+extension HeadEncoder.RequestOptions {
+    /// They add no more to a head, besides what is always written.
+    var encodedBound: Int {
+        let texts = basePath.utf8.count + (host?.utf8.count ?? 0) + (upgrade?.utf8.count ?? 0)
+        return defaults.isEmpty ? texts : defaults.reduce(texts) { $0 + $1.wire.count }
+    }
 }
 
 extension HttpResponse {

@@ -9,12 +9,17 @@ protocol ConnectionWaiter: AnyObject {
 /// One request for a connection, until it is answered or given up.
 final class ConnectionTicket {
     var waiter: (any ConnectionWaiter)?
+    /// The endpoint has a choice of versions, and HTTP/2 will not do.
+    let isForHttp1: Bool
     /// How long making the connection may take, once its turn has come.
     var timeout = Duration.seconds(5)
     /// While it waits for a place among `maxPerEndpoint`.
     var timer: LoopTimer?
 
-    init(_ waiter: any ConnectionWaiter) { self.waiter = waiter }
+    init(_ waiter: any ConnectionWaiter, isForHttp1: Bool = false) {
+        self.waiter = waiter
+        self.isForHttp1 = isForHttp1
+    }
 
     /// Nobody waits any more; the connection goes to the pool when it comes.
     func giveUp() {
@@ -33,9 +38,7 @@ final class ConnectionPool {
     private var discarding: [ClientConnection] = []
     /// Connections of HTTP/2, which many requests share.
     private var shared: [Http2ClientConnection] = []
-    /// The endpoint speaks HTTP/2.
-    private let isShared: Bool
-    /// Who waits for a connection that is being made and will be shared, and how many of those there are.
+    /// Who waits for a connection that is being made and will be shared, or may be, and how many of those there are.
     private var joining: [ConnectionTicket] = []
     private var making = 0
     /// So many requests wait for one connection that is being made.
@@ -50,7 +53,6 @@ final class ConnectionPool {
     init(transport: LoopTransport, endpoint: Endpoint) {
         self.transport = transport
         self.endpoint = endpoint
-        isShared = endpoint.key.speaks == .h2
         idleNanoseconds = endpoint.key.limits.idleTimeout.nanoseconds
     }
 
@@ -77,13 +79,13 @@ final class ConnectionPool {
     }
 
     /// Makes a connection, or waits for a place. Answers through the ticket's waiter, unless it is given up.
+    ///
+    /// While it is not known to speak HTTP/1.1 the others wait for it: for one that they will share, or for one handshake.
     func make(for ticket: ConnectionTicket, timeout: Duration) {
-        if making > 0, joining.count < making * ConnectionPool.mostJoining {
-            ticket.timeout = timeout
-            return joining.append(ticket)
-        }
+        ticket.timeout = timeout
+        let mayShare = !ticket.isForHttp1 && endpoint.agreement != .h1
+        if mayShare, making > 0, joining.count < making * ConnectionPool.mostJoining { return joining.append(ticket) }
         if let most = endpoint.key.limits.maxPerEndpoint, count >= most {
-            ticket.timeout = timeout
             waiting.append(ticket)
             ticket.timer = transport.loop.schedule(after: timeout) { [weak ticket] in
                 guard let ticket, let waiter = ticket.waiter else { return }
@@ -98,76 +100,79 @@ final class ConnectionPool {
             return
         }
         count += 1
-        if isShared {
+        if mayShare {
             making += 1
             joining.append(ticket)
         }
         Connector.connect(
-            to: endpoint, loop: transport.loop, resolver: transport.resolver, timeout: timeout
+            to: endpoint, speaking: ticket.isForHttp1 ? .h1 : endpoint.key.speaks, loop: transport.loop,
+            resolver: transport.resolver, timeout: timeout
         ) { result, times in
-            if self.isShared { return self.madeShared(result, times) }
+            if mayShare { self.making -= 1 }
             switch result {
             case .success(let link):
                 self.transport.connects &+= 1
-                let connection = ClientConnection(pool: self, socket: link.socket, tls: link.tls)
-                if let waiter = ticket.waiter {
-                    ticket.waiter = nil
-                    waiter.connectionReady(connection, times)
-                } else {
-                    self.giveBack(connection)
-                }
+                self.made(link, for: ticket, times)
             case .failure(let error):
                 self.transport.failedConnects &+= 1
                 self.count -= 1
-                let waiter = ticket.waiter
-                ticket.waiter = nil
-                waiter?.connectionFailed(error)
+                let failed = mayShare ? self.takeJoining() : [ticket]
+                for ticket in failed {
+                    let waiter = ticket.waiter
+                    ticket.giveUp()
+                    waiter?.connectionFailed(error)
+                }
                 self.serveWaiting()
             }
         }
     }
 
-    /// A connection of HTTP/2 was made, or could not be: those who wait for it are served, or told.
-    private func madeShared(_ result: Result<Connector.Link, GatewayError>, _ times: Connector.Times) {
-        making -= 1
-        switch result {
-        case .success(let link):
-            transport.connects &+= 1
+    /// A connection was made: those who can use it are served.
+    private func made(_ link: Connector.Link, for ticket: ConnectionTicket, _ times: Connector.Times) {
+        if endpoint.negotiates, !ticket.isForHttp1 { endpoint.agree(on: link.isHttp2 ? .h2 : .h1) }
+        if link.isHttp2 {
             let connection = Http2ClientConnection(pool: self, socket: link.socket, tls: link.tls)
             shared.append(connection)
+            if ticket.waiter != nil { hand(connection.takeStream(), to: ticket, times) }
             while connection.room > 0, let ticket = joining.popFirstTicket() {
-                hand(connection, to: ticket, times)
+                hand(connection.takeStream(), to: ticket, times)
             }
             connection.settleIdle()
-        case .failure(let error):
-            transport.failedConnects &+= 1
-            count -= 1
-            let tickets = joining
-            joining = []
-            for ticket in tickets {
-                let waiter = ticket.waiter
-                ticket.giveUp()
-                waiter?.connectionFailed(error)
+            // More than one connection takes: they need another.
+            if making == 0 { makeAgain() }
+        } else {
+            let connection = ClientConnection(pool: self, socket: link.socket, tls: link.tls)
+            if let ticket = ticket.waiter != nil ? ticket : joining.popFirstTicket() {
+                hand(connection, to: ticket, times)
+            } else {
+                giveBack(connection)
             }
+            // Nothing is shared: each needs its own.
+            makeAgain()
         }
-        // More than one connection takes: they need another.
-        if making == 0 {
-            let left = joining
-            joining = []
-            for ticket in left where ticket.waiter != nil { make(for: ticket, timeout: ticket.timeout) }
-        }
-        if case .failure = result { serveWaiting() }
     }
 
-    private func hand(_ connection: Http2ClientConnection, to ticket: ConnectionTicket, _ times: Connector.Times?) {
+    private func takeJoining() -> [ConnectionTicket] {
+        defer { joining = [] }
+        return joining
+    }
+
+    /// Those who waited for a connection ask again.
+    private func makeAgain() {
+        for ticket in takeJoining() where ticket.waiter != nil { make(for: ticket, timeout: ticket.timeout) }
+    }
+
+    private func hand(_ stream: any UpstreamStream, to ticket: ConnectionTicket, _ times: Connector.Times?) {
         let waiter = ticket.waiter
         ticket.giveUp()
-        waiter?.connectionReady(connection.takeStream(), times)
+        waiter?.connectionReady(stream, times)
     }
 
     /// A connection that many share takes more requests now.
     func hasRoom(_ connection: Http2ClientConnection) {
-        while connection.room > 0, let ticket = waiting.popFirstTicket() { hand(connection, to: ticket, nil) }
+        while connection.room > 0, let ticket = waiting.popFirstTicket(where: { !$0.isForHttp1 }) {
+            hand(connection.takeStream(), to: ticket, nil)
+        }
     }
 
     /// A connection that many shared is closed.
@@ -183,12 +188,9 @@ final class ConnectionPool {
     /// A connection has done its work and can do more.
     func giveBack(_ connection: ClientConnection) {
         if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
-        while let ticket = waiting.popFirstTicket() {
-            guard let waiter = ticket.waiter else { continue }
-            ticket.giveUp()
+        if let ticket = waiting.popFirstTicket() {
             connection.becomeIdle(until: .max)
-            waiter.connectionReady(connection, nil)
-            return
+            return hand(connection, to: ticket, nil)
         }
         guard idle.count < endpoint.key.limits.maxIdle, !isRetired else { return connection.close() }
         connection.becomeIdle(until: transport.loop.now.nanoseconds &+ idleNanoseconds)
@@ -221,11 +223,13 @@ final class ConnectionPool {
 }
 
 extension [ConnectionTicket] {
-    /// The first that somebody still waits for.
-    fileprivate mutating func popFirstTicket() -> ConnectionTicket? {
-        while !isEmpty {
-            let first = removeFirst()
-            if first.waiter != nil { return first }
+    /// The first that somebody still waits for, and that will do.
+    fileprivate mutating func popFirstTicket(
+        where isFit: (ConnectionTicket) -> Bool = { _ in true }
+    ) -> ConnectionTicket? {
+        while let index = firstIndex(where: { $0.waiter == nil || isFit($0) }) {
+            let ticket = remove(at: index)
+            if ticket.waiter != nil { return ticket }
         }
         return nil
     }

@@ -18,6 +18,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     struct Link {
         let socket: SocketEvents
         let tls: TlsSession?
+        /// It speaks HTTP/2.
+        let isHttp2: Bool
     }
 
     typealias Completion = (Result<Link, GatewayError>, Times) -> Void
@@ -25,6 +27,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private let loop: EventLoop
     private let resolver: Resolver?
     private let endpoint: Endpoint
+    /// The versions that the connection may speak.
+    private let version: Endpoint.Version
     private var addresses: ArraySlice<SocketAddress> = []
     private var socket: SocketEvents?
     private var handshake: TlsHandshake?
@@ -34,19 +38,25 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private var times = Times()
     private var ownReference: Connector?
 
-    private init(_ endpoint: Endpoint, loop: EventLoop, resolver: Resolver?, completion: @escaping Completion) {
+    private init(
+        _ endpoint: Endpoint, speaking version: Endpoint.Version, loop: EventLoop, resolver: Resolver?,
+        completion: @escaping Completion
+    ) {
         self.loop = loop
         self.resolver = resolver
         self.endpoint = endpoint
+        self.version = version
         self.completion = completion
         timer = LoopTimer(loop: loop)
     }
 
     /// Connects; answers once, at once or later, on the loop's thread.
     static func connect(
-        to endpoint: Endpoint, loop: EventLoop, resolver: Resolver?, timeout: Duration, completion: @escaping Completion
+        to endpoint: Endpoint, speaking version: Endpoint.Version, loop: EventLoop, resolver: Resolver?,
+        timeout: Duration, completion: @escaping Completion
     ) {
-        let connector = Connector(endpoint, loop: loop, resolver: resolver, completion: completion)
+        let connector = Connector(
+            endpoint, speaking: version, loop: loop, resolver: resolver, completion: completion)
         connector.ownReference = connector  // released by answer(_:)
         connector.timer.handler = connector
         connector.timer.set(after: timeout)
@@ -122,8 +132,16 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     private func connected(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
-        guard let peer = endpoint.tls else { return answer(.success(Link(socket: socket, tls: nil))) }
-        guard let session = TlsSession(client: peer, descriptor: socket.descriptor) else {
+        guard let peer = endpoint.tls else {
+            return answer(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
+        }
+        let offered: [ApplicationProtocol] =
+            switch version {
+            case .auto: [.h2, .http11]
+            case .h1: [.http11]
+            case .h2: [.h2]
+            }
+        guard let session = TlsSession(client: peer, offering: offered, descriptor: socket.descriptor) else {
             socket.close()
             lastError = GatewayError(
                 .upstream, .tlsProtocolError, "TLS with \(endpoint.name) cannot begin", mayRetry: true)
@@ -176,12 +194,14 @@ extension Connector: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
         self.handshake = nil
         times.secured = loop.now.nanoseconds
-        if endpoint.key.speaks == .h2, handshake.session.applicationProtocol != .h2 {
+        // A server chooses from what was offered, or nothing: OpenSSL takes no other.
+        let isHttp2 = handshake.session.applicationProtocol == .h2
+        if version == .h2, !isHttp2 {
             handshake.socket.close()
             let reason = "\(endpoint.name) does not agree to HTTP/2"
             return answer(.failure(GatewayError(.upstream, .tlsProtocolError, reason, mayRetry: true)))
         }
-        answer(.success(Link(socket: handshake.socket, tls: handshake.session)))
+        answer(.success(Link(socket: handshake.socket, tls: handshake.session, isHttp2: isHttp2)))
     }
 
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
@@ -190,7 +210,7 @@ extension Connector: TlsHandshakeOwner {
             case .certificate: .tlsCertificateError
             case .alert: .tlsAlertReceived
             case .truncated, .broken: .connectionTerminated
-            case .material, .protocolError: .tlsProtocolError
+            case .material, .plainHttp, .protocolError: .tlsProtocolError
             }
         lastError = GatewayError(
             .upstream, name, "the TLS handshake with \(endpoint.name): \(fault.reason)", mayRetry: true)

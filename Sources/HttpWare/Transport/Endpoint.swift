@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Where a service listens: one host and port, or a Unix socket.
 public final class Endpoint: Sendable {
     /// Tells endpoints apart: two with one key share a pool.
@@ -14,10 +16,18 @@ public final class Endpoint: Sendable {
 
     /// The versions of HTTP that an endpoint is spoken to in.
     public enum Version: Hashable, Sendable {
-        /// What both sides agree on; HTTP/1.1 where there is no TLS to agree in.
+        /// What the origin server chooses by ALPN; HTTP/1.1 where there is no TLS to agree in. RFC 7301.
         case auto
         case h1
         /// HTTP/2, without asking where there is no TLS. RFC 9113 §3.3.
+        case h2
+    }
+
+    /// What is known of the version that the next connection will speak.
+    enum Agreement: UInt8, AtomicRepresentable {
+        /// The first handshake decides it.
+        case unknown
+        case h1
         case h2
     }
 
@@ -50,6 +60,8 @@ public final class Endpoint: Sendable {
     let tls: TlsPeer?
     /// Made for one request of a client's choice: its pool goes when it is empty.
     let isPassing: Bool
+    /// What the last handshake came to, of whichever loop; fixed where nothing is left to agree on.
+    private let agreed: Atomic<Agreement>
 
     /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port. Under TLS its
     /// certificate has to be for the host, or for another name that is given.
@@ -72,7 +84,17 @@ public final class Endpoint: Sendable {
         address = IPAddress(bare).map { .ip($0, port: port) }
         self.weight = max(1, weight)
         self.isPassing = isPassing
+        agreed = Atomic(speaks == .h2 ? .h2 : speaks == .h1 || tls == nil ? .h1 : .unknown)
     }
+
+    /// The version is agreed on anew in each handshake.
+    var negotiates: Bool { key.speaks == .auto && tls != nil }
+
+    /// What is known of the next connection.
+    var agreement: Agreement { agreed.load(ordering: .relaxed) }
+
+    /// A handshake in which both versions were offered came to this.
+    func agree(on agreement: Agreement) { agreed.store(agreement, ordering: .relaxed) }
 
     /// An endpoint on a Unix socket.
     public init(unixPath path: String, weight: Int = 1, limits: PoolLimits = PoolLimits()) {
@@ -85,6 +107,7 @@ public final class Endpoint: Sendable {
         address = .unix(path: path)
         self.weight = max(1, weight)
         isPassing = false
+        agreed = Atomic(.h1)
     }
 }
 
@@ -105,8 +128,8 @@ struct PassingEndpoints {
             return found
         }
         let made = Endpoint(
-            host: String(decoding: host, as: UTF8.self), port: port, tls: tls, deniesPrivate: deniesPrivate,
-            isPassing: true)
+            host: String(decoding: host, as: UTF8.self), port: port, speaks: .h1, tls: tls,
+            deniesPrivate: deniesPrivate, isPassing: true)
         slots[slot] = made
         return made
     }

@@ -6,7 +6,10 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
     private(set) lazy var session = Http2Session(.client, handler: self)
     let isSecure: Bool
     private var spare: [Http2ClientStream] = []
-    private var hasSettings = false
+    /// The origin server has said how it wants to be spoken to.
+    private(set) var hasSettings = false
+    /// Streams whose requests go out when it has.
+    private var awaitingSettings: [Http2ClientStream] = []
     /// It takes no more requests, and closes behind the last of those that it has.
     private(set) var isRetired = false
     /// It has served a request.
@@ -45,7 +48,9 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
 
     /// A stream that was taken and is not wanted, or is over.
     func giveBack(_ stream: Http2ClientStream) {
-        if spare.count < Http2ClientConnection.mostSpare, !isClosed { spare.append(stream) }
+        // Once it is closed its pool may be gone.
+        guard !isClosed else { return }
+        if spare.count < Http2ClientConnection.mostSpare { spare.append(stream) }
         if session.streams.isEmpty { becameIdle() }
     }
 
@@ -54,6 +59,7 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
 
     /// Waits for work as long as the pool lets it.
     private func becameIdle() {
+        guard !isClosed else { return }
         if pool.isRetired { isRetired = true }
         if isRetired { return loop.later { if self.session.streams.isEmpty { self.close() } } }
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ pool.idleNanoseconds)
@@ -96,8 +102,18 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
         if room > 0 { pool.hasRoom(self) }
     }
 
+    /// Sends the stream's request when the origin server's settings are known.
+    func awaitSettings(_ stream: Http2ClientStream) { awaitingSettings.append(stream) }
+
+    private func sendAwaiting() {
+        let streams = awaitingSettings
+        awaitingSettings = []
+        for stream in streams { stream.settingsKnown() }
+    }
+
     func settingsReceived() {
         hasSettings = true
+        sendAwaiting()
         if room > 0 { pool.hasRoom(self) }
     }
 
@@ -127,6 +143,7 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
     override func closed() {
         spare = []
         session.closeStreams()
+        sendAwaiting()
         spare = []
         pool.closed(self)
     }

@@ -11,6 +11,11 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     private var responseNanoseconds: Int64 = 0
     private var idleNanoseconds: Int64 = 0
     private var isOutputAwaited = false
+    /// A request that waits for the origin server's settings.
+    private var awaiting: (request: HttpRequest, options: HeadEncoder.RequestOptions)?
+    /// The client's, while a WebSocket is asked for.
+    private var webSocketKey: String?
+    private var isTunnel = false
     /// What came while nobody could take it: at most a window.
     private var held: [UInt8] = []
     private var hasHeldEnd = false
@@ -39,9 +44,10 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     // MARK: The request
 
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
+        let request = exchange.request
         self.handler = handler
         method = request.method
         hasFinal = false
@@ -51,21 +57,40 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         held = []
         hasHeldEnd = false
         heldTrailers = nil
+        isTunnel = false
+        webSocketKey = nil
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         progressed()
-        let isSent = session.submit(
-            request, options, hasContent: !request.content.isEmpty, on: self, isSecure: connection.isSecure)
-        if isSent { return }
-        connection.retire()
-        loop.later { [self] in
-            connection.transport.inEvent {
-                fail(
-                    GatewayError(
-                        .upstream, .connectionTerminated, "the connection takes no more requests", mayRetry: true,
-                        isUnprocessed: true))
-            }
+        if options.upgrade != nil, request.isWebSocketHandshake {
+            awaiting = (request, options)
+            return connection.hasSettings || connection.isClosed ? settingsKnown() : connection.awaitSettings(self)
         }
+        submit(request, options, hasContent: !request.content.isEmpty)
+    }
+
+    private func submit(_ request: HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool) {
+        if session.submit(request, options, hasContent: hasContent, on: self, isSecure: connection.isSecure) { return }
+        connection.retire()
+        failLater(
+            GatewayError(
+                .upstream, .connectionTerminated, "the connection takes no more requests", mayRetry: true,
+                isUnprocessed: true))
+    }
+
+    /// Sends the request that waited for the origin server's settings, if there still is one: a WebSocket is a CONNECT of its
+    /// own kind. RFC 8441 §5.
+    func settingsKnown() {
+        guard var (request, options) = awaiting else { return }
+        awaiting = nil
+        guard session.takesWebSockets || !session.mayOpen else {
+            return failLater(.upgradeFailed("the origin server takes no WebSocket over HTTP/2"))
+        }
+        webSocketKey = request.fields["Sec-WebSocket-Key"]
+        request.fields.remove("Sec-WebSocket-Key" as FieldName)
+        request.method = .connect
+        options.upgrade = "websocket"
+        submit(request, options, hasContent: true)
     }
 
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
@@ -99,9 +124,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     /// A tunnel to an origin server has no HTTP, and so no stream: CONNECT takes connections of its own.
     func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
         self.handler = handler
-        loop.later { [self] in
-            fail(GatewayError(.upstream, .upgradeFailed, "no tunnel leads through a connection of HTTP/2"))
-        }
+        failLater(.upgradeFailed("no tunnel leads through a connection of HTTP/2"))
     }
 
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { sendContent(bytes) }
@@ -125,8 +148,19 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         }
         hasFinal = true
         progressed()
+        if let webSocketKey, response.status.code / 100 == 2 { beginTunnel(&response, webSocketKey) }
         handler.responseStarted(&response)
         if endsStream { endReceived(nil) }
+    }
+
+    /// The origin server takes the WebSocket: for the exchange it is what HTTP/1.1 says then. RFC 8441 §5.
+    private func beginTunnel(_ response: inout HttpResponse, _ key: String) {
+        isTunnel = true
+        contentLeft = nil
+        response.status = .switchingProtocols
+        response.upgrade = "websocket"
+        response.content = .none
+        response.fields.setOwn("Sec-WebSocket-Accept", WebSocketKey.answer(to: key))
     }
 
     override func contentReceived(_ bytes: UnsafeRawBufferPointer) {
@@ -136,7 +170,11 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
             return
         }
         progressed()
-        if isInputPaused { held.append(contentsOf: bytes) } else { handler.responseContent(bytes) }
+        if isInputPaused { held.append(contentsOf: bytes) } else { pass(bytes, to: handler) }
+    }
+
+    private func pass(_ bytes: UnsafeRawBufferPointer, to handler: any ResponseHandler) {
+        if isTunnel { handler.tunnelReceived(bytes) } else { handler.responseContent(bytes) }
     }
 
     override func endReceived(_ trailers: HttpFields?) {
@@ -149,6 +187,10 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     private func ended(_ trailers: HttpFields?) {
+        if isTunnel {
+            handler?.tunnelReceivedEnd()
+            return
+        }
         let handler = self.handler
         self.handler = nil
         timer.clear()
@@ -168,7 +210,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         connection.transport.inEvent {
             let content = held
             held = []
-            if !content.isEmpty { content.withUnsafeBytes { handler?.responseContent($0) } }
+            if !content.isEmpty, let handler { content.withUnsafeBytes { pass($0, to: handler) } }
             guard hasHeldEnd, !isInputPaused, handler != nil else { return }
             hasHeldEnd = false
             ended(heldTrailers)
@@ -181,6 +223,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         handler = nil
         timer.clear()
         held = []
+        awaiting = nil
         if isOpen { session.cancel(self) } else { connection.giveBack(self) }
     }
 
@@ -194,10 +237,19 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         resumeInput()
     }
 
+    private func failLater(_ error: GatewayError) {
+        let asked = handler
+        loop.later { [self] in
+            guard handler === asked else { return }
+            connection.transport.inEvent { fail(error) }
+        }
+    }
+
     private func fail(_ error: GatewayError) {
         let handler = self.handler
         self.handler = nil
         timer.clear()
+        awaiting = nil
         if isOpen { session.cancel(self) } else { connection.giveBack(self) }
         handler?.upstreamFailed(error)
     }
@@ -245,5 +297,12 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
             ? GatewayError(.upstream, .responseIncomplete, "the response made no progress")
             : GatewayError(.upstream, .responseTimeout, "\(connection.endpoint.name) did not respond in time")
         connection.transport.inEvent { fail(error) }
+    }
+}
+
+extension HttpRequest {
+    /// It asks for a WebSocket as HTTP/1.1 does. RFC 6455 §4.1.
+    fileprivate var isWebSocketHandshake: Bool {
+        method == .get && content.isEmpty && upgrade?.lowercased() == "websocket" && fields["Sec-WebSocket-Key"] != nil
     }
 }

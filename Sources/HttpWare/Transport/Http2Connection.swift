@@ -2,6 +2,12 @@
 class Http2Connection: SocketConnection, LoopTurnHandler {
     private var isSendFiled = false
 
+    override init(transport: LoopTransport, socket: SocketEvents, tls: TlsSession?) {
+        super.init(transport: transport, socket: socket, tls: tls)
+        // What came behind the handshake, in one piece with it.
+        if let tls, tls.hasPending { readOn() }
+    }
+
     /// Sends what may go, and looks at what is to be waited for now.
     func sendAll() {}
 

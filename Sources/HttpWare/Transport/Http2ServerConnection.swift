@@ -4,11 +4,9 @@
 /// `Http2ServerStream`.
 final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2SessionHandler {
     let source: any ExchangeSource
-    let peer: SocketAddress?
+    let facts: ConnectionFacts
     private(set) lazy var session = Http2Session(.server, handler: self)
     private let isSecure: Bool
-    /// Who the client is, by its certificate.
-    let clientIdentity: TlsClientIdentity?
     /// Streams to be used again.
     private var spare: [Http2ServerStream] = []
     /// The present head has to be whole by then.
@@ -31,9 +29,8 @@ final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2S
         source: any ExchangeSource
     ) {
         self.source = source
-        self.peer = peer
+        facts = ConnectionFacts(socket, tls, peer: peer, of: source)
         isSecure = tls != nil
-        clientIdentity = tls?.clientIdentity
         idleDeadline = .max
         super.init(transport: transport, socket: socket, tls: tls)
         // Until the client has said anything of its own it is as if it were sending a head.
@@ -41,9 +38,6 @@ final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2S
         settle()
         if !socket.enableReading() { loop.later { self.close() } }
     }
-
-    /// Our end of the connection.
-    var local: SocketAddress? { Socket.localAddress(socket.descriptor) }
 
     /// What was read before it was known to be HTTP/2; with nothing, our settings go out.
     func start(_ bytes: UnsafeRawBufferPointer) { received(bytes) }

@@ -104,12 +104,13 @@ final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
         session.submitInterim(response, on: self)
     }
 
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
-        guard let handler, isOpen, !hasHead else { return }
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
+        guard isOpen, !hasHead else { return }
         hasHead = true
+        let response = exchange.response
         var options = HeadEncoder.ResponseOptions()
         if via { options.via = response.version }
-        let method = handler.exchange.request.method
+        let method = exchange.request.method
         let opensTunnel =
             isWebSocket ? response.status == .switchingProtocols : method == .connect && response.status.code / 100 == 2
         if opensTunnel { return sendOpening(response, options) }

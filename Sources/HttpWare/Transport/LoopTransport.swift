@@ -15,12 +15,15 @@ public final class LoopTransport: UpstreamConnector {
     private var lastPool: ConnectionPool?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
+    /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
+    private(set) lazy var tlsSocket = TlsSocket()
     /// Where pieces become one TLS record.
     private var record: UnsafeMutableRawBufferPointer?
     /// Connections upstream that were made, and that could not be made.
     public internal(set) var connects = 0
     public internal(set) var failedConnects = 0
-    private var dateSecond: Int64 = .min
+    /// Until when the date holds, in nanoseconds of the loop's clock.
+    private var dateEnd: Int64 = .min
     private var dateBytes: [UInt8] = []
 
     /// Without a resolver only addresses are connected to. Call on the loop's thread, or before the loop runs.
@@ -28,6 +31,7 @@ public final class LoopTransport: UpstreamConnector {
         self.loop = loop
         self.resolver = resolver
         output = OutputBatch(loop: loop)
+        loop.transport = self
     }
 
     deinit { record?.deallocate() }
@@ -63,12 +67,14 @@ public final class LoopTransport: UpstreamConnector {
     /// The `Date` field's value for now: made anew once a second. Valid during the call.
     @inline(__always)
     func withDate<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        let time = loop.wallNow()
-        if time.seconds != dateSecond {
-            dateSecond = time.seconds
-            dateBytes = HttpDate.bytes(time)
-        }
+        if loop.now.nanoseconds >= dateEnd { renewDate() }
         return dateBytes.withUnsafeBytes(body)
+    }
+
+    private func renewDate() {
+        let time = loop.wallNow()
+        dateBytes = HttpDate.bytes(time)
+        dateEnd = loop.now.nanoseconds &+ 1_000_000_000 &- Int64(time.nanoseconds)
     }
 
     /// The pool of connections to an endpoint.
@@ -91,15 +97,16 @@ public final class LoopTransport: UpstreamConnector {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if need != .new, let connection = pool.takeIdle(surely: need == .sure) {
+        if need != .new, let connection = pool.takeIdle(surely: need != .usual) {
             waiter.connectionReady(connection, nil)
             return nil
         }
-        if let stream = pool.takeStream() {
+        let isForHttp1 = need == .upgrade && endpoint.negotiates
+        if !isForHttp1, let stream = pool.takeStream() {
             waiter.connectionReady(stream, nil)
             return nil
         }
-        let ticket = ConnectionTicket(waiter)
+        let ticket = ConnectionTicket(waiter, isForHttp1: isForHttp1)
         // Asked for anew: one whose last connection was found dead just now is forgotten.
         self.pool(for: endpoint).make(for: ticket, timeout: timeout)
         return ticket.waiter == nil ? nil : ticket

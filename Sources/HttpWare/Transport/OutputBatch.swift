@@ -28,6 +28,13 @@ final class OutputBatch {
 
     deinit { pieces.deallocate() }
 
+    /// Whether there is so much room for the connection, behind what it has gathered.
+    @inline(__always)
+    func hasRoom(_ count: Int, for connection: SocketConnection) -> Bool {
+        claim(connection)
+        return buffer.count &- used >= count
+    }
+
     /// Makes room for a head of the connection; the caller writes into it and then says how much with `wrote`.
     @inline(__always)
     func room(for connection: SocketConnection) -> UnsafeMutableRawBufferPointer {

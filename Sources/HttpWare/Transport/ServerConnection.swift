@@ -30,8 +30,8 @@ protocol RequestHandler: AnyObject {
 protocol ResponseSink: AnyObject {
     /// Passes 1xx on.
     func sendInterim(_ response: HttpResponse)
-    /// Sends the final head; content follows unless there is none.
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool)
+    /// Sends the head of the exchange's final response; content follows unless there is none.
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool)
     func sendContent(_ bytes: UnsafeRawBufferPointer)
     /// Ends the response, and with it the exchange.
     func sendEnd(_ trailers: HttpFields?)
@@ -56,12 +56,8 @@ extension ResponseSink {
 
 /// A client's connection, whatever version it speaks.
 protocol DownstreamConnection: SocketConnection {
-    /// The client's address.
-    var peer: SocketAddress? { get }
-    /// Our end of the connection.
-    var local: SocketAddress? { get }
-    /// Who the client is, by its certificate; `nil` without one.
-    var clientIdentity: TlsClientIdentity? { get }
+    /// What its exchanges have in common.
+    var facts: ConnectionFacts { get }
     /// No request is under way, nor a part of its head.
     var isIdle: Bool { get }
     /// The present requests are the last; a connection without one closes after so long.
@@ -76,10 +72,24 @@ protocol ExchangeSource: AnyObject {
     func closed(_ connection: any DownstreamConnection)
     /// The client speaks HTTP/2: another connection has taken its place.
     func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection)
-    /// How connections of this listener behave.
+    /// How connections of this listener behave, and of that what each request needs, without a copy of all of it.
     var settings: ServerSettings { get }
+    var limits: HeadLimits { get }
+    var headNanoseconds: Int64 { get }
+    var isForward: Bool { get }
+    /// Where the listener is bound, unless that is a wildcard address.
+    var bindAddress: SocketAddress? { get }
     /// No more requests after the present ones.
     var isDraining: Bool { get }
+}
+
+extension ConnectionFacts {
+    /// What is known of a connection that was accepted.
+    convenience init(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?, of source: any ExchangeSource) {
+        self.init(
+            peer: peer, local: source.bindAddress ?? Socket.localAddress(socket.descriptor), isSecure: tls != nil,
+            clientIdentity: tls?.clientIdentity)
+    }
 }
 
 /// How a listener's connections behave.
@@ -101,6 +111,13 @@ public struct ServerSettings: Sendable {
     public init() {}
 }
 
+/// The decoder of a request's chunked content.
+private final class ChunkedContent {
+    var decoder: ChunkedDecoder
+
+    init(_ decoder: ChunkedDecoder) { self.decoder = decoder }
+}
+
 /// A client's connection: requests one after the other, their responses in order. RFC 9112.
 final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSink {
     private enum Phase {
@@ -117,14 +134,13 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     private enum ResponsePhase { case none, started, ended }
 
     private let source: any ExchangeSource
-    private(set) var peer: SocketAddress?
-    /// Who the client is, by its certificate.
-    let clientIdentity: TlsClientIdentity?
+    let facts: ConnectionFacts
     private var handler: (any RequestHandler)?
     private var phase = Phase.awaitingHead
     private var responsePhase = ResponsePhase.none
     private var decoder = RequestHeadDecoder()
-    private var chunks = ChunkedDecoder(limits: HeadLimits())
+    /// Apart: an idle connection has none.
+    private var chunks: ChunkedContent?
     /// A part of a head, the next request, or what came while reading was paused.
     private var carry: [UInt8] = []
     private var isProcessing = false
@@ -157,8 +173,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         source: any ExchangeSource
     ) {
         self.source = source
-        self.peer = peer
-        clientIdentity = tls?.clientIdentity
+        facts = ConnectionFacts(socket, tls, peer: peer, of: source)
         idleNanoseconds = source.settings.idleTimeout.nanoseconds
         super.init(transport: transport, socket: socket, tls: tls)
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
@@ -166,9 +181,6 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         // What came behind the handshake.
         if let tls, tls.hasPending { readOn() }
     }
-
-    /// Our end of the connection.
-    var local: SocketAddress? { Socket.localAddress(socket.descriptor) }
 
     /// No request is under way.
     var isIdle: Bool {
@@ -278,7 +290,6 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
 
     /// The length of the head; `nil` when it is not whole or was refused.
     private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
-        let settings = source.settings
         let handler: any RequestHandler
         if let current = self.handler {
             handler = current
@@ -291,9 +302,9 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         }
         do throws(GatewayError) {
             let length = try decoder.decode(
-                input.bytes, into: &handler.exchange.request, limits: settings.limits, isReverse: !settings.isForward)
+                input.bytes, into: &handler.exchange.request, limits: source.limits, isReverse: !source.isForward)
             if length == nil, headDeadline == 0 {
-                headDeadline = loop.now.nanoseconds &+ settings.headTimeout.nanoseconds
+                headDeadline = loop.now.nanoseconds &+ source.headNanoseconds
                 timer.set(dueNanoseconds: headDeadline)
             }
             return length
@@ -309,7 +320,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         self.handler = nil
         handler?.clientLeft()
         let connection = Http2ServerConnection(
-            transport: transport, socket: handOver(), tls: tls, peer: peer, source: source)
+            transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
         source.replaced(self, by: connection)
         connection.start(input)
     }
@@ -326,7 +337,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         case .length(let length): phase = .length(length)
         case .unknown:
             phase = .chunked
-            chunks = ChunkedDecoder(limits: source.settings.limits)
+            chunks = ChunkedContent(ChunkedDecoder(limits: source.limits))
         }
         if extent != .none {
             contentStarted = loop.now.nanoseconds
@@ -347,15 +358,18 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     }
 
     private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) {
+        guard let chunks else { return }
         do throws(ChunkedFault) {
-            switch try chunks.next(input.bytes, from: &position) {
+            switch try chunks.decoder.next(input.bytes, from: &position) {
             case .content(let range):
                 countContent(range.count)
                 handler?.requestContent(UnsafeRawBufferPointer(rebasing: input[range]))
             case .needsMore: break
             case .end(let end):
                 position = end
-                requestComplete(chunks.trailers.isEmpty ? nil : chunks.trailers)
+                self.chunks = nil
+                let trailers = chunks.decoder.trailers
+                requestComplete(trailers.isEmpty ? nil : trailers)
             }
         } catch {
             position = input.count
@@ -407,35 +421,37 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     // MARK: Responding
 
     func sendInterim(_ response: HttpResponse) {
-        guard let request = handler?.exchange.request, request.version >= .http11, responsePhase == .none else {
+        guard let version = handler?.exchange.request.version, version >= .http11, responsePhase == .none else {
             return
         }
-        sendHead(response.encodedBound) { $0.write(response, HeadEncoder.ResponseOptions()) }
+        var response = response
+        sendHead(response.encodedBound) { $0.write(&response, HeadEncoder.ResponseOptions()) }
     }
 
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
-        guard let handler, responsePhase == .none else { return }
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
+        guard handler != nil, responsePhase == .none else { return }
         responsePhase = .started
         var options = HeadEncoder.ResponseOptions()
         isChunkedResponse = false
-        if response.status == .switchingProtocols {
-            options.upgrade = response.upgrade
-        } else if handler.exchange.request.method == .connect, response.status.code < 300, response.status.code >= 200 {
+        let status = exchange.response.status
+        if status == .switchingProtocols {
+            options.upgrade = exchange.response.upgrade
+        } else if exchange.request.method == .connect, status.code < 300, status.code >= 200 {
             options.framing = .none
-        } else if handler.exchange.request.method == .head || response.status == .notModified {
+        } else if exchange.request.method == .head || status == .notModified {
             if case .length(let length) = extent {
                 options.framing = .length(length)
             } else {
                 options.framing = .asGiven
             }
-        } else if response.status.neverHasContent {
+        } else if status.neverHasContent {
             options.framing = .none
         } else {
             switch extent {
             case .none: options.framing = .length(0)
             case .length(let length): options.framing = .length(length)
             case .unknown:
-                if handler.exchange.request.version >= .http11 {
+                if exchange.request.version >= .http11 {
                     options.framing = .chunked
                     isChunkedResponse = true
                 } else {
@@ -444,16 +460,16 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
                 }
             }
         }
-        if !isRequestComplete, handler.exchange.responder != .upstream || response.status.code >= 400 {
+        if !isRequestComplete, exchange.responder != .upstream || status.code >= 400 {
             closesAfter = true
         }
         if source.isDraining { closesAfter = true }
         options.closes = closesAfter
-        options.keepsAlive10 = !closesAfter && handler.exchange.request.version == .http10
-        if via { options.via = response.version }
+        options.keepsAlive10 = !closesAfter && exchange.request.version == .http10
+        if via { options.via = exchange.response.version }
         transport.withDate { date in
             options.date = date
-            sendHead(response.encodedBound) { $0.write(response, options) }
+            sendHead(exchange.response.encodedBound) { $0.write(&exchange.response, options) }
         }
     }
 

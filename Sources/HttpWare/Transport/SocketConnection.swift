@@ -179,24 +179,40 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !isBlocked { transport.output.append(bytes, for: self) } else { keep(bytes) }
     }
 
-    /// Sends what `body` writes; called a second time with more room if it did not fit.
+    /// Sends what `body` writes: no more than so many bytes. Inlined, so that nothing is copied for the closure to hold.
+    @inline(__always)
     final func sendHead(_ atMost: Int, _ body: (inout HeadEncoder) -> Void) {
         guard !isClosed, !hasFailedOutput else { return }
+        let own = ownRoom(atMost)
+        var encoder = HeadEncoder(own ?? transport.output.room(for: self))
+        body(&encoder)
+        if own == nil, !encoder.isOverflown {
+            transport.output.wrote(encoder.count)
+        } else {
+            keepHead(encoder, in: own)
+        }
+    }
+
+    /// Memory for a head that cannot go to the loop's buffer: other output waits, or it is too long for that. To be given
+    /// back by `keepHead`.
+    @inline(__always)
+    private func ownRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
+        !isBlocked && transport.output.hasRoom(atMost, for: self) ? nil : makeRoom(atMost)
+    }
+
+    private func makeRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
         if !isBlocked {
-            var encoder = HeadEncoder(transport.output.room(for: self))
-            body(&encoder)
-            if !encoder.isOverflown { return transport.output.wrote(encoder.count) }
             transport.output.flush()
+            if !isBlocked, transport.output.hasRoom(atMost, for: self) { return nil }
         }
-        var copy = [UInt8](repeating: 0, count: atMost + 1024)
-        let count = copy.withUnsafeMutableBytes { memory in
-            var encoder = HeadEncoder(memory)
-            body(&encoder)
-            return encoder.isOverflown ? nil : encoder.count
-        }
-        guard let count else { return outputFailed(EMSGSIZE) }  // the bound given was none: nothing half goes out
-        copy.withUnsafeBytes { keep(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-        if !socket.isWriting { socket.enableWriting() }
+        return .allocate(byteCount: max(1, atMost), alignment: 1)
+    }
+
+    private func keepHead(_ encoder: HeadEncoder, in own: UnsafeMutableRawBufferPointer?) {
+        defer { own?.deallocate() }
+        // Too long: the bound was none, and nothing half goes out.
+        guard let own, !encoder.isOverflown else { return outputFailed(EMSGSIZE) }
+        keep(UnsafeRawBufferPointer(rebasing: own[..<encoder.count]))
     }
 
     private func keep(_ bytes: UnsafeRawBufferPointer) {

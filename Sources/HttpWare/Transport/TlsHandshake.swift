@@ -75,6 +75,9 @@ final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
     private func fail(_ fault: TlsFault) {
         owner?.handshakeFailed(self, fault)
         guard isServer, socket.descriptor >= 0 else { return close() }
+        if fault.kind == .plainHttp {
+            _ = PlainHttpAnswer.bytes.withUnsafeBytes { Socket.write(socket.descriptor, $0) }
+        }
         // A close with bytes unread would be a reset, and take the alert along.
         isLingering = true
         Socket.shutdownWriting(socket.descriptor)

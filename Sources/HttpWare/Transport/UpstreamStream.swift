@@ -7,11 +7,10 @@ protocol UpstreamStream: AnyObject {
     var isBlocked: Bool { get }
     /// The connection that takes content as it is, if there is one.
     var relayTarget: SocketConnection? { get }
-    /// Sends a request's head; its content follows unless it has none. Timeouts are nanoseconds.
+    /// Sends the head of the exchange's request; its content follows unless it has none. Timeouts are nanoseconds.
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
-        responseTimeout: Int64,
-        idleTimeout: Int64)
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64, idleTimeout: Int64)
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer)
     /// Ends the request's content.
@@ -44,6 +43,8 @@ enum ConnectionNeed: Sendable {
     case sure
     /// A tunnel, or a second try: a connection made for it.
     case new
+    /// A request that asks for another protocol: HTTP/1.1, where there is a choice; else as `sure`.
+    case upgrade
 }
 
 /// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.

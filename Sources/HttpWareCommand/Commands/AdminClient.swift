@@ -21,8 +21,17 @@ struct AdminClient: Sendable {
     /// Sends a GET and waits for the answer, no longer than that. Ends the program when the listener cannot be reached, or wants
     /// a token.
     func get(_ target: String, within limit: Duration = .seconds(60)) throws -> Answer {
+        try whole(.get, target, within: limit)
+    }
+
+    /// Sends a POST without content and waits for the answer, as `get` does.
+    func post(_ target: String, within limit: Duration = .seconds(120)) throws -> Answer {
+        try whole(.post, target, within: limit)
+    }
+
+    private func whole(_ method: HttpMethod, _ target: String, within limit: Duration) throws -> Answer {
         var answer = Answer()
-        try send(target, idle: .seconds(30), total: limit) { head, bytes in
+        try send(method, target, idle: limit, total: limit) { head, bytes in
             answer.status = head.status.code
             answer.content.append(contentsOf: bytes)
             return true
@@ -43,7 +52,7 @@ struct AdminClient: Sendable {
         var events = EventStream()
         var failure: (any Error)?
         var refused = Answer()
-        try send(target, idle: .seconds(86_400), total: nil) { head, bytes in
+        try send(.get, target, idle: .seconds(86_400), total: nil) { head, bytes in
             guard head.status == .ok else {
                 refused.status = head.status.code
                 refused.content.append(contentsOf: bytes)
@@ -92,7 +101,7 @@ struct AdminClient: Sendable {
     }
 
     private func send(
-        _ target: String, idle: Duration, total: Duration?,
+        _ method: HttpMethod, _ target: String, idle: Duration, total: Duration?,
         receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
         head: @escaping (HttpResponse) -> Void
     ) throws {
@@ -105,7 +114,7 @@ struct AdminClient: Sendable {
         timeouts.idle = idle
         timeouts.total = total
         let service = UpstreamService(name: "admin", endpoints: [endpoint], timeouts: timeouts)
-        var request = try HttpRequest(.get, target)
+        var request = try HttpRequest(method, target)
         try request.fields.set("Host", to: endpoint.authority)
         if let token {
             do {

@@ -14,16 +14,22 @@ struct CheckCommand: ParsableCommand {
     func run() throws {
         let result = try file.read()
         if json {
-            print(CheckCommand.json(result).prettyJson)
+            try Terminal.result(CheckCommand.json(result).prettyJson)
         } else {
             for error in result.errors { Terminal.error(error.description) }
         }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         if !json {
-            print(
-                "ok: \(configuration.listeners.count) listeners, \(configuration.routes.count) routes, "
-                    + "\(configuration.services.count) services")
+            try Terminal.result("ok: " + CheckCommand.counts(configuration))
         }
+    }
+
+    /// `1 listener, 2 routes, 0 services`.
+    private static func counts(_ configuration: GatewayConfiguration) -> String {
+        [
+            (configuration.listeners.count, "listener"), (configuration.routes.count, "route"),
+            (configuration.services.count, "service"),
+        ].map { "\($0) \($1)" + ($0 == 1 ? "" : "s") }.joined(separator: ", ")
     }
 
     private static func json(_ result: ConfigurationReader.Result) -> ConfigNode {

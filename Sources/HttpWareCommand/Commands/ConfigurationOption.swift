@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GatewayConfig
 import Glibc
+import HttpWare
 import Wares
 
 /// `-c FILE`, and how a file is found without it.
@@ -32,9 +33,16 @@ struct ConfigurationOption: ParsableArguments {
     /// What reads the file.
     static let reader = ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment)
 
-    /// Reads and checks the file.
+    /// Reads and checks the file; ends the program when it cannot be read.
     func read() throws -> ConfigurationReader.Result {
-        ConfigurationOption.reader.read(path: try readableFile())
+        try ConfigurationOption.readable(ConfigurationOption.reader.read(path: try readableFile()))
+    }
+
+    /// What was read; ends the program when the file could not be, whatever stands in it.
+    static func readable(_ result: ConfigurationReader.Result) throws -> ConfigurationReader.Result {
+        guard result.isUnreadable else { return result }
+        for error in result.errors { Terminal.error(error.description) }
+        throw ExitCode(3)
     }
 
     /// The file that is meant; ends the program when it cannot be read.
@@ -45,36 +53,5 @@ struct ConfigurationOption: ParsableArguments {
             throw ExitCode(3)
         }
         return file
-    }
-}
-
-/// Standard output and standard error.
-enum Terminal {
-    /// A line for people.
-    static func error(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
-
-    /// A line of the command's result; false when nobody reads any more.
-    @discardableResult
-    static func print(_ text: String, end: String = "\n") -> Bool { write(text + end, to: STDOUT_FILENO) }
-
-    /// In one piece, so that the lines of several threads do not mix.
-    @discardableResult
-    private static func write(_ text: String, to descriptor: Int32) -> Bool {
-        var text = text
-        return text.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while let start = rest.baseAddress, !rest.isEmpty {
-                let count = Glibc.write(descriptor, start, rest.count)
-                if count > 0 {
-                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-                } else if errno == EAGAIN {
-                    var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    poll(&wanted, 1, -1)
-                } else if errno != EINTR {
-                    return false
-                }
-            }
-            return true
-        }
     }
 }

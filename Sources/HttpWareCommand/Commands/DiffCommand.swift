@@ -22,7 +22,7 @@ struct DiffCommand: ParsableCommand {
         for error in results.flatMap(\.errors) where error.severity == .error { Terminal.error(error.description) }
         guard let before = results[0].configuration, let after = results[1].configuration else { throw ExitCode(1) }
         let difference = ConfigurationDifference(from: before, to: after)
-        print(json ? DiffCommand.json(difference) : DiffCommand.text(difference))
+        try Terminal.result(json ? DiffCommand.json(difference) : DiffCommand.text(difference))
     }
 
     // MARK: Text
@@ -51,29 +51,21 @@ struct DiffCommand: ParsableCommand {
     // MARK: JSON
 
     private static func json(_ difference: ConfigurationDifference) -> String {
-        let changes = difference.changes.map { change in
-            let keys = change.keys.map { key in
-                object([
-                    ("key", key.key.jsonString), ("old", key.old?.jsonString ?? "null"),
-                    ("new", key.new?.jsonString ?? "null"), ("place", key.location.description.jsonString),
+        let changes = difference.changes.map { change -> Json in
+            let keys = change.keys.map { key -> Json in
+                .object([
+                    ("key", .text(key.key)), ("old", .optional(key.old)), ("new", .optional(key.new)),
+                    ("place", .text("\(key.location)")),
                 ])
             }
-            return object([
-                ("what", change.what.jsonString), ("kind", change.kind.rawValue.jsonString),
-                ("place", change.location.description.jsonString), ("effect", change.effect?.jsonString ?? "null"),
-                ("keys", "[" + keys.joined(separator: ",") + "]"),
+            return .object([
+                ("what", .text(change.what)), ("kind", .text(change.kind.rawValue)),
+                ("place", .text("\(change.location)")), ("effect", .optional(change.effect)), ("keys", .list(keys)),
             ])
         }
-        let losses = difference.losses.map {
-            object([("what", $0.what.jsonString), ("place", $0.location.description.jsonString)])
+        let losses = difference.losses.map { loss -> Json in
+            .object([("what", .text(loss.what)), ("place", .text("\(loss.location)"))])
         }
-        return object([
-            ("changes", "[" + changes.joined(separator: ",") + "]"),
-            ("lost", "[" + losses.joined(separator: ",") + "]"),
-        ])
-    }
-
-    private static func object(_ members: [(String, String)]) -> String {
-        "{" + members.map { "\($0.0.jsonString):\($0.1)" }.joined(separator: ",") + "}"
+        return Json.object([("changes", .list(changes)), ("lost", .list(losses))]).text
     }
 }

@@ -11,8 +11,9 @@ struct ExplainCommand: ParsableCommand {
             Shows the listener, the route and the service with the lines that say so, why earlier routes did not match, the \
             chain in the order in which it runs, and the request as it would go upstream.
 
-            URL is http://HOST/PATH, a path alone, or HOST:PORT for CONNECT. Without --listener a reverse listener that is \
-            bound to the URL's port takes the request, else the first reverse one; CONNECT goes to the first forward one.
+            URL is http://HOST/PATH or https://HOST/PATH, a path alone, or HOST:PORT for CONNECT. Without --listener a reverse listener that is \
+            bound to the URL's port takes the request, else the first reverse one; CONNECT goes to the first forward one. \
+            https goes to listeners with tls, http to those without.
             """)
 
     @Argument(help: "The method, such as GET.")
@@ -47,7 +48,7 @@ struct ExplainCommand: ParsableCommand {
             Terminal.error("httpware explain: \(error)")
             throw ExitCode(3)
         }
-        print(json ? ExplanationJson(explanation).text : ExplanationText(explanation).text)
+        try Terminal.result(json ? ExplanationJson(explanation).text : ExplanationText(explanation).text)
     }
 
     private func question() throws -> Explanation.Question {
@@ -61,6 +62,12 @@ struct ExplainCommand: ParsableCommand {
             throw ValidationError("\(client.quotedForErrors) is not an IP address")
         }
         var question = Explanation.Question(method, url)
+        if let scheme = question.scheme, method == .connect || !["http", "https"].contains(scheme) {
+            throw ValidationError(
+                method == .connect
+                    ? "CONNECT asks for HOST:PORT, not for a URL"
+                    : "\(scheme):// is not known here; write http:// or https://")
+        }
         question.listener = listener
         question.client = address
         question.fields = try headers.map { line in

@@ -17,18 +17,18 @@ struct ExplanationJson {
         let run = explanation.run
         let listener = explanation.listener
         let asked = explanation.asked
-        return object([
+        return Json.object([
             ("request", head(asked[0], Array(asked.dropFirst()))),
             (
                 "listener",
-                object([
+                .object([
                     ("name", shown(listener.name)), ("mode", shown(listener.mode.rawValue)),
                     ("bind", shown("\(listener.bind)")), ("at", at(listener.location)),
                 ])
             ),
             ("passed", .list(explanation.passed.map(passed))),
             ("route", explanation.route.map { route($0.route) } ?? .null),
-            ("captures", object(run.captures.map { ($0.name, shown($0.value)) })),
+            ("captures", .object(run.captures.map { ($0.name, shown($0.value)) })),
             ("service", explanation.route?.route.service.map(service) ?? .null),
             (
                 "middlewares",
@@ -38,53 +38,53 @@ struct ExplanationJson {
                 "postwares",
                 .list(
                     zip(explanation.chain.entries.postwares, run.postwares).map { entry, meaning in
-                        object(described(entry) + [("decision", shown(meaning.word))])
+                        .object(described(entry) + [("decision", shown(meaning.word))])
                     })
             ),
             ("upstream", upstream(run)),
             ("answer", answer(run)),
-        ]).json
+        ]).text
     }
 
     // MARK: Parts
 
-    private func head(_ line: String, _ fields: [String]) -> ConfigNode {
-        object([("line", shown(mask.target(line))), ("fields", .list(fields.map { shown(mask.line($0)) }))])
+    private func head(_ line: String, _ fields: [String]) -> Json {
+        .object([("line", shown(mask.target(line))), ("fields", .list(fields.map { shown(mask.line($0)) }))])
     }
 
-    private func passed(_ one: Explanation.Passed) -> ConfigNode {
-        object([
+    private func passed(_ one: Explanation.Passed) -> Json {
+        .object([
             ("name", shown(one.route.name)), ("at", at(one.route.location)), ("part", shown(one.part)),
             ("reason", shown(one.reason)),
         ])
     }
 
-    private func route(_ route: RouteDefinition) -> ConfigNode {
-        object([("name", shown(route.name)), ("at", at(route.location))])
+    private func route(_ route: RouteDefinition) -> Json {
+        .object([("name", shown(route.name)), ("at", at(route.location))])
     }
 
-    private func service(_ service: ServiceDefinition) -> ConfigNode {
-        let endpoints = service.endpoints.map { endpoint in
-            object([
-                ("url", shown("http://\(endpoint.authority)\(endpoint.basePath)")),
+    private func service(_ service: ServiceDefinition) -> Json {
+        let endpoints = service.endpoints.map { endpoint -> Json in
+            .object([
+                ("url", shown(endpoint.url)),
                 ("weight", .number(endpoint.weight)), ("at", at(endpoint.location)),
             ])
         }
-        return object([("name", shown(service.name)), ("at", at(service.location)), ("endpoints", .list(endpoints))])
+        return .object([("name", shown(service.name)), ("at", at(service.location)), ("endpoints", .list(endpoints))])
     }
 
-    private func described(_ entry: ChainEntry) -> [(String, ConfigNode)] {
+    private func described(_ entry: ChainEntry) -> [(String, Json)] {
         [
             ("label", shown(entry.label)), ("ware", shown(entry.wareName)), ("at", at(entry.location)),
-            ("options", entry.options.isEmpty ? object([]) : entry.options.masked),
+            ("options", entry.options.isEmpty ? .object([]) : entry.options.masked.jsonValue),
             ("if", entry.condition.map { shown($0.options.words) } ?? .null),
         ]
     }
 
-    private func middleware(_ entry: ChainEntry, _ step: DryRun.Step) -> ConfigNode {
-        var reason = ConfigNode.null
+    private func middleware(_ entry: ChainEntry, _ step: DryRun.Step) -> Json {
+        var reason = Json.null
         if case .failed(let why) = step.decision { reason = shown(why) }
-        return object(
+        return .object(
             described(entry) + [
                 ("decision", shown(step.decision.word)), ("reason", reason),
                 ("target", step.target.map { shown(mask.target($0)) } ?? .null),
@@ -93,38 +93,27 @@ struct ExplanationJson {
             ])
     }
 
-    private func upstream(_ run: DryRun) -> ConfigNode {
+    private func upstream(_ run: DryRun) -> Json {
         guard let destination = run.destination else { return .null }
-        return object([
+        return .object([
             ("to", shown(destination)), ("isTunnel", .bool(run.head.isEmpty)),
             ("isAddressJudged", .bool(run.isAddressJudged)),
             ("head", run.head.first.map { head($0, Array(run.head.dropFirst())) } ?? .null),
         ])
     }
 
-    private func answer(_ run: DryRun) -> ConfigNode {
+    private func answer(_ run: DryRun) -> Json {
         guard let response = run.response else { return .null }
         let fields = response.fields.map { shown(mask.line("\($0.name): \($0.value)")) }
-        return object([
+        return .object([
             ("by", shown(run.responder.name)), ("status", .number(response.status.code)),
             ("because", run.failure.map { shown($0.reason) } ?? .null), ("fields", .list(fields)),
             ("content", response.content.bytes.map { shown(String(decoding: $0, as: UTF8.self)) } ?? .null),
         ])
     }
 
-    private func object(_ members: [(String, ConfigNode)]) -> ConfigNode {
-        ConfigNode(.map(members.map { ConfigNode.Entry(key: $0.0, location: .code, value: $0.1) }))
-    }
-
     /// A text, without secrets.
-    private func shown(_ text: String) -> ConfigNode { ConfigNode(.scalar(mask.text(text), isQuoted: true)) }
+    private func shown(_ text: String) -> Json { .text(mask.text(text)) }
 
-    private func at(_ location: SourceLocation) -> ConfigNode { location == .code ? .null : shown("\(location)") }
-}
-
-extension ConfigNode {
-    fileprivate static let null = ConfigNode(.scalar("null", isQuoted: false))
-    fileprivate static func number(_ number: Int) -> ConfigNode { ConfigNode(.scalar("\(number)", isQuoted: false)) }
-    fileprivate static func bool(_ value: Bool) -> ConfigNode { ConfigNode(.scalar("\(value)", isQuoted: false)) }
-    fileprivate static func list(_ members: [ConfigNode]) -> ConfigNode { ConfigNode(.list(members)) }
+    private func at(_ location: SourceLocation) -> Json { location == .code ? .null : shown("\(location)") }
 }

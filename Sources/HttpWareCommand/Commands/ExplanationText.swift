@@ -57,7 +57,7 @@ struct ExplanationText {
         add("service   \(service.name)", service.location)
         for endpoint in service.endpoints {
             let weight = service.endpoints.count > 1 ? " ×\(endpoint.weight)" : ""
-            add("          http://\(endpoint.authority)\(endpoint.basePath)\(weight)", endpoint.location)
+            add("          \(endpoint.url)\(weight)", endpoint.location)
         }
     }
 

@@ -26,7 +26,8 @@ struct RunCommand: ParsableCommand {
 
     func run() throws {
         let path = try file.readableFile()
-        let (source, result) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
+        let (source, read) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
+        let result = try ConfigurationOption.readable(read)
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         // Standard input is read once.

@@ -8,5 +8,5 @@ struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema", abstract: "Print the JSON Schema (2020-12) of configuration files, for editors.")
 
-    func run() { print(ConfigurationSchema(BuiltinWares.all).json.prettyJson) }
+    func run() throws { try Terminal.result(ConfigurationSchema(BuiltinWares.all).json.prettyJson) }
 }

@@ -36,7 +36,7 @@ struct TraceCommand: ParsableCommand {
         var shown: Set<String> = []
         func list(_ answer: AdminClient.Answer) throws {
             for report in try TraceCommand.decode([ExchangeReport].self, answer).prefix(count).reversed() {
-                output.line(report)
+                try output.line(report)
                 shown.insert(report.id)
             }
         }
@@ -46,7 +46,8 @@ struct TraceCommand: ParsableCommand {
             return true
         } _: { event, data in
             guard let report = try TraceCommand.exchange(event, data), !shown.contains(report.id) else { return true }
-            return output.line(report)
+            try output.line(report)
+            return true
         }
     }
 
@@ -55,7 +56,7 @@ struct TraceCommand: ParsableCommand {
         /// Whether it was there.
         func show(_ answer: AdminClient.Answer) throws -> Bool {
             if answer.status == 404 { return false }
-            output.whole(try TraceCommand.decode(ExchangeReport.self, answer))
+            try output.whole(TraceCommand.decode(ExchangeReport.self, answer))
             return true
         }
         let path = "/v1/requests/\(id)"
@@ -70,7 +71,7 @@ struct TraceCommand: ParsableCommand {
             guard let report = try TraceCommand.exchange(event, data), report.id == id || report.exchange == id else {
                 return true
             }
-            output.whole(report)
+            try output.whole(report)
             return false
         }
     }
@@ -122,14 +123,14 @@ struct TraceOutput {
 
     init(json: Bool) { self.json = json }
 
-    /// One line; false when nobody reads any more.
-    @discardableResult
-    func line(_ report: ExchangeReport) -> Bool {
-        Terminal.print(json ? report.json : ExchangeLine(style: style, showsId: true).text(report))
+    /// One line.
+    func line(_ report: ExchangeReport) throws {
+        try Terminal.result(json ? report.json : ExchangeLine(style: style, showsId: true).text(report))
     }
 
     /// The exchange step by step.
-    func whole(_ report: ExchangeReport) {
-        if json { Terminal.print(report.json) } else { Terminal.print(Waterfall(style: style).text(report), end: "") }
+    func whole(_ report: ExchangeReport) throws {
+        try Terminal.result(
+            json ? report.json : Waterfall(style: style).text(report), end: json ? "\n" : "")
     }
 }

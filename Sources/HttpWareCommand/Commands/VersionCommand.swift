@@ -12,7 +12,7 @@ struct VersionCommand: ParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    func run() {
+    func run() throws {
         let commit = String(cString: csystem_commit())
         let libraries = [
             ("libevent", EventLoop.libraryVersion), ("c-ares", Resolver.libraryVersion),
@@ -23,10 +23,10 @@ struct VersionCommand: ParsableCommand {
                 "version": .text(Gateway.version), "commit": .text(commit),
                 "libraries": .map(libraries.map { ($0.0, .text($0.1)) }),
             ]
-            print(answer.prettyJson)
+            try Terminal.result(answer.prettyJson)
         } else {
-            print("httpware \(Gateway.version)\ncommit \(commit)")
-            for (name, version) in libraries { print("\(name) \(version)") }
+            let lines = [("httpware", Gateway.version), ("commit", commit)] + libraries
+            try Terminal.result(lines.map { "\($0) \($1)" }.joined(separator: "\n"))
         }
     }
 }

@@ -21,12 +21,12 @@ struct WaresCommand: ParsableCommand {
 
     func run() throws {
         if markdown {
-            print(WareReference(BuiltinWares.all).article, terminator: "")
+            try Terminal.result(WareReference(BuiltinWares.all).article, end: "")
             return
         }
         let wares = WareDescription.all(BuiltinWares.all)
         guard let name else {
-            print(json ? ConfigNode.list(wares.map(\.json)).prettyJson : WaresCommand.table(wares))
+            try Terminal.result(json ? ConfigNode.list(wares.map(\.json)).prettyJson : WaresCommand.table(wares))
             return
         }
         guard let ware = wares.first(where: { $0.name == name }) else {
@@ -34,7 +34,7 @@ struct WaresCommand: ParsableCommand {
             Terminal.error("there is no ware \(name.quotedForErrors)\(near); httpware wares lists them")
             throw ExitCode(1)
         }
-        print(json ? ware.json.prettyJson : WaresCommand.page(ware))
+        try Terminal.result(json ? ware.json.prettyJson : WaresCommand.page(ware))
     }
 
     private static func table(_ wares: [WareDescription]) -> String {

@@ -203,7 +203,7 @@ private final class Stage: @unchecked Sendable {
     private(set) var server: LoopServer?
     private var transport: LoopTransport?
     private var origin: LoopServer?
-    private var acceptor: OriginAcceptor?
+    private var acceptor: LoopAcceptor?
 
     init(chain: WareChain, upstream: TestUpstream, setting: TestExchange.Setting) throws {
         loop = try EventLoop(name: "test", clock: setting.clock)
@@ -214,7 +214,7 @@ private final class Stage: @unchecked Sendable {
             name: "origin", transport: transport,
             router: OnePlan(ExchangePlan(chain: originChain, service: nil, route: nil), captures: []))
         self.origin = origin
-        acceptor = OriginAcceptor(loop: loop, descriptor: upstream.takeListener(), server: origin)
+        acceptor = LoopAcceptor(loop: loop, descriptor: upstream.takeListener(), server: origin)
 
         let endpoint = Endpoint(host: "127.0.0.1", port: upstream.port)
         let service = UpstreamService(name: "upstream", endpoints: [endpoint])
@@ -267,27 +267,4 @@ private struct OnePlan: ExchangeRouter {
         captures = self.captures
         return listenerPlan
     }
-}
-
-/// Accepts the connections of the server under test.
-private final class OriginAcceptor: SocketEventHandler {
-    private let socket: SocketEvents
-    private let server: LoopServer
-
-    init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
-        self.server = server
-        socket = SocketEvents(loop: loop, descriptor: descriptor)
-        socket.handler = self
-        socket.enableReading()
-    }
-
-    func socketReadable() {
-        while case .accepted(let descriptor, let peer) = Socket.accept(socket.descriptor) {
-            server.accept(descriptor, from: peer)
-        }
-    }
-
-    func socketWritable() {}
-
-    func close() { socket.close() }
 }

@@ -3,6 +3,9 @@ public import HttpWare
 
 /// Writes a line for each exchange when it has ended, also for those that the client left (status 499).
 ///
+/// Of targets and of `Referer`, the values of query parameters that are named like credentials are `…`, and so is user information
+/// before a host, as in all records; what could not be read of a request is `-`.
+///
 /// Lines are built once, as bytes, and written by a thread of their own; when the output cannot keep up, lines are dropped
 /// and a line says how many. Whatever a peer sends, a line stays one line: everything from outside is escaped.
 ///
@@ -21,7 +24,7 @@ public import HttpWare
 /// | `always`   | list of `errors`, `slow`           | `[errors, slow]` | errors: 5xx, a fault or a cut-off; slow: a second or more |
 /// | `fields`   | list of field names                | `[]`             | request fields, as received; `json` only |
 /// | `wares`    | boolean                            | `false`          | what each ware did and how long it took; `json` only |
-/// | `redact`   | list of field names                | `[authorization, proxy-authorization, cookie, set-cookie, x-api-key]` | shown as `…` |
+/// | `redact`   | list of field names                | `[authorization, proxy-authorization, cookie, set-cookie, x-api-key]` | shown as `…`, in `fields` and in `template` |
 public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     /// How a line looks.
     public enum Format: String, OptionWord {
@@ -34,7 +37,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     }
 
     public var format = Format.json
-    public var template: LogTemplate?
+    public var template: LogTemplate? { didSet { prepareFields() } }
     public var output = LogOutput.stdout
     public var sample: Ratio = 1.0
     public var always: [Always] = [.errors, .slow]
@@ -45,6 +48,8 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
 
     /// Each name with its key as JSON.
     private var preparedFields: [(name: FieldName, key: [UInt8], isRedacted: Bool)] = []
+    /// Of the template's segments: those whose values are not shown.
+    private var hiddenSegments: Set<Int> = []
     private var sink: LogSink
 
     public var failsOpen: Bool { true }
@@ -65,7 +70,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
             switch format {
             case .json: writeJson(exchange, &line, &time)
             case .combined: AccessLog.writeCombined(exchange, &line, &time)
-            case .template: template?.write(exchange, &line, &time)
+            case .template: template?.write(exchange, &line, &time, hiding: hiddenSegments)
             }
             line.byte(0x0a)
         }
@@ -103,13 +108,13 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         line.raw(",\"method\":")
         line.json(request.receivedMethod.name)
         line.raw(",\"target\":")
-        request.withReceivedTarget { line.json($0) }
+        request.withShownTarget { line.json($0) }
         request.fields.withReceivedValue(of: .host) { host in
             line.raw(",\"host\":")
             line.json(host)
         }
         line.raw(",\"protocol\":\"")
-        line.raw(request.version.logged)
+        line.raw(request.receivedVersion.logged)
         line.raw("\",\"status\":")
         line.number(exchange.loggedStatus)
         line.raw(",\"bytes\":")
@@ -126,7 +131,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         }
         request.fields.withReceivedValue(of: .referer) { value in
             line.raw(",\"referer\":")
-            line.json(value)
+            Redaction.withTarget(value) { line.json($0) }
         }
         if let id = exchange.idIfMade { AccessLog.member(",\"id\":", id, &line) }
         if let failure = exchange.failure { AccessLog.member(",\"fault\":", failure.fault.logged, &line) }
@@ -168,9 +173,9 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         line.raw("] \"")
         line.plain(request.receivedMethod.name)
         line.byte(0x20)
-        request.withReceivedTarget { line.plain($0) }
+        request.withShownTarget { line.plain($0) }
         line.byte(0x20)
-        line.raw(request.version.logged)
+        line.raw(request.receivedVersion.logged)
         line.raw("\" ")
         line.number(exchange.loggedStatus)
         line.byte(0x20)
@@ -179,7 +184,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
             var isThere = false
             line.raw(" \"")
             request.fields.withReceivedValue(of: name) { value in
-                line.plain(value)
+                if name == .referer { Redaction.withTarget(value) { line.plain($0) } } else { line.plain(value) }
                 isThere = true
             }
             if !isThere { line.byte(0x2d) }
@@ -191,15 +196,22 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         preparedFields = fields.map { name in
             (name, Array("\"\(name.lowercased)\":".utf8), redact.contains(name))
         }
+        hiddenSegments = template?.hiddenSegments(redact) ?? []
     }
 
     @Sendable
     private static func jsonNotice(_ count: Int) -> String {
-        "{\"level\":\"warning\",\"message\":\"\(count) lines were dropped\",\"dropped\":\(count)}"
+        Json.object([
+            ("level", "warning"), ("message", .text(dropped(count))), ("dropped", .number(count)),
+        ]).text
     }
 
     @Sendable
-    private static func textNotice(_ count: Int) -> String { "# \(count) lines were dropped" }
+    private static func textNotice(_ count: Int) -> String { "# " + dropped(count) }
+
+    private static func dropped(_ count: Int) -> String {
+        count == 1 ? "1 line was dropped" : "\(count) lines were dropped"
+    }
 }
 
 extension Exchange {
@@ -211,10 +223,28 @@ extension Exchange {
     }
 }
 
-extension HttpVersion {
-    /// As it stands in a start line.
+extension HttpRequest {
+    /// Gives the target as it was received, without credentials; `-` where it could not be read.
+    @inline(__always)
+    func withShownTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        withReceivedTarget { target in
+            if target.isEmpty {
+                withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1) { dash in
+                    dash.initialize(repeating: 0x2d)
+                    body(UnsafeBufferPointer(dash))
+                }
+            } else {
+                Redaction.withTarget(target, body)
+            }
+        }
+    }
+}
+
+extension HttpVersion? {
+    /// As it stands in a start line; `-` where that could not be read.
     var logged: StaticString {
         switch self {
+        case nil: "-"
         case .http10: "HTTP/1.0"
         case .http11: "HTTP/1.1"
         case .http2: "HTTP/2"
@@ -246,6 +276,10 @@ extension AccessLog: ConfigurableWare {
             the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`,
             `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
 
+            No line holds credentials: in targets, in `Referer` and in `{request.query.NAME}`, values of parameters that are named like credentials
+            (`token`, `secret`, `password`, `code`, `…key` and others) are `…`, as in all records; so is user information before a host. Of a
+            request that could not be read, method, target and protocol are `-`.
+
             A thread of its own writes the lines: after 100 ms, or sooner when 64 KiB are together. Where the output does not keep up, up to 16 MiB
             wait; further lines are dropped, and a line says how many. Whatever a peer sends, a line stays one line. A file is made with mode 0640, and
             opened again after SIGHUP, or when it was renamed or removed. A relative path is relative to the file that writes it.
@@ -267,7 +301,9 @@ extension AccessLog: ConfigurableWare {
             "fields", into: &fields, doc: "request fields that are written too, as received; with format: json")
         options.read(
             "wares", into: &wares, doc: "says what each ware did, and how long it took; with format: json")
-        options.read("redact", into: &redact, doc: "of fields: those whose values are shown as …")
+        options.read(
+            "redact", into: &redact,
+            doc: "request fields whose values are shown as …, in fields and in template")
         prepareFields()
         if format == .template && template == nil {
             options.fail(at: "format", "needs the option template; write such as template: \"{client.ip} {status}\"")

@@ -17,14 +17,36 @@ public struct LogTemplate: Sendable {
     public let source: String
 
     /// Appends the line without its end. What has no value is `-`; what comes from outside is escaped.
-    func write(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
-        for segment in segments {
+    /// Of the segments in `hiding` only a mark is shown.
+    func write(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime, hiding: Set<Int> = []) {
+        for (index, segment) in segments.enumerated() {
             switch segment {
             case .text(let bytes): line.raw(bytes)
             case .item(let item): LogTemplate.write(item, exchange, &line, &time)
-            case .placeholder(let template): LogTemplate.write(template.text(exchange.request, in: exchange), &line)
+            case .placeholder(let template):
+                let text = template.text(exchange.request, in: exchange)
+                if hiding.contains(index), !text.isEmpty {
+                    line.raw(Array(Redaction.mark.utf8))
+                } else {
+                    LogTemplate.write(text, &line)
+                }
             }
         }
+    }
+
+    /// The segments that show a credential: one of these fields, or a query parameter that is named like one.
+    func hiddenSegments(_ fields: [FieldName]) -> Set<Int> {
+        Set(
+            segments.indices.filter { index in
+                guard case .placeholder(let template) = segments[index],
+                    case .placeholder(let placeholder) = template.segments.first
+                else { return false }
+                switch placeholder {
+                case .requestHeader(let name): return FieldName(name).map(fields.contains) ?? false
+                case .requestQuery(let name): return Redaction.isSecret(parameter: name)
+                default: return false
+                }
+            })
     }
 
     private static func write(
@@ -32,8 +54,8 @@ public struct LogTemplate: Sendable {
     ) {
         switch item {
         case .time: time.write(exchange.wallNow, to: &line)
-        case .target: exchange.request.withReceivedTarget { line.plain($0) }
-        case .protocol: line.raw(exchange.request.version.logged)
+        case .target: exchange.request.withShownTarget { line.plain($0) }
+        case .protocol: line.raw(exchange.request.receivedVersion.logged)
         case .status: line.number(exchange.loggedStatus)
         case .bytes: line.number(exchange.record.responseBytes)
         case .duration: line.milliseconds(nanoseconds: exchange.loggedNanoseconds)

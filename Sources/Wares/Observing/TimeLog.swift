@@ -51,7 +51,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
     private static func line(_ exchange: Exchange, _ slow: Duration?) -> String {
         // Without the query, which may hold credentials.
         let path = exchange.request.path.quotedForErrors
-        var parts = ["\(exchange.request.method) \(path) took \(text(exchange.loggedNanoseconds)) ms"]
+        var parts = ["\(exchange.request.receivedMethod) \(path) took \(text(exchange.loggedNanoseconds)) ms"]
         if let slow { parts[0] += ", more than \(slow.optionText)" }
         parts[0] += " (status \(exchange.loggedStatus), \(exchange.responder.name))"
         parts += exchange.record.phases.map { "\($0.name) \(text($0.duration))" }

@@ -9,6 +9,10 @@ extension Fuzzing {
         let whole = read(wire, [wire.count], limits, isReverse)
         let byByte = read(wire, Array(0...wire.count), limits, isReverse)
         require(whole.text == byByte.text, "whole: \(whole.text)\nbyte by byte: \(byByte.text)")
+        if let request = whole.request {
+            let shown = Redaction.target(request.receivedTarget)
+            require(Redaction.target(shown) == shown, "\(shown) still shows something")
+        }
         guard let request = whole.request, request.target.form != .authority else { return }
 
         let head = encode(request)
@@ -26,7 +30,7 @@ extension Fuzzing {
         require(encode(again) == head, "\(text(head)) becomes \(text(encode(again)))")
     }
 
-    private static func encode(_ request: HttpRequest) -> [UInt8] {
+    static func encode(_ request: HttpRequest) -> [UInt8] {
         var options = HeadEncoder.RequestOptions()
         switch request.content.extent {
         case .none: options.framing = .none
@@ -37,7 +41,8 @@ extension Fuzzing {
         options.upgrade = request.upgrade
         // HTTP/1.0 without Host: the service names one.
         if request.host == nil { options.host = "x" }
-        return encode { $0.write(request, options) }
+        var request = request
+        return encode { $0.write(&request, options) }
     }
 
     private static func read(

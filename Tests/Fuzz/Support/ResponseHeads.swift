@@ -33,7 +33,8 @@ extension Fuzzing {
         case .unknown: options.framing = .chunked
         }
         options.upgrade = response.upgrade
-        return encode { $0.write(response, options) }
+        var response = response
+        return encode { $0.write(&response, options) }
     }
 
     private static func read(

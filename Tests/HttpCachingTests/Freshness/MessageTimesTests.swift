@@ -51,7 +51,8 @@ import Testing
         for requested in ends {
             for received in ends {
                 for date in ends {
-                    let times = MessageTimes(requested: requested, received: received, date: date, age: DeltaSeconds.most)
+                    let times = MessageTimes(
+                        requested: requested, received: received, date: date, age: DeltaSeconds.most)
                     for now in ends { #expect(times.currentAge(at: now) >= 0) }
                 }
             }

@@ -8,7 +8,8 @@ import Testing
     }
 
     @Test(arguments: [
-        200, 201, 202, 203, 204, 205, 206, 299, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 418, 451, 499, 500, 502,
+        200, 201, 202, 203, 204, 205, 206, 299, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 418, 451, 499, 500,
+        502,
         503, 504, 599,
     ])
     func `any final status with an explicit lifetime may be stored, RFC 9111 §3`(status: Int) {
@@ -48,7 +49,9 @@ import Testing
         #expect(obstacle(Judged(["Cache-Control: \(directives)", "ETag: \"a\""])) == .noStore)
     }
 
-    @Test(arguments: ["x=\"no-store\", max-age=9", "xno-store, max-age=9", "no-storex, max-age=9", "x=\"a, no-store, b\", max-age=9"])
+    @Test(arguments: [
+        "x=\"no-store\", max-age=9", "xno-store, max-age=9", "no-storex, max-age=9", "x=\"a, no-store, b\", max-age=9",
+    ])
     func `what only looks like no-store does not, RFC 9111 §5.2`(directives: String) {
         #expect(Judged(["Cache-Control: \(directives)"]).storability == .may)
     }
@@ -66,7 +69,9 @@ import Testing
         #expect(obstacle(Judged(["Cache-Control: must-understand, max-age=9"], status: 599)) == .notUnderstood)
     }
 
-    @Test(arguments: ["private", "private=x y", "private=\"\"", "private, max-age=9", "PRIVATE, public, max-age=9", "private=\"(\""])
+    @Test(arguments: [
+        "private", "private=x y", "private=\"\"", "private, max-age=9", "PRIVATE, public, max-age=9", "private=\"(\"",
+    ])
     func `a shared cache stores nothing private, RFC 9111 §5.2.2.7`(directives: String) {
         #expect(obstacle(Judged(["Cache-Control: \(directives)", "ETag: \"a\""])) == .isPrivate)
         var policy = CachePolicy()

@@ -35,7 +35,9 @@ import Testing
         ("Accept-Language", "de, en;q=0.8", "en;q=0.8,de", true), ("Accept-Language", "de, en", "en-GB, de", false),
         ("Accept-Language", "DE", "de", true), ("Accept", "a/b, c/d", "c/d, a/b", false),
     ])
-    func `languages and codings are sets with weights`(name: String, first: String, second: String, matches: Bool) throws {
+    func `languages and codings are sets with weights`(name: String, first: String, second: String, matches: Bool)
+        throws
+    {
         let key = try #require(VaryKey(fields(["Vary: \(name)"]), request: lookUp(["\(name): \(first)"])))
         #expect(key.matches(lookUp(["\(name): \(second)"])) == matches)
     }

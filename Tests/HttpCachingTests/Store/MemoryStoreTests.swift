@@ -125,7 +125,9 @@ import Testing
         return Double(hits) / Double(requests)
     }
 
-    @Test func `what is read once does not crowd out what is read often: more hits than the least recently used`() throws {
+    @Test func `what is read once does not crowd out what is read often: more hits than the least recently used`()
+        throws
+    {
         let room = 1000
         let one = try response(488)  // 1,024 bytes and a little, counted
         let store = MemoryStore(limit: ByteCount(bytes: room * one.size), shards: 1)

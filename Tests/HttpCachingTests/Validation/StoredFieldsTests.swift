@@ -18,7 +18,9 @@ import Testing
         #expect(updated.values(of: FieldName(name) ?? "X") == ["1"])
     }
 
-    @Test(arguments: ["ETag", "Last-Modified", "Cache-Control", "Expires", "Content-Type", "Set-Cookie", "X-Other", "Vary"])
+    @Test(arguments: [
+        "ETag", "Last-Modified", "Cache-Control", "Expires", "Content-Type", "Set-Cookie", "X-Other", "Vary",
+    ])
     func `other fields are replaced, RFC 9111 §3.2`(name: String) {
         let updated = StoredFields.updated(fields(["\(name): 1"]), by: fields(["\(name): 2"]))
         #expect(updated.values(of: FieldName(name) ?? "X") == ["2"])

@@ -77,11 +77,4 @@ import Testing
         #expect(request.parameter("lim") == nil)
         #expect(AdminRequest(argument: "", query: nil).parameter("limit") == nil)
     }
-
-    @Test func `JSON is written as it is read`() {
-        let value = Json.object([
-            ("a\"b", .list([1, true, .null, .real(0.5), .real(.nan)])), ("c", .object([])), ("d", "x\n\u{1}</script>"),
-        ])
-        #expect(value.text == #"{"a\"b":[1,true,null,0.5,null],"c":{},"d":"x\n\u0001</script>"}"#)
-    }
 }

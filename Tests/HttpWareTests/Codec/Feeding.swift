@@ -182,12 +182,14 @@ enum Feeding {
 
     /// The head as it goes upstream.
     static func encode(_ request: HttpRequest, _ options: HeadEncoder.RequestOptions = .init()) -> [UInt8] {
-        encode { $0.write(request, options) }
+        var request = request
+        return encode { $0.write(&request, options) }
     }
 
     /// The head as it goes downstream.
     static func encode(_ response: HttpResponse, _ options: HeadEncoder.ResponseOptions = .init()) -> [UInt8] {
-        encode { $0.write(response, options) }
+        var response = response
+        return encode { $0.write(&response, options) }
     }
 
     static func encode(_ body: (inout HeadEncoder) -> Void) -> [UInt8] {

@@ -28,14 +28,14 @@ import Testing
     @Test func `what does not fit is told, and nothing is written behind the buffer`() throws {
         var options = HeadEncoder.RequestOptions(framing: .length(.max), closes: true, via: .http11)
         options.defaults = [try FieldLine("X-Default", "d")]
-        let request = request("X: y\r\nZ:w\r\n")
+        var request = request("X: y\r\nZ:w\r\n")
         let whole = Feeding.encode(request, options)
         for room in 1...whole.count + 3 {
             let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: room + 8, alignment: 8)
             defer { memory.deallocate() }
             memory.initializeMemory(as: UInt8.self, repeating: 0xaa)
             var encoder = HeadEncoder(UnsafeMutableRawBufferPointer(rebasing: memory[..<room]))
-            encoder.write(request, options)
+            encoder.write(&request, options)
             #expect(encoder.isOverflown == (room < whole.count))
             #expect(encoder.count <= room)
             #expect(memory[room...].allSatisfy { $0 == 0xaa })

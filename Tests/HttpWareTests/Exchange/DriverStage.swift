@@ -76,7 +76,8 @@ final class DriverStage: @unchecked Sendable {
     {
         await step { stage in
             stage.client = ScriptedClient()
-            stage.driver.prepare(sink: stage.client, peer: SocketAddress("203.0.113.7:50000"), local: nil)
+            stage.driver.prepare(
+                sink: stage.client, connection: ConnectionFacts(peer: SocketAddress("203.0.113.7:50000")))
             var request = HttpRequest.make(method, "http://example.test" + path)
             request.fields.receivedCount = request.fields.lines.count
             request.content = HttpContent(extent: extent)
@@ -128,9 +129,9 @@ final class ScriptedClient: ResponseSink {
     var text: String { String(decoding: content, as: UTF8.self) }
 
     func sendInterim(_ response: HttpResponse) { interim.append(response.status.code) }
-    func send(_ response: HttpResponse, extent: HttpContent.Extent, via: Bool) {
-        precondition(self.response == nil, "a second response")
-        self.response = response
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
+        precondition(response == nil, "a second response")
+        response = exchange.response
         self.extent = extent
     }
     func sendContent(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
@@ -163,11 +164,10 @@ final class ScriptedStream: UpstreamStream {
     var text: String { String(decoding: content, as: UTF8.self) }
 
     func send(
-        _ request: HttpRequest, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
-        responseTimeout: Int64,
-        idleTimeout: Int64
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64, idleTimeout: Int64
     ) {
-        self.request = request
+        request = exchange.request
         framing = options.framing
         self.handler = handler
     }

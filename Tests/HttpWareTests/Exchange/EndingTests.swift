@@ -110,7 +110,7 @@ import Testing
         await stage.step { $0.stream.respond() }
         notes.clear()
         await stage.step { stage in
-            stage.driver.prepare(sink: stage.client, peer: nil, local: nil)
+            stage.driver.prepare(sink: stage.client, connection: .none)
             stage.driver.clientLeft()
         }
         #expect(notes.all.isEmpty)

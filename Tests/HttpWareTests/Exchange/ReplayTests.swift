@@ -22,6 +22,30 @@ import Testing
         #expect(exchange.outcomes.first?.record.replays == 1)
     }
 
+    @Test func `what the request passed by is asked about no response but that of a later attempt, which it passed`()
+        async throws
+    {
+        struct Trouble: Error {}
+        let once = OnBoth(failsOpen: true) { _, exchange in
+            if exchange.record.replays == 0 { throw Trouble() }
+            return .pass
+        } back: { [notes] response, _ in
+            notes.add("once \(response.status.code)")
+            return .pass
+        }
+        let later = OnBoth(failsOpen: true) { _, exchange in
+            if exchange.record.replays == 1 { throw Trouble() }
+            return .pass
+        } back: { [notes] response, _ in
+            notes.add("later \(response.status.code)")
+            return .pass
+        }
+        let exchange = try TestExchange([once, OnBoth.replaying(.unauthorized), once, later])
+        exchange.upstream.respond(with: HttpResponse(.unauthorized))
+        #expect(try await exchange.send(.get("/x")).status == .ok)
+        #expect(notes.all == ["later 401", "once 200"])
+    }
+
     @Test func `a replayed request is as it was when it left the ware, whatever inner wares made of it`() async throws {
         let adds = OnRequest { request, _ in
             request.fields.append(try FieldLine("x-inner", "once"))

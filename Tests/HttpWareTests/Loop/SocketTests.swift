@@ -86,6 +86,28 @@ import Testing
         Socket.close(second)
     }
 
+    @Test func `an address where somebody listens is not free, although the port could be shared`() throws {
+        let listener = try Socket.listen(on: .loopback)
+        let address = try #require(Socket.localAddress(listener))
+        #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(address) }
+        let any = SocketAddress.ip(IPAddress(ipv4: 0), port: try #require(address.port))
+        #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(any) }
+        // Connections that the listener accepted are nobody's listener: not while they stand, and not in TIME_WAIT.
+        let near = try connected(address)
+        let (far, _) = try accepted(listener)
+        Socket.close(listener)
+        try Socket.requireFree(address)
+        Socket.close(far)
+        Socket.close(near)
+        try Socket.requireFree(address)
+        Socket.close(try Socket.listen(on: address))
+    }
+
+    @Test func `port 0 and Unix sockets are looked at when they are bound`() throws {
+        try Socket.requireFree(.loopback)
+        try Socket.requireFree(.unix(path: "/nonexistent/socket"))
+    }
+
     @Test func `a refused connection says so`() throws {
         // A port that is bound and not listened to: nobody else can get it meanwhile.
         let bound = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

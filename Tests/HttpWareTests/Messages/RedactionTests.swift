@@ -16,10 +16,24 @@ import Testing
         ("/a?%=1&%7=2&%zz=3", "/a?%=1&%7=2&%zz=3"),
         ("http://user:pw@host/a", "http://…@host/a"),
         ("http://host/a@b", "http://host/a@b"),
+        ("http://user:pw@host/a?token=1&b", "http://…@host/a?token=…&b"),
+        ("/a?u=http://me:pw@host/", "/a?u=http://…@host/"),
+        ("/a?KEY=1&monkey=2&keys=3&ke=4", "/a?KEY=…&monkey=…&keys=3&ke=4"),
+        ("/a?oAuth=1&mytokens=2&tok=3&toke=4", "/a?oAuth=…&mytokens=…&tok=3&toke=4"),
+        ("/a?code=1&codes=2&sid=&pin=x", "/a?code=…&codes=2&sid=…&pin=…"),
+        ("/a??token=1", "/a??token=…"),
+        ("/a?=token&token==", "/a?=token&token=…"),
+        ("/a?&&", "/a?&&"),
+        ("/ä?naïve=ü&token=ß", "/ä?naïve=ü&token=…"),
         ("*", "*"),
         ("", ""),
     ])
     func `credentials in a target are not shown`(target: String, shown: String) {
         #expect(Redaction.target(target) == shown)
+        var bytes: [[UInt8]] = []
+        Array(target.utf8).withUnsafeBufferPointer { target in
+            Redaction.withTarget(target) { bytes.append(Array($0)) }
+        }
+        #expect(bytes == [Array(shown.utf8)])
     }
 }

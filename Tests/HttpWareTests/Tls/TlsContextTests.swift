@@ -15,7 +15,9 @@ import Testing
     }
 
     @Test func `a key of another certificate is refused, with both files' names`() {
-        #expect(fault(files.identity("a", key: "wild")) == "wild.key: is not the key of the certificate in a.pem")
+        #expect(
+            fault(files.identity("a", key: "wild"))
+                == "wild.key: is not the key of the certificate in a.pem; write the one that it was made with")
     }
 
     @Test func `what is no certificate, no key, or locked, is said by the file's name`() {
@@ -32,7 +34,17 @@ import Testing
                 "broken: a certificate cannot be read"))
         #expect(
             fault(TlsIdentity(chain: TlsFile(name: "empty", bytes: []), key: text))
-                == "empty: holds no certificate in PEM")
+                == "empty: holds no certificate in PEM; the file is empty")
+    }
+
+    @Test func `DER in place of PEM is said with the mend`() {
+        let der = TlsFile(name: "der", bytes: [0x30, 0x82, 1, 1, 0x30])
+        #expect(
+            fault(TlsIdentity(chain: der, key: files.file("a.key")))
+                == "der: holds no certificate in PEM; it looks like DER, which openssl x509 -inform DER turns into PEM")
+        #expect(
+            fault(TlsIdentity(chain: files.file("a.pem"), key: der))
+                == "der: holds no private key in PEM; it looks like DER, which openssl pkey -inform DER turns into PEM")
     }
 
     @Test func `an OCSP response is checked, and holds until it says`() throws {

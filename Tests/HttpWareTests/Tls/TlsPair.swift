@@ -8,12 +8,13 @@ final class TlsPair {
     let client: TlsSession
     let descriptors: [Int32]
 
-    init?(_ serverContext: TlsContext, _ peer: TlsPeer) {
+    /// Sessions that are given one socket object share it, as all of a loop do.
+    init?(_ serverContext: TlsContext, _ peer: TlsPeer, through socket: TlsSocket? = TlsSocket()) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &ends) == 0,
-            let server = TlsSession(server: serverContext, descriptor: ends[0]),
-            let client = TlsSession(client: peer, descriptor: ends[1])
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0, let socket,
+            let server = TlsSession(server: serverContext, socket: socket, descriptor: ends[0]),
+            let client = TlsSession(client: peer, offering: [.http11], socket: socket, descriptor: ends[1])
         else { return nil }
         self.server = server
         self.client = client

@@ -33,4 +33,17 @@ import Testing
         #expect(secure.tls?.name == "a.test")
         #expect(endpoint(nil).tls == nil && endpoint(context).tls != nil)
     }
+
+    @Test func `which version the next connection speaks is open only where TLS lets both sides agree`() throws {
+        let context = try TlsContext(client: .init())
+        #expect(Endpoint(host: "a.test", port: 80).agreement == .h1)
+        #expect(Endpoint(host: "a.test", port: 80, speaks: .h2).agreement == .h2)
+        #expect(Endpoint(host: "a.test", port: 443, speaks: .h1, tls: context).agreement == .h1)
+        #expect(Endpoint(host: "a.test", port: 443, speaks: .h2, tls: context).agreement == .h2)
+        #expect(Endpoint(unixPath: "/a").agreement == .h1)
+        let open = Endpoint(host: "a.test", port: 443, tls: context)
+        #expect(open.negotiates && open.agreement == .unknown)
+        open.agree(on: .h2)
+        #expect(open.agreement == .h2)
+    }
 }

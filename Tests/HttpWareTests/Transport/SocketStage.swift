@@ -1,7 +1,7 @@
 import Glibc
-import HttpWareTesting
 
 @testable import HttpWare
+@testable import HttpWareTesting
 
 /// A server on a loop of its own, between clients and an origin server that both speak raw bytes.
 ///
@@ -11,7 +11,7 @@ final class SocketStage: @unchecked Sendable {
     let port: UInt16
     let server: LoopServer
     let clock: ManualClock?
-    private let acceptor: TestAcceptor
+    private let acceptor: LoopAcceptor
 
     /// The origin server is at `port` of 127.0.0.1; `stops` makes time stand still until the test moves it.
     init(
@@ -28,17 +28,9 @@ final class SocketStage: @unchecked Sendable {
             router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: nil)))
         let listener = try Socket.listen(on: .loopback, sharesPort: false)
         self.port = Socket.localAddress(listener)?.port ?? 0
-        acceptor = TestAcceptor(loop: loop, descriptor: listener, server: server)
+        acceptor = LoopAcceptor(loop: loop, descriptor: listener, server: server)
         let loop = self.loop
-        var thread = pthread_t()
-        let handed = Unmanaged.passRetained(loop)  // released by the thread below
-        pthread_create(
-            &thread, nil,
-            { argument in
-                if let argument { Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue().run() }
-                return nil
-            }, handed.toOpaque())
-        pthread_detach(thread)
+        Thread.start { loop.run() }
     }
 
     deinit {
@@ -84,27 +76,6 @@ final class SocketStage: @unchecked Sendable {
         let value: Value
         init(_ value: Value) { self.value = value }
     }
-}
-
-private final class TestAcceptor: SocketEventHandler {
-    private let socket: SocketEvents
-    private let server: LoopServer
-
-    init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
-        self.server = server
-        socket = SocketEvents(loop: loop, descriptor: descriptor)
-        socket.handler = self
-        socket.enableReading()
-    }
-
-    func socketReadable() {
-        while case .accepted(let descriptor, let peer) = Socket.accept(socket.descriptor) {
-            server.accept(descriptor, from: peer)
-        }
-    }
-
-    func socketWritable() {}
-    func close() { socket.close() }
 }
 
 /// A client's socket. Every wait ends after a minute at the latest.

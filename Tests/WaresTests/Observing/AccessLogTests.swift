@@ -41,6 +41,28 @@ import Testing
         #expect(try objects().last?["wares"] == nil)
     }
 
+    @Test func `no format shows what is named like a credential in a target or in Referer`() async throws {
+        let request = HttpRequest.get(
+            "/a?token=hush&b=1",
+            fields: ["Referer": "http://me:hush@x/?code=hush&q=2", "Authorization": "hush", "X-A": "1"])
+        _ = try await exchange().send(request)
+        let object = try #require(try objects().first)
+        #expect(object["target"] as? String == "/a?token=…&b=1")
+        #expect(object["referer"] as? String == "http://…@x/?code=…&q=2")
+        _ = try await exchange(["format": "combined"]).send(request)
+        let template =
+            "{target} {request.query.token} {request.query.b} {request.header.Authorization} "
+            + "{request.header.X-A} {request.query.secret}"
+        let text = ConfigNode(.scalar(template, isQuoted: true))
+        _ = try await exchange(["format": "template", "template": text]).send(request)
+        _ = try await exchange(["format": "template", "template": text, "redact": "X-A"]).send(request)
+        let written = lines()
+        #expect(written[1].contains(#""GET /a?token=\xe2\x80\xa6&b=1 HTTP/1.1""#))
+        #expect(written[1].contains(#""http://\xe2\x80\xa6@x/?code=\xe2\x80\xa6&q=2""#))
+        #expect(written[2] == #"/a?token=\xe2\x80\xa6&b=1 … 1 … 1 -"#)
+        #expect(written[3] == #"/a?token=\xe2\x80\xa6&b=1 … 1 hush … -"#)
+    }
+
     @Test func `wares needs JSON`() {
         #expect(throws: ConfigError.self) {
             try TestExchange.make(AccessLog.self, ["format": "combined", "wares": "true"])

@@ -1,17 +1,20 @@
 """The cases, by what they are about. Importing registers them."""
 
 from . import (  # noqa: F401
+    access,
     admin,
     chains,
     command,
     connections,
     content,
+    events,
     failures,
     fields,
     forward,
     http2,
     http2_floods,
     http2_upstream,
+    http2_versions,
     large,
     limits,
     mutations,
@@ -20,5 +23,6 @@ from . import (  # noqa: F401
     refused_responses,
     targets,
     tls,
+    tokens,
     upgrade,
 )

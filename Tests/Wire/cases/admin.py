@@ -592,3 +592,28 @@ def _(t: Trial) -> None:
     expect_same("gone", result.returncode, 3)
     check(str(gateway.admin) in result.stderr, result.stderr)
     expect_same("no address", health("--admin", "nonsense").returncode, 64)
+
+
+@case("admin: a request line that cannot be read has no method, target and protocol, in records and in logs", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+    log = gateway.folder / "access.log"
+    bound = f'{{ bind: "127.0.0.1:{gateway.web}"'
+    logs = f'postwares: [{{ accessLog: {{ output: "file:{log}" }} }}, {{ accessLog: {{ format: combined, output: "file:{log}.combined" }} }}]'
+    gateway.write(**{bound: bound + ", chain: logged", "chains:\n": f"chains:\n  logged: {{ {logs} }}\n"})
+    expect_status(gateway.known("/v1/reload", method="POST"), 200)
+    lines = ((b"(&%$", ("-", "-", "-")), (b"BREW /pot HTCPCP/1.0", ("BREW", "-", "-")), (b"GET /a b HTTP/1.1", ("GET", "-", "-")),
+             (b"GET /%00 HTTP/1.1", ("GET", "/%00", "HTTP/1.1")))
+    for count, (line, known) in enumerate(lines, 1):
+        client = connect(("127.0.0.1", gateway.web))
+        t.clients.append(client)
+        client.send(line + b"\r\nHost: a\r\n\r\n")
+        expect_status(client.read_response("GET"), 400)
+        check(eventually(lambda: len(gateway.json("/v1/requests")) == count), "no record")
+        record = gateway.json("/v1/requests?limit=1")[0]
+        expect_same(f"record of {line}", (record["method"], record["target"], record["protocol"]), known)
+        check(eventually(lambda: log.exists() and len(log.read_text().splitlines()) == count), "no line")
+        told = json.loads(log.read_text().splitlines()[-1])
+        expect_same("line", (told["method"], told["target"], told["protocol"]), (record["method"], record["target"], record["protocol"]))
+        combined = (gateway.folder / "access.log.combined").read_text().splitlines()[-1]
+        check(f'"{told["method"]} {told["target"]} {told["protocol"]}" 400' in combined, combined)

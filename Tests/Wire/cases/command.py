@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import struct
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from Rig.certificates import certificates
 from Rig.origins import OK, OriginConnection
 from Rig.processes import Process, free_port
 from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
@@ -55,6 +57,22 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     expect_same("exit", run(t, "check", "-c", "-", text=GOOD).returncode, 0)
     expect_same("exit", run(t, "check", "-c", "-", text="version: 2\n").returncode, 1)
+
+
+@case("check: a closed standard input, and a folder in place of a file, are exit 3 with their reason", nginx=NO)
+def _(t: Trial) -> None:
+    for command in ("check", "run", "explain GET /"):
+        result = with_output(t, "<&-", *command.split(), "-c", "-")
+        expect_same(f"{command} without input", (result.returncode, result.stderr), (3, "stdin: error: standard input is closed\n"))
+    result = run(t, "check", "-c", str(t.setup.place.subfolder("folder")))
+    check(result.returncode == 3 and "is a directory" in result.stderr, result.returncode, result.stderr)
+
+
+@case("check: numbers and words agree", nginx=NO)
+def _(t: Trial) -> None:
+    expect_same("one", checked(t, GOOD).stdout, "ok: 1 listener, 1 route, 1 service\n")
+    two = GOOD.replace("listeners: {", 'listeners: { two: { bind: "127.0.0.1:8081" },')
+    expect_same("two", checked(t, two.replace("routes: [{ service: api }]", "chains: {}")).stdout, "ok: 2 listeners, 0 routes, 1 service\n")
 
 
 @case("check: a pipe is read; one that nobody writes into is an error, not a wait for ever", nginx=NO)
@@ -100,7 +118,7 @@ refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb]
 refused("not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
 refused("what is not built yet: intercept", GOOD.replace('8080"', '8080", intercept: {}'), "file.yaml:2:", "intercept", "not supported yet")
-refused("what is not built yet: credentials", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials", "not supported yet")
+refused("a credential without its token", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials.a.value", "is missing")
 refused("what is not built yet: stores", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores", "not supported yet")
 refused("an origin of another scheme", GOOD.replace("http://127", "ftp://127"), "file.yaml:3:", "https://example.com")
 refused("an address to bind that is none", GOOD.replace('"127.0.0.1:8080"', '"127.0.0.1"'), "file.yaml:2:", "127.0.0.1")
@@ -311,12 +329,43 @@ def _(t: Trial) -> None:
     check("answers 403" in result.stdout and "private" in result.stdout, result.stdout)
 
 
+@case("explain: https goes to listeners with tls, http to those without", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("schemes")
+    file = folder / "file.yaml"
+    files = certificates()
+    tls = "tls: { cert: \"%s\", key: \"%s\" }" % (files / "a.pem", files / "a.key")
+    clear, secure, usual = ('web: { bind: "127.0.0.1:8080" }', f'more: {{ bind: "127.0.0.1:8443", {tls} }}', f'shop: {{ bind: "0.0.0.0:443", {tls} }}')
+
+    def listener(url: str, *listeners: str) -> str:
+        file.write_text(GOOD.replace('web: { bind: "127.0.0.1:8080" }', ", ".join(listeners)).replace("http://127.0.0.1:3000", "https://127.0.0.1:3000/base"))
+        result = run(t, "explain", "GET", url, "-c", str(file), "--json")
+        if result.returncode:
+            return result.stderr
+        told = json.loads(result.stdout)
+        expect_same("endpoint", told["service"]["endpoints"][0]["url"], "https://127.0.0.1:3000/base")
+        return told["listener"]["name"]
+
+    for url, name in (("https://a.test/", "shop"), ("HTTPS://a.test:8443/", "more"), ("https://a.test:9/", "more"),
+                      ("http://a.test:8443/", "web"), ("http://a.test/", "web"), ("/", "web")):
+        expect_same(url, listener(url, clear, secure, usual), name)
+    check("no listener has tls" in listener("https://a.test/", clear))
+    check("every listener has tls" in listener("http://a.test/", secure))
+
+
 @case("explain: what is no request, no listener or no configuration", nginx=NO)
 def _(t: Trial) -> None:
     check("answers 400" in explained(t, "GET", "/%00").stdout)
     for arguments in (["G ET", "/"], ["GET", "/a b"], ["GET", "/", "-H", "X-A"], ["GET", "/", "-H", "X-A: 1\r\nX-B: 2"],
                       ["GET", "/", "--client", "nobody"], ["GET", "/", "--listener", "wbe"], ["GET"]):
         expect_same(f"exit of {arguments}", explained(t, *arguments).returncode, 64)
+    for url in ("ftp://a/", "ws://a/", "nonsense://a/"):
+        result = explained(t, "GET", url)
+        check(result.returncode == 64 and "write http:// or https://" in result.stderr, result.stderr)
+    result = explained(t, "CONNECT", "https://a:443")
+    check(result.returncode == 64 and "HOST:PORT" in result.stderr, result.stderr)
+    result = explained(t, "GET", "https://a/users/7", "--listener", "web")
+    check(result.returncode == 64 and "listener web has no tls" in result.stderr, result.stderr)
     result = run(t, "explain", "-c", "-", "GET", "/", text="version: 2\n")
     expect_same("exit", (result.returncode, "error:" in result.stderr, result.stdout), (1, True, ""))
 
@@ -334,14 +383,110 @@ def _(t: Trial) -> None:
     check(str(t.main.port) in result.stderr, result.stderr)
 
 
+@case("run: a port where another httpware listens is exit 3 and not shared with it, for listeners and admin", nginx=NO)
+def _(t: Trial) -> None:
+    process, port = started(t)
+    folder = t.setup.place.subfolder("second")
+    free = free_port()
+    for line, text in ((2, GOOD.replace("8080", str(port))), (2, GOOD.replace("127.0.0.1:8080", f"0.0.0.0:{port}")),
+                       (5, GOOD.replace("8080", str(free)) + f'admin: {{ bind: "127.0.0.1:{port}" }}\n')):
+        (folder / "file.yaml").write_text(text)
+        result = run(t, "run", "-c", str(folder / "file.yaml"))
+        expect_same("exit", result.returncode, 3)
+        where = "admin" if line == 5 else "listeners.web"
+        check(f"file.yaml:{line}:" in result.stderr and f"{where}: cannot listen on " in result.stderr, result.stderr)
+        check("ddress already in use" in result.stderr and len(result.stderr.splitlines()) == 1, result.stderr)
+    for command in (["proxy", "http://127.0.0.1:1", "--listen", f"127.0.0.1:{port}"],):
+        result = run(t, *command)
+        expect_same("exit", (result.returncode, f"127.0.0.1:{port}" in result.stderr), (3, True))
+    # What is closing is nobody's: the port can be taken at once.
+    client = open_client(t, port)
+    client.send(head())
+    expect_status(client.read_response("GET"), 200)
+    process.signal(signal.SIGTERM)
+    process.popen.wait(10)
+    again = t.setup.place.gateway(t.setup.binary, GOOD.replace("8080", str(port)), [port])
+    t.at_end(again.stop)
+
+
+def with_output(t: Trial, output: str, *arguments: str) -> subprocess.CompletedProcess:
+    """Standard output as the shell sets it: `>/dev/full`, `>&-`, `| head -c 0`."""
+    command = " ".join(shlex.quote(each) for each in (t.setup.binary, *arguments))
+    return subprocess.run(["bash", "-c", f"{command} {output}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=20,
+                          stdin=subprocess.DEVNULL, env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+
+
+@case("a result that cannot be written is exit 3 with a line that says why; a reader that left ends it quietly", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("output")
+    file = str(folder / "file.yaml")
+    Path(file).write_text(GOOD)
+    for arguments in (["check", "-c", file], ["check", "--json", "-c", file], ["explain", "GET", "/", "-c", file],
+                      ["explain", "GET", "/", "-c", file, "--json"], ["diff", file, file], ["diff", file, file, "--json"], ["schema"],
+                      ["wares"], ["wares", "bodyLimit"], ["wares", "--markdown"], ["version"], ["version", "--json"]):
+        for output in (">/dev/full", ">&-"):
+            result = with_output(t, output, *arguments)
+            expect_same(f"exit of {arguments} {output}", (result.returncode, len(result.stderr.splitlines())), (3, 1))
+            check(result.stderr.startswith("standard output cannot be written: "), result.stderr)
+        result = with_output(t, "| true", *arguments)
+        check(result.returncode in (0, 128 + signal.SIGPIPE), arguments, result.returncode)
+        expect_same(f"errors of {arguments}", result.stderr, "")
+
+
+@case("run: closed standard streams are not given to sockets and files", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    file = t.setup.place.subfolder("closed") / "file.yaml"
+    file.write_text(f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}", chain: all }} }}
+chains: {{ all: {{ middlewares: [{{ mock: {{ body: said }} }}], postwares: [accessLog] }} }}
+""")
+    command = f"exec {shlex.quote(t.setup.binary)} run -c {shlex.quote(str(file))} <&- >&- 2>&-"
+    process = t.setup.place.command(["bash", "-c", command], [port])
+    t.at_end(process.stop)
+    for _ in range(3):
+        client = open_client(t, port)
+        client.send(head())
+        expect_same("body", client.read_response("GET").body, b"said")
+        time.sleep(0.15)  # the access log's line would come
+        client.send(head())
+        expect_same("body", client.read_response("GET").body, b"said")
+    for descriptor, mode in ((0, 1), (1, 0), (2, 0)):
+        expect_same("file", os.readlink(f"/proc/{process.pid}/fd/{descriptor}"), "/dev/null")
+        flags = Path(f"/proc/{process.pid}/fdinfo/{descriptor}").read_text()
+        expect_same("access mode", int(re.search(r"flags:\s*(\d+)", flags)[1], 8) & 3, mode)
+
+
 for path in sorted((Path(__file__).parents[3] / "conf").rglob("*.yaml")):
-    if path.parent.name.endswith(".d"):
+    if path.parent.name.endswith(".d") or path.name == "tls.yaml":
         continue
 
     @case(f"check: conf/{path.relative_to(Path(__file__).parents[3] / 'conf')} is valid", nginx=NO)
     def _(t: Trial, path: Path = path) -> None:
         result = run(t, "check", "-c", str(path))
         expect_same("exit", (result.returncode, result.stderr if result.returncode else ""), (0, ""))
+
+
+@case("conf/tls.yaml runs, with the certificate that the line in it makes", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("tls-example")
+    text = (Path(__file__).parents[3] / "conf" / "tls.yaml").read_text()
+    line = next(each for each in text.splitlines() if each.startswith("#   openssl "))
+    subprocess.run(line[1:], shell=True, cwd=folder, check=True, capture_output=True, timeout=30)
+    secure, plain = free_port(), free_port()
+    file = folder / "tls.yaml"
+    file.write_text(text)
+    result = run(t, "check", "-c", str(file))
+    expect_same("check", (result.returncode, result.stderr), (0, ""))
+    file.write_text(text.replace("8443", str(secure)).replace("8080", str(plain)))
+    process = t.setup.place.command([t.setup.binary, "run", "-c", str(file)], [secure, plain])
+    t.at_end(process.stop)
+    curl = ["curl", "-sS", "--max-time", "5", "--cacert", str(folder / "localhost.pem"), "-w", " %{http_version} %{response_code}"]
+    for more, expected in ((["--http2"], "hello over TLS\n 2 200"), (["--http1.1"], "hello over TLS\n 1.1 200")):
+        answer = subprocess.run([*curl, *more, f"https://localhost:{secure}/hello"], capture_output=True, text=True, timeout=10)
+        expect_same("answer", (answer.stdout, answer.stderr), (expected, ""))
+    answer = subprocess.run([*curl, "-o", "/dev/null", "-w", "%{redirect_url}", f"http://localhost:{plain}/a"], capture_output=True, text=True, timeout=10)
+    check(answer.stdout.endswith(f"https://localhost:{secure}/a"), answer.stdout)
 
 
 def started(t: Trial, config: str = "", **more) -> tuple[Process, int]:

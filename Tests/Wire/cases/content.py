@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 
 from Rig.origins import OK, OriginConnection, answering, echo
 from suite import Trial, case, check, eventually, expect_closed, expect_open, expect_same, expect_status
@@ -315,38 +316,31 @@ for label, raw in [("fixed length", b"Content-Length: 100\r\n\r\nonly this"), ("
             check(client.ends(), "the connection stays open after a cut-off response") if response.status != 502 else None
 
 
-@case("RFC 9112 §8: an origin that resets in mid-content cuts the response")
-def _(t: Trial) -> None:
+def reset_after(t: Trial, sent: bytes):
+    """The client's connection and its response, whose origin server sends this much and resets."""
+
     def script(c: OriginConnection) -> None:
         c.serve()
-        c.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
-        import time
-
+        c.send(sent)
         time.sleep(0.1)
         c.reset()
 
     t.origin(script)
     client = t.client()
     client.send(head())
-    response = client.read_response()
+    return client, client.read_response()
+
+
+@case("RFC 9112 §8: an origin that resets in mid-content cuts the response")
+def _(t: Trial) -> None:
+    client, response = reset_after(t, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
     check(not response.whole, "shown as complete:", response)
     check(client.ends(), "stays open")
 
 
 @case("RFC 9112 §8: an HTTP/1.0 close-delimited response that ends by reset is not complete")
 def _(t: Trial) -> None:
-    def script(c: OriginConnection) -> None:
-        c.serve()
-        c.send(b"HTTP/1.0 200 OK\r\n\r\nhello")
-        import time
-
-        time.sleep(0.1)
-        c.reset()
-
-    t.origin(script)
-    client = t.client()
-    client.send(head())
-    response = client.read_response()
+    client, response = reset_after(t, b"HTTP/1.0 200 OK\r\n\r\nhello")
     check(not response.whole or client.was_reset, "shown as complete:", response)
 
 

@@ -9,7 +9,7 @@ from Rig.origins import OriginConnection
 from Rig.wire import WireClosed
 from suite import Trial, check, eventually, expect_same, expect_status, proxy_error
 
-from .http2 import MISSING, http2, speak
+from .http2 import MISSING, faults, http2, speak
 
 if not MISSING:
     from .http2 import h
@@ -26,6 +26,7 @@ class Http2Origin:
         self.resets: dict[int, int] = {}
         self.windows: dict[int, int] = {}
         self.settings: dict[int, int] = {}
+        self.goaways: list[int] = []
         self.c.send(settings if settings is not None else h.settings())
 
     def run(self) -> None:
@@ -49,7 +50,12 @@ class Http2Origin:
                         self.open[stream] = [fields, b"", []]
                     if ends:
                         self.done(stream)
+                    elif (":method", "CONNECT") in fields:
+                        self.opened(stream, fields)
             elif kind == 0:
+                if (":method", "CONNECT") in self.open[stream][0]:
+                    self.came(stream, payload, bool(flags & 1))
+                    flags = 0
                 self.open[stream][1] += payload
                 if payload:
                     self.c.send(h.window(0, len(payload)) + (b"" if flags & 1 else h.window(stream, len(payload))))
@@ -63,8 +69,16 @@ class Http2Origin:
                 self.c.send(h.raw(4, 1, 0))
             elif kind == 6 and not flags & 1:
                 self.c.send(h.ping(payload, ack=True))
+            elif kind == 7:
+                self.goaways.append(int.from_bytes(payload[4:8], "big"))
             elif kind == 8:
                 self.windows[stream] = self.windows.get(stream, 0) + int.from_bytes(payload, "big")
+
+    def opened(self, stream: int, fields: list) -> None:
+        """A tunnel is asked for."""
+
+    def came(self, stream: int, content: bytes, ends: bool) -> None:
+        """Bytes came in a tunnel."""
 
     def done(self, stream: int) -> None:
         fields, body, trailers = self.open[stream]
@@ -276,6 +290,113 @@ if not MISSING:
         http2(f"RFC 9113 {section} in a response is 502, and only its stream ends")(refused)
 
 
+def frames():
+    """Those that an origin server makes in place of an answer to stream 1."""
+    p, fs, sc, c, calm = h.PROTOCOL, h.FRAME_SIZE, h.STREAM_CLOSED, h.COMPRESSION, h.CALM
+    ok = [(":status", "200")]
+    half = h.headers(1, ok, done=False)
+    return [
+        ("§4.2: a frame larger than SETTINGS_MAX_FRAME_SIZE", h.headers(1, ok, end=False) + h.data(1, bytes(16385)), [fs]),
+        ("§4.3: a field block that cannot be decompressed", h.raw(1, 5, 1, b"\xbf\xff\x7f"), [c]),
+        ("§4.3: a table size above the limit (RFC 7541 §6.3)", h.raw(1, 5, 1, b"\x3f\xe2\xff\x7f" + h.plain(ok)), [c]),
+        ("§5.1: HEADERS on a stream that nobody began", h.headers(7, ok), [p]),
+        ("§5.1: DATA on a stream that nobody began", h.data(7, b"x"), [p, sc]),
+        ("§5.1: RST_STREAM on a stream that nobody began", h.reset(7), [p]),
+        ("§5.1.1: HEADERS on a stream with an even number", h.headers(2, ok), [p]),
+        ("§6.1: DATA on stream 0", h.data(0, b"x"), [p]),
+        ("§6.1: DATA whose padding is as long as it", h.headers(1, ok, end=False) + h.raw(0, 8, 1, b"\x05abcd"), [p]),
+        ("§6.2: HEADERS on stream 0", h.headers(0, ok), [p]),
+        ("§6.4: RST_STREAM on stream 0", h.reset(0), [p]),
+        ("§6.4: RST_STREAM of another length than four", h.raw(3, 0, 1, bytes(3)), [fs]),
+        ("§6.5.2: SETTINGS_ENABLE_PUSH from a server", h.settings(s2=1), [p]),
+        ("§6.6: a push that was not allowed", h.raw(5, 4, 1, (2).to_bytes(4, "big") + h.plain(h.head())), [p]),
+        ("§6.10: CONTINUATION without a field block", h.raw(9, 4, 1, h.plain(ok)), [p]),
+        ("§6.10: CONTINUATION on another stream", half + h.raw(9, 4, 3), [p]),
+        ("§10.5: CONTINUATION without end", half + h.raw(9, 0, 1) * 200, [calm]),
+        ("§10.5: PING without end", h.ping() * 2_000, [calm]),
+        ("§10.5: SETTINGS without end", h.settings(s4=65535) * 2_000, [calm]),
+        ("§10.5: empty DATA without end", h.headers(1, ok, end=False) + h.data(1) * 2_000, [calm]),
+        ("§10.5.1: a field that is referred to again and again", h.raw(1, 1, 1, h.plain(ok) + b"\x40\x03x-a\x7f" + bytes([0x80 | (3900 - 127) & 0x7F, (3900 - 127) >> 7]) + b"v" * 3900) + h.raw(9, 4, 1, b"\xbe" * 16_000), [calm]),
+        *faults(),
+        ("§5.5: an unknown frame inside a field block", half + h.raw(0xFA, 0, 1), [p]),
+    ]
+
+
+if not MISSING:
+    for section, sent, codes in frames():
+
+        def faulty(t: Trial, sent=sent, codes=codes) -> None:
+            kept: list = []
+
+            def answer(o, stream, fields, body):
+                if dict(fields)[":path"].endswith("bad"):
+                    o.c.send(sent)
+                else:
+                    o.reply(stream)
+
+            t.origin(serving(answer, kept=kept))
+            client = t.client()
+            client.send(b"POST /h2/bad HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n")
+            try:
+                response = client.read_response("POST")
+                check(response.status == 502 or not response.whole, response)
+            except WireClosed:  # its head went out before
+                pass
+            check(eventually(lambda: kept[0].goaways, 3), "no GOAWAY")
+            check(set(kept[0].goaways) & set(codes), f"expected GOAWAY {[h.NAMES[c] for c in codes]}, got {[h.NAMES[c] for c in kept[0].goaways]}")
+            expect_status(t.ask(get()), 200)
+            expect_same("connections", len(t.main.used), 2)
+
+        http2(f"RFC 9113 {section} from an origin server ends its connection, and is no answer")(faulty)
+
+
+@http2("RFC 9113 §10.5.1: a response's head larger than the limit is 502, and only its stream ends")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        if dict(fields)[":path"].endswith("bad"):
+            block = h.plain([(":status", "200"), *((f"x-{number}", "v" * 1000) for number in range(100))])
+            pieces = [block[place : place + 16000] for place in range(0, len(block), 16000)]
+            o.c.send(h.raw(1, 1, stream, pieces[0]) + b"".join(h.raw(9, 4 if place == len(pieces) - 1 else 0, stream, piece) for place, piece in enumerate(pieces) if place))
+        else:
+            o.reply(stream)
+
+    t.origin(serving(answer))
+    expect_status(t.ask(b"POST /h2/bad HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n"), 502)
+    expect_status(t.ask(get()), 200)
+    expect_same("connections", len(t.main.used), 1)
+
+
+if not MISSING:
+    for section, trailers, ends in [("§8.1: a pseudo-field among trailers", [(":status", "200")], True), ("§8.1: trailers that do not end the stream", [("x-a", "b")], False),
+                                    ("§8.2.1: a capital letter in a trailer", [("X-A", "b")], True), ("§8.2.1: CR and LF in a trailer", [("x-a", "b\r\nx: y")], True),
+                                    ("§8.2.2: connection among trailers", [("connection", "close")], True)]:
+
+        def spoilt(t: Trial, trailers=trailers, ends=ends) -> None:
+            t.origin(serving(lambda o, stream, fields, body: o.c.send(h.headers(stream, [(":status", "200")], end=False) + h.data(stream, b"x") + h.headers(stream, trailers, end=ends))
+                             if dict(fields)[":path"].endswith("bad") else o.reply(stream)))
+            client = t.client()
+            client.send(get("/h2/bad"))
+            try:
+                response = client.read_response()
+                check(response.status == 502 or not response.whole, response)
+            except WireClosed:
+                pass
+            expect_status(t.ask(get()), 200)
+            expect_same("connections", len(t.main.used), 1)
+
+        http2(f"RFC 9113 {section} of a response breaks it off, and only its stream ends")(spoilt)
+
+
+@http2("RFC 9218 §5: the priority field is passed on, both ways, in both versions")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, b"ok", ("priority", "u=1")), kept=kept))
+    wire = speak(t)
+    expect_same("HTTP/2", wire.ask(1, h.head("GET", "/h2/", ("priority", "u=5, i"))).get("priority"), "u=1")
+    expect_same("HTTP/1.1", t.ask(get("/h2/", b"Priority: u=3")).get("Priority"), "u=1")
+    expect_same("upstream", [dict(fields).get("priority") for _, fields, _, _ in kept[0].requests], ["u=5, i", "u=3"])
+
+
 def expect_broken(t: Trial) -> None:
     """No whole response comes: it breaks off, before its head went out or behind."""
     try:
@@ -410,7 +531,7 @@ def _(t: Trial) -> None:
         expect_same("status", client.read_response().status, status)
 
 
-@http2("a WebSocket is not asked for over HTTP/2 upstream: the request goes without")
+@http2("RFC 9110 §7.8: an Upgrade that is no WebSocket's handshake goes over HTTP/2 upstream without it")
 def _(t: Trial) -> None:
     kept: list = []
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 426, b""), kept=kept))

@@ -516,6 +516,27 @@ watched("an editor that moves the old file away", like_vim)
 watched("a file written slowly", slowly)
 
 
+@case("watch: what is wrong only while it is written is no error", nginx=NO)
+def _(t: Trial) -> None:
+    g = Gateway(t, watch=True)
+    for turn in range(3):
+        text = g.fill(g.text(routes=SAID.replace("/said", f"/said{turn}")))
+        before, start = g.words(), len(g.process.log)
+        # Closed half written, and again; and left open half written, while something else beside it makes the gateway look.
+        for part in (len(text) // 3, len(text) // 2):
+            g.file.write_text(text[:part])
+            time.sleep(0.1)
+        with open(g.file, "w") as file:
+            file.write(text[: len(text) // 2])
+            file.flush()
+            (g.folder / "beside").write_text("nothing to do with it")
+            time.sleep(0.15)
+            file.write(text[len(text) // 2 :])
+        said = g.awaited(before, start)
+        check("error" not in said, said)
+        expect_same("after", g.get(f"/said{turn}")[1], b"said")
+
+
 @case("watch: a broken file, then a good one", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, watch=True)

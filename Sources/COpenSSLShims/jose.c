@@ -1,0 +1,165 @@
+// SHA256_Init and its like go by no table of algorithms and allocate nothing: a digest is taken for every request.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include "jose.h"
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/param_build.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/sha.h>
+#include <openssl/x509.h>
+#include <string.h>
+
+void jose_sha256(const uint8_t *salt, size_t saltCount, const uint8_t *bytes, size_t count, uint8_t *digest) {
+    SHA256_CTX state;
+    SHA256_Init(&state);
+    if (saltCount != 0) SHA256_Update(&state, salt, saltCount);
+    if (count != 0) SHA256_Update(&state, bytes, count);
+    SHA256_Final(digest, &state);
+}
+
+int jose_hmac_sha256(const uint8_t *key, size_t keyCount, const uint8_t *bytes, size_t count, uint8_t *mac) {
+    unsigned int length = 0;
+    return HMAC(EVP_sha256(), key, (int)keyCount, bytes, count, mac, &length) != NULL && length == 32;
+}
+
+int jose_equal(const uint8_t *left, const uint8_t *right, size_t count) { return CRYPTO_memcmp(left, right, count) == 0; }
+
+static EVP_PKEY *key_of(const char *type, OSSL_PARAM_BLD *builder) {
+    EVP_PKEY *key = NULL;
+    OSSL_PARAM *parameters = OSSL_PARAM_BLD_to_param(builder);
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
+    if (parameters == NULL || context == NULL || EVP_PKEY_fromdata_init(context) != 1
+        || EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1) {
+        EVP_PKEY_free(key);
+        key = NULL;
+    }
+    EVP_PKEY_CTX_free(context);
+    OSSL_PARAM_free(parameters);
+    return key;
+}
+
+/// Whether the key keeps the rules of its kind; one that does not is given back.
+static EVP_PKEY *checked(EVP_PKEY *key) {
+    if (key != NULL) {
+        EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
+        if (context == NULL || EVP_PKEY_public_check(context) != 1) {
+            EVP_PKEY_free(key);
+            key = NULL;
+        }
+        EVP_PKEY_CTX_free(context);
+    }
+    ERR_clear_error();
+    return key;
+}
+
+EVP_PKEY *jose_rsa_key(const uint8_t *modulus, size_t modulusCount, const uint8_t *exponent, size_t exponentCount) {
+    EVP_PKEY *key = NULL;
+    BIGNUM *n = BN_bin2bn(modulus, (int)modulusCount, NULL), *e = BN_bin2bn(exponent, (int)exponentCount, NULL);
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    if (n != NULL && e != NULL && builder != NULL && OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n) == 1
+        && OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e) == 1)
+        key = key_of("RSA", builder);
+    OSSL_PARAM_BLD_free(builder);
+    BN_free(n);
+    BN_free(e);
+    return checked(key);
+}
+
+EVP_PKEY *jose_curve_key(const char *curve, const uint8_t *point, size_t count) {
+    EVP_PKEY *key = NULL;
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    if (builder != NULL && OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, curve, 0) == 1
+        && OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, count) == 1)
+        key = key_of("EC", builder);
+    OSSL_PARAM_BLD_free(builder);
+    return checked(key);
+}
+
+EVP_PKEY *jose_edwards_key(const uint8_t *bytes, size_t count) {
+    EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, count);
+    ERR_clear_error();
+    return key;
+}
+
+int jose_key_kind(const EVP_PKEY *key) {
+    char curve[32] = "";
+    switch (EVP_PKEY_get_base_id(key)) {
+    case EVP_PKEY_RSA: return 1;
+    case EVP_PKEY_ED25519: return 4;
+    case EVP_PKEY_EC:
+        if (EVP_PKEY_get_group_name(key, curve, sizeof curve, NULL) != 1) {
+            ERR_clear_error();
+            return 0;
+        }
+        return strcmp(curve, "prime256v1") == 0 || strcmp(curve, "P-256") == 0   ? 2
+               : strcmp(curve, "secp384r1") == 0 || strcmp(curve, "P-384") == 0 ? 3
+                                                                                 : 0;
+    default: return 0;
+    }
+}
+
+int jose_key_bits(const EVP_PKEY *key) { return EVP_PKEY_get_bits(key); }
+
+EVP_PKEY *jose_read_pem(const char *text, int count) {
+    EVP_PKEY *key = NULL;
+    BIO *memory = BIO_new_mem_buf(text, count);
+    if (memory != NULL) key = PEM_read_bio_PUBKEY(memory, NULL, NULL, NULL);
+    BIO_free(memory);
+    if (key == NULL && (memory = BIO_new_mem_buf(text, count)) != NULL) {
+        X509 *certificate = PEM_read_bio_X509(memory, NULL, NULL, NULL);
+        if (certificate != NULL) key = X509_get_pubkey(certificate);
+        X509_free(certificate);
+        BIO_free(memory);
+    }
+    return checked(key);
+}
+
+/// R and S as OpenSSL wants them: DER. Answers the number of bytes, 0 when they are none.
+static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t room) {
+    int count = 0;
+    ECDSA_SIG *parts = ECDSA_SIG_new();
+    BIGNUM *r = BN_bin2bn(signature, (int)half, NULL), *s = BN_bin2bn(signature + half, (int)half, NULL);
+    if (parts != NULL && r != NULL && s != NULL && ECDSA_SIG_set0(parts, r, s) == 1) {
+        r = s = NULL;  // they are the signature's own now
+        count = i2d_ECDSA_SIG(parts, NULL);
+        if (count > 0 && (size_t)count <= room)
+            count = i2d_ECDSA_SIG(parts, &der);
+        else
+            count = 0;
+    }
+    BN_free(r);
+    BN_free(s);
+    ECDSA_SIG_free(parts);
+    return count;
+}
+
+int jose_verify(
+    EVP_PKEY *key, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature, size_t signatureCount) {
+    uint8_t der[160];
+    const EVP_MD *digest = algorithm == JOSE_ES384 ? EVP_sha384() : algorithm == JOSE_EDDSA ? NULL : EVP_sha256();
+    if (algorithm == JOSE_ES256 || algorithm == JOSE_ES384) {
+        size_t half = algorithm == JOSE_ES256 ? 32 : 48;
+        if (signatureCount != 2 * half) return 0;
+        int made = der_of(signature, half, der, sizeof der);
+        if (made <= 0) return 0;
+        signature = der;
+        signatureCount = (size_t)made;
+    }
+    EVP_PKEY_CTX *settings = NULL;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    int isGood = context != NULL && EVP_DigestVerifyInit(context, &settings, digest, NULL, key) == 1;
+    if (isGood && algorithm == JOSE_PS256)
+        isGood = EVP_PKEY_CTX_set_rsa_padding(settings, RSA_PKCS1_PSS_PADDING) == 1
+                 && EVP_PKEY_CTX_set_rsa_pss_saltlen(settings, RSA_PSS_SALTLEN_DIGEST) == 1
+                 && EVP_PKEY_CTX_set_rsa_mgf1_md(settings, digest) == 1;
+    isGood = isGood && EVP_DigestVerify(context, signature, signatureCount, bytes, count) == 1;
+    EVP_MD_CTX_free(context);
+    if (!isGood) ERR_clear_error();
+    return isGood;
+}

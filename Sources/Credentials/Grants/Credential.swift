@@ -1,0 +1,291 @@
+public import HttpWare
+import Synchronization
+
+/// One token that is kept alive, shared by all loops: WARES.md, "What `tokenRefresh` and `accumulate` must get right".
+///
+/// What it knows is a `CredentialState` behind one mutex, which is held for no longer than a decision takes. A refresh is a task
+/// of the loop whose request began it; it calls the token endpoint as a side call: no chain, no hold, no limit (rule 2).
+public final class Credential: Sendable {
+    /// What it was made from.
+    public let definition: CredentialDefinition
+    private let state: Mutex<CredentialState>
+    private let endpoint: TokenEndpoint
+    private let file: TokenFile?
+
+    /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
+    public init(_ definition: CredentialDefinition, client: any HttpClient = SideCaller()) {
+        self.definition = definition
+        state = Mutex(CredentialState(definition))
+        endpoint = TokenEndpoint(definition, client: client)
+        file = definition.file.map { TokenFile(path: $0.path) }
+    }
+
+    /// The name in the configuration.
+    public var name: String { definition.name }
+
+    // MARK: For requests
+
+    /// The token that may be sent now, at hand or not at all. One that is about to expire is renewed in the background (rule 9).
+    ///
+    /// To be called on a loop. Allocates nothing while nothing has to be renewed.
+    public func current(_ wall: WallTime) -> IssuedToken? {
+        let (token, isDue) = state.withLock { state in (state.usable(at: wall), state.isDue(at: wall)) }
+        if isDue { renewInBackground(wall) }
+        return token
+    }
+
+    /// What a request without a token does.
+    public enum Entry: Sendable {
+        case ready(IssuedToken)
+        /// Wait, then ask again.
+        case held(HoldPlace)
+        /// There is no token to wait for, or no room.
+        case refused(CredentialFailure)
+    }
+
+    /// A request needs a token: it takes a place behind the refresh, which begins if none is under way.
+    ///
+    /// To be called on a loop.
+    public func enter(bytes: Int, limits: HoldLimits, at wall: WallTime) -> Entry {
+        guard let loop = EventLoop.current else {
+            return .refused(CredentialFailure(.failed, "a credential is used on a loop"))
+        }
+        let now = loop.now
+        let entry = state.withLock { state in
+            state.enter(wall, now, bytes: bytes, limits: limits) { [weak self] in self?.leave($0) }
+        }
+        switch entry {
+        case .ready(let token): return .ready(token)
+        case .refused(let failure), .overflow(let failure): return .refused(failure)
+        case .held(let place, let begins):
+            if let begins { start(begins, on: loop) }
+            return .held(place)
+        }
+    }
+
+    /// The origin server does not take this token (rule 3): it is not sent any more, and if it is the present one, the next
+    /// one is asked for in the background.
+    public func reject(_ token: IssuedToken, at wall: WallTime) {
+        guard let loop = EventLoop.current else { return }
+        state.withLock { $0.reject(token, at: loop.now) }
+        renewInBackground(wall)
+    }
+
+    /// The wait of a request was too long.
+    public func noteTimeout() { state.withLock { $0.noteTimeout() } }
+
+    /// Whether a refresh is under way and there is nothing to send meanwhile.
+    public func isHolding(at wall: WallTime) -> Bool {
+        state.withLock { $0.refreshing != nil && $0.usable(at: wall) == nil }
+    }
+
+    private func leave(_ place: HoldPlace) { state.withLock { $0.leave(place) } }
+
+    // MARK: For those who run the gateway
+
+    /// What may be known of it.
+    public func report() -> CredentialReport {
+        let clock = EventLoop.current?.clock ?? SystemLoopClock()
+        return state.withLock { $0.report(at: clock.wallNow(), clock.now()) }
+    }
+
+    /// Refreshes now, whatever failed before, unless a refresh is under way: then waits for that. Answers the failure, if it is one.
+    /// To be called by a task of a loop that has a transport.
+    public func refresh() async -> CredentialFailure? {
+        guard let loop = EventLoop.current else {
+            return CredentialFailure(.failed, "a credential is used on a loop")
+        }
+        if definition.grant == .static { return CredentialFailure(.rejected, "a static token cannot be renewed") }
+        if let begins = state.withLock({ $0.force(loop.now) }) { return await run(begins, on: loop) }
+        while state.withLock({ $0.refreshing != nil }) {
+            do { try await loop.sleep(for: .milliseconds(10)) } catch { break }
+        }
+        let report = report()
+        return report.state == .ready
+            ? nil : CredentialFailure(.failed, report.history.first?.reason ?? "there is no token")
+    }
+
+    /// Forgets the tokens, in memory and in the file: as after a start with what is configured. A refresh that is under way brings
+    /// new ones all the same.
+    public func clear() async {
+        state.withLock { $0.clear() }
+        if let file { await offLoop { file.remove() } }
+    }
+
+    // MARK: Refreshing
+
+    private func renewInBackground(_ wall: WallTime) {
+        guard let loop = EventLoop.current else { return }
+        if let begins = state.withLock({ $0.beginIfDue(wall, loop.now) }) { start(begins, on: loop) }
+    }
+
+    private func start(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) {
+        Task(executorPreference: loop) { _ = await self.run(refreshing, on: loop) }
+    }
+
+    /// One refresh, from its beginning to its end. Answers the failure, if it is one.
+    private func run(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> CredentialFailure? {
+        let lock: Int32?
+        do {
+            lock = try await takeLock(on: loop)
+        } catch {
+            return settle(error, on: loop)
+        }
+        let result = await renew(refreshing, on: loop)
+        if let lock, let file { await offLoop { file.unlock(lock) } }
+        switch result {
+        case .success(let outcome):
+            state.withLock { $0.finish(outcome, at: loop.wallNow(), loop.now) }
+            WareLog.shared.log(.info, "credential \(name): refresh \(refreshing.number): \(outcome.rawValue)")
+            return nil
+        case .failure(let failure): return settle(failure, on: loop)
+        }
+    }
+
+    private func settle(_ failure: CredentialFailure, on loop: EventLoop) -> CredentialFailure {
+        let (places, number) = state.withLock { state in
+            let places = state.fail(failure, at: loop.now)
+            let number = state.refreshing?.number ?? 0
+            state.finish(
+                failure.isTransient ? .failed : .refused, reason: failure.reason, at: loop.wallNow(), loop.now)
+            return (places, number)
+        }
+        WareLog.shared.log(.warning, "credential \(name): refresh \(number): \(failure.reason)")
+        for place in places { place.end(.failed(failure)) }
+        return failure
+    }
+
+    private func renew(
+        _ refreshing: CredentialState.Refreshing, on loop: EventLoop
+    ) async -> Result<CredentialReport.Refresh.Outcome, CredentialFailure> {
+        // Rule 4: somebody else may have rotated it.
+        if await adopt(refreshing, on: loop) { return .success(.adopted) }
+        var attempt = 0
+        var hasReadAgain = false
+        while true {
+            let sent = state.withLock { $0.refreshToken }
+            if definition.grant == .refreshToken {
+                guard let sent else {
+                    return .failure(CredentialFailure(.refused, "there is no refresh token", isInvalidGrant: true))
+                }
+                if !refreshing.isForced, sent == state.withLock({ $0.spentRefreshToken }) {
+                    return .failure(
+                        CredentialFailure(
+                            .refused, "the refresh token was refused before: invalid_grant", isInvalidGrant: true))
+                }
+            }
+            let asked = loop.now
+            do throws(CredentialFailure) {
+                let response = try await endpoint.ask(refreshToken: sent, now: asked)
+                await publish(response, took: loop.now - asked, on: loop)
+                return .success(.renewed)
+            } catch {
+                if error.isInvalidGrant, let sent {
+                    state.withLock { $0.spend(sent) }
+                    if !hasReadAgain, file != nil {
+                        hasReadAgain = true
+                        if await adopt(refreshing, on: loop) { return .success(.adopted) }
+                        if state.withLock({ $0.refreshToken }) != sent { continue }
+                    }
+                }
+                guard error.isTransient, attempt < definition.retry else { return .failure(error) }
+                attempt += 1
+                let most = min(100 << min(attempt, 6), 2000)
+                do { try await loop.sleep(for: .milliseconds(Int.random(in: most / 2...most))) } catch {}
+            }
+        }
+    }
+
+    /// Takes over what the file has: a newer refresh token, or, true, a token that can be sent.
+    private func adopt(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> Bool {
+        guard let file else { return false }
+        let stored: StoredTokens?
+        do {
+            stored = try await offLoop { () throws(TokenFile.Fault) in try file.read() }
+        } catch {
+            WareLog.shared.log(.error, "credential \(name): \(error.reason)")
+            return false
+        }
+        // A refresh token that was written into the configuration since comes first.
+        guard let stored, stored.origin == mark else { return false }
+        if let refreshToken = stored.refreshToken { state.withLock { $0.adopt(refreshToken: refreshToken) } }
+        let wall = loop.wallNow()
+        guard !refreshing.isForced, let access = stored.accessToken, let expires = stored.expires, wall < expires
+        else { return false }
+        let places = state.withLock { state -> [HoldPlace]? in
+            // The one that was refused, or is to be renewed, is no help.
+            if let token = state.token, token.value == access { return nil }
+            let left = expires - wall
+            return state.publish(access, expires: expires, lifetime: left, refreshToken: nil, at: wall)
+        }
+        guard let places else { return false }
+        for place in places { place.end(.ready) }
+        return true
+    }
+
+    /// Puts a new token in force, then keeps it.
+    private func publish(_ response: TokenResponse, took: Duration, on loop: EventLoop) async {
+        let wall = loop.wallNow()
+        var expires: WallTime?
+        var lifetime: Duration?
+        if let seconds = response.lifetime {
+            // Counted from when the response was made (RFC 6749 §5.1), which may be as early as the request was sent.
+            let stated = Duration.seconds(seconds)
+            let left = stated - min(took, stated / 2)
+            lifetime = left
+            expires = wall + left
+        } else if let stated = JwtExpiry.read(response.accessToken), stated > wall {
+            lifetime = stated - wall
+            expires = stated
+        }
+        let (places, refreshToken) = state.withLock { state in
+            let places = state.publish(
+                response.accessToken, expires: expires, lifetime: lifetime, refreshToken: response.refreshToken,
+                at: wall)
+            return (places, state.refreshToken)
+        }
+        for place in places { place.end(.ready) }
+        guard let file else { return }
+        let tokens = StoredTokens(
+            accessToken: response.accessToken, expires: expires, refreshToken: refreshToken, origin: mark)
+        do {
+            try await offLoop { () throws(TokenFile.Fault) in try file.write(tokens) }
+        } catch {
+            WareLog.shared.log(.error, "credential \(name): \(error.reason)")
+        }
+    }
+
+    private var mark: String? { definition.refreshToken.map(StoredTokens.mark) }
+
+    // MARK: The lock
+
+    /// Waits for the lock that gateways share; `nil` where there is none to wait for.
+    private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> Int32? {
+        guard definition.lock == .file, let file else { return nil }
+        // As long as another gateway's refresh may take.
+        let patience = definition.timeout * (definition.retry + 1) + .seconds(definition.retry * 2 + 1)
+        let due = loop.now + patience
+        do {
+            while true {
+                if let lock = try await offLoop({ () throws(TokenFile.Fault) in try file.tryLock() }) { return lock }
+                guard loop.now < due else { break }
+                try await loop.sleep(for: .milliseconds(10))
+            }
+        } catch let error as TokenFile.Fault {
+            throw CredentialFailure(.failed, error.reason)
+        } catch {
+            throw CredentialFailure(.failed, "the wait for the lock was given up")
+        }
+        throw CredentialFailure(.failed, "another gateway holds the lock for too long")
+    }
+
+    /// Runs what may wait for a disk away from the loops.
+    private func offLoop<Value: Sendable, Failure: Error>(
+        _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result: Result<Value, Failure> = await Task.detached {
+            do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
+        }.value
+        return try result.get()
+    }
+}

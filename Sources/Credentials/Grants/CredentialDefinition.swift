@@ -1,0 +1,162 @@
+public import HttpWare
+
+/// How a token is had, and kept alive: one name's entry under `credentials`.
+public struct CredentialDefinition: Sendable, Hashable {
+    /// How an access token is had. RFC 6749 §4.4, §6.
+    public enum Grant: String, OptionWord {
+        case clientCredentials, refreshToken
+        /// It is written, and never changes.
+        case `static`
+    }
+
+    /// How the gateway shows the token endpoint who it is. RFC 6749 §2.3.1.
+    public enum ClientAuth: String, OptionWord {
+        /// In `Authorization`.
+        case basic
+        /// In the content.
+        case post
+    }
+
+    /// Between whom only one refreshes at a time.
+    public enum Lock: Sendable, Hashable {
+        case process
+        /// The gateways of this machine that share `file`.
+        case file
+    }
+
+    /// So many refreshes in a period.
+    public struct Window: Sendable, Hashable {
+        public var max = 5
+        public var per = Duration.seconds(30)
+
+        public init(max: Int = 5, per: Duration = .seconds(30)) {
+            self.max = max
+            self.per = per
+        }
+    }
+
+    /// As metrics, traces, logs and errors call it.
+    public var name: String
+    public var grant: Grant
+    public var tokenUrl: EndpointUrl?
+    /// The authorization server, which tells where its token endpoint is. RFC 8414.
+    public var issuer: EndpointUrl?
+    public var clientId: String?
+    public var clientSecret: Secret?
+    public var auth: ClientAuth = .basic
+    public var scopes: [String] = []
+    /// The refresh token that begins; what the file has from later rotations comes before it.
+    public var refreshToken: Secret?
+    /// The token, where it is static.
+    public var value: Secret?
+    /// Where tokens are kept between runs.
+    public var file: FilePath?
+    /// How long before it expires a token is renewed; at most half of its lifetime.
+    public var refreshBefore = Duration.seconds(60)
+    /// Of one call to the token endpoint.
+    public var timeout = Duration.seconds(5)
+    /// How often a call that failed for no lasting reason is made again.
+    public var retry = 2
+    public var lock = Lock.process
+    public var window = Window()
+
+    public init(name: String, grant: Grant) {
+        self.name = name
+        self.grant = grant
+    }
+}
+
+extension CredentialDefinition {
+    /// Reads a name's entry under `credentials`.
+    public init(name: String, options: inout OptionsReader) {
+        self.init(name: name, grant: .static)
+        var grant: Grant?
+        options.read("grant", into: &grant, doc: "how a token is had")
+        options.require("grant")
+        var tokenUrl: EndpointUrl?
+        options.read("tokenUrl", into: &tokenUrl, doc: "the token endpoint")
+        options.read("issuer", into: &issuer, doc: "the authorization server, which tells where its token endpoint is")
+        self.tokenUrl = tokenUrl
+        options.read("clientId", into: &clientId, doc: "who the gateway is to the authorization server")
+        options.readSecret("clientSecret", into: &clientSecret, doc: "and how it proves that")
+        options.read("auth", into: &auth, doc: "where both are shown (RFC 6749 §2.3.1)")
+        options.read("scopes", into: &scopes, doc: "what is asked for")
+        options.readSecret(
+            "refreshToken", into: &refreshToken, doc: "the first one; those that follow are kept in file")
+        options.readSecret("value", into: &value, doc: "the token, for static")
+        options.read("file", into: &file, doc: "where tokens are kept between runs: 0600, replaced in one step")
+        options.read(
+            "refreshBefore", into: &refreshBefore, in: .zero ... .seconds(86_400),
+            doc: "how long before it expires a token is renewed; at most half of its lifetime")
+        options.read(
+            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one call to the token endpoint")
+        options.read("retry", into: &retry, in: 0...10, doc: "how often a call that may succeed later is made again")
+        readLock(&options)
+        options.read("window", doc: "how often it may be refreshed") { options in
+            options.read("max", into: &window.max, in: 1...100_000, doc: "so many refreshes")
+            options.read("per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "in this time")
+        }
+        guard let grant else { return }
+        self.grant = grant
+        check(&options)
+    }
+
+    private mutating func readLock(_ options: inout OptionsReader) {
+        var word = "process"
+        options.read("lock", into: &word, doc: "process, or file: between whom only one refreshes at a time")
+        switch word {
+        case "process": lock = .process
+        case "file":
+            lock = .file
+            if file == nil { options.fail(at: "lock", "needs a file that the gateways share; write file") }
+        default:
+            options.fail(
+                at: "lock", "\(word.quotedForErrors): a store is not supported yet; write process or file")
+        }
+    }
+
+    private func check(_ options: inout OptionsReader) {
+        let foreign: [String]
+        switch grant {
+        case .static:
+            options.require("value")
+            foreign = [
+                "tokenUrl", "issuer", "clientId", "clientSecret", "auth", "scopes", "refreshToken", "file",
+                "refreshBefore", "timeout", "retry", "lock", "window",
+            ]
+        case .clientCredentials:
+            options.requireOne(of: "tokenUrl", "issuer")
+            options.require("clientId")
+            options.require("clientSecret")
+            foreign = ["value", "refreshToken"]
+        case .refreshToken:
+            options.requireOne(of: "tokenUrl", "issuer")
+            options.require("clientId")
+            if !options.isGiven("refreshToken"), !options.isGiven("file") {
+                options.fail("has no refresh token; write refreshToken, or file where one is kept")
+            }
+            if options.isGiven("refreshToken"), !options.isGiven("file") {
+                options.warn(
+                    at: "refreshToken",
+                    "where the server rotates refresh tokens, a restart begins with one that is spent; write file")
+            }
+            foreign = ["value"]
+        }
+        for key in foreign where options.isGiven(key) {
+            options.fail(at: key, "does not belong to grant \(grant.rawValue)")
+        }
+        for (key, url) in [("tokenUrl", tokenUrl), ("issuer", issuer)] {
+            guard let url, !url.isSecure, !url.isLoopback else { continue }
+            options.warn(at: key, "sends credentials without TLS; write https (RFC 6749 §3.2)")
+        }
+        if let value, !TokenResponse.isToken(value.revealed) {
+            options.fail(at: "value", "holds a character that no token has")
+        }
+        if let refreshToken, !TokenResponse.isToken(refreshToken.revealed) {
+            options.fail(at: "refreshToken", "holds a character that no token has")
+        }
+        for scope in scopes where scope.isEmpty || !scope.utf8.allSatisfy(TokenResponse.isScopeByte) {
+            options.fail(at: "scopes", "\(scope.quotedForErrors) is not a scope (RFC 6749 §3.3)")
+        }
+    }
+}

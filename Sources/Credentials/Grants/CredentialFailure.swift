@@ -1,0 +1,56 @@
+import HttpWare
+
+/// Why there is no token.
+public struct CredentialFailure: Error, Equatable, Sendable {
+    /// What kind of failure it is.
+    public enum Kind: String, Sendable {
+        /// The authorization server said no: asking again changes nothing.
+        case refused
+        /// The token endpoint could not be reached, did not answer in time, or answered what is no token.
+        case failed
+        /// There were `window` refreshes, or a failure just now.
+        case paused
+        /// The origin server refuses a token that cannot be renewed.
+        case rejected
+    }
+
+    public let kind: Kind
+    /// For people: starts in lower case, ends without a full stop, holds no credentials.
+    public let reason: String
+    /// The grant itself was refused: its refresh token is spent, or revoked. RFC 6749 §5.2.
+    public let isInvalidGrant: Bool
+    /// When it is worth trying again; `nil` where nobody knows.
+    public internal(set) var retryAfter: Duration?
+
+    init(_ kind: Kind, _ reason: String, isInvalidGrant: Bool = false, retryAfter: Duration? = nil) {
+        self.kind = kind
+        self.reason = reason
+        self.isInvalidGrant = isInvalidGrant
+        self.retryAfter = retryAfter
+    }
+
+    /// Whether the same call may succeed in a moment.
+    var isTransient: Bool { kind == .failed }
+
+    static func badResponse(_ reason: String) -> CredentialFailure { CredentialFailure(.failed, reason) }
+
+    /// The error codes of RFC 6749 §5.2, and two that pass. Others are not shown: they could be anything.
+    private static let lasting = [
+        "invalid_grant", "invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type",
+        "invalid_scope",
+    ]
+    private static let passing = ["temporarily_unavailable", "server_error", "slow_down"]
+
+    /// The token endpoint refused, with a status and perhaps an error code.
+    init(refusal status: HttpStatus, code: String?) {
+        if let code, CredentialFailure.lasting.contains(code) {
+            self.init(.refused, "the token endpoint refuses: \(code)", isInvalidGrant: code == "invalid_grant")
+        } else if let code, CredentialFailure.passing.contains(code) {
+            self.init(.failed, "the token endpoint is not available: \(code)")
+        } else if [400, 401, 403, 404, 405].contains(status.code) {
+            self.init(.refused, "the token endpoint refuses with status \(status.code)")
+        } else {
+            self.init(.failed, "the token endpoint answers with status \(status.code)")
+        }
+    }
+}

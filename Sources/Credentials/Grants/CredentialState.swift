@@ -1,0 +1,235 @@
+import HttpWare
+
+/// What one credential knows, and the rules of WARES.md about it: events go in, decisions come out. It waits for nobody and
+/// calls nobody, so every race is a test without a thread.
+struct CredentialState {
+    /// What a request does that needs a token.
+    enum Entry {
+        case ready(IssuedToken)
+        /// Wait behind the refresh; `begins` one that is to be started first.
+        case held(HoldPlace, begins: Refreshing?)
+        case refused(CredentialFailure)
+        /// There is no room to wait.
+        case overflow(CredentialFailure)
+    }
+
+    /// A refresh under way.
+    struct Refreshing: Equatable {
+        let number: Int
+        let began: LoopInstant
+        /// Somebody who runs the gateway wants it, whatever happened before.
+        let isForced: Bool
+    }
+
+    private(set) var token: IssuedToken?
+    /// The number of a token that the origin server does not take: it is not sent any more.
+    private var rejected = 0
+    private(set) var refreshToken: Secret?
+    /// The authorization server refused it for good: it is not sent again.
+    private(set) var spentRefreshToken: Secret?
+    private(set) var refreshing: Refreshing?
+    private var waiting: [Int: HoldPlace] = [:]
+    private var waitingBytes = 0
+    private var placesTaken = 0
+    private var tokensIssued = 0
+    private var refreshes = 0
+    /// When the refreshes of the last period began.
+    private var begun: [LoopInstant] = []
+    private var failure: CredentialFailure?
+    private var pausedUntil: LoopInstant?
+    private var failuresInRow = 0
+    private var counts: [CredentialReport.Refresh.Outcome: Int] = [:]
+    private var overflows = 0
+    private var timeouts = 0
+    private var history: [CredentialReport.Refresh] = []
+    private var heldByRefresh = 0
+
+    private let definition: CredentialDefinition
+    private static let mostHistory = 20
+    private static let longestPause = Duration.seconds(10)
+
+    init(_ definition: CredentialDefinition) {
+        self.definition = definition
+        refreshToken = definition.refreshToken
+        if definition.grant == .static, let value = definition.value {
+            tokensIssued = 1
+            token = IssuedToken(number: 1, value: value, expires: nil, renewal: nil)
+        }
+    }
+
+    // MARK: Questions
+
+    /// The token that may be sent: neither known to have expired nor refused by the origin server.
+    func usable(at now: WallTime) -> IssuedToken? {
+        guard let token, token.number != rejected, !token.isExpired(at: now) else { return nil }
+        return token
+    }
+
+    /// Whether the token at hand is to be renewed while requests go on with it (rule 9).
+    func isDue(at now: WallTime) -> Bool {
+        refreshing == nil && definition.grant != .static && token?.isDue(at: now) ?? false
+    }
+
+    /// Whether a refresh may begin; else why not, and until when (rules 4 and 5).
+    private mutating func pause(at now: LoopInstant) -> CredentialFailure? {
+        if definition.grant == .static {
+            return CredentialFailure(.rejected, "the origin server refuses the token, which is static")
+        }
+        if let pausedUntil, pausedUntil > now {
+            var failure = failure ?? CredentialFailure(.paused, "the last refresh failed just now")
+            failure.retryAfter = pausedUntil - now
+            return failure
+        }
+        begun.removeAll { now - $0 >= definition.window.per }
+        guard begun.count >= definition.window.max, let oldest = begun.first else { return nil }
+        let reason = "there were \(definition.window.max) refreshes in \(definition.window.per.optionText)"
+        return CredentialFailure(.paused, reason, retryAfter: oldest + definition.window.per - now)
+    }
+
+    // MARK: Requests
+
+    /// A request needs a token, and there is none that may be sent.
+    mutating func enter(
+        _ wall: WallTime, _ now: LoopInstant, bytes: Int, limits: HoldLimits,
+        leave: @escaping @Sendable (HoldPlace) -> Void
+    ) -> Entry {
+        if let token = usable(at: wall) { return .ready(token) }
+        if refreshing == nil, let failure = pause(at: now) { return .refused(failure) }
+        guard waiting.count < limits.max, waitingBytes + bytes <= limits.maxBytes.bytes else {
+            overflows += 1
+            return .overflow(
+                CredentialFailure(.paused, "too many requests wait for a token", retryAfter: .seconds(1)))
+        }
+        let begins = refreshing == nil ? begin(now) : nil
+        placesTaken += 1
+        heldByRefresh += 1
+        let place = HoldPlace(
+            number: placesTaken, bytes: bytes, refresh: refreshing?.number ?? 0, since: now, timeout: limits.timeout,
+            leave: leave)
+        waiting[place.number] = place
+        waitingBytes += bytes
+        return .held(place, begins: begins)
+    }
+
+    /// A place is free again (rule 7).
+    mutating func leave(_ place: HoldPlace) {
+        if waiting.removeValue(forKey: place.number) != nil { waitingBytes -= place.bytes }
+    }
+
+    /// The wait of a place was too long.
+    mutating func noteTimeout() { timeouts += 1 }
+
+    /// The origin server does not take this token. One that is not the present one is no news (rule 3). Where no refresh may
+    /// begin, the token is sent on: one place that refuses it must not shut out all others.
+    mutating func reject(_ refused: IssuedToken, at now: LoopInstant) {
+        guard let token, token.number == refused.number else { return }
+        if refreshing != nil || pause(at: now) == nil { rejected = token.number }
+    }
+
+    // MARK: Refreshes
+
+    /// Begins a refresh in the background, if it is time and allowed.
+    mutating func beginIfDue(_ wall: WallTime, _ now: LoopInstant) -> Refreshing? {
+        guard isDue(at: wall) || usable(at: wall) == nil, refreshing == nil, pause(at: now) == nil else { return nil }
+        return begin(now)
+    }
+
+    /// Begins a refresh whatever happened before, unless one is under way (rule 1).
+    mutating func force(_ now: LoopInstant) -> Refreshing? {
+        guard refreshing == nil, definition.grant != .static else { return nil }
+        return begin(now, isForced: true)
+    }
+
+    private mutating func begin(_ now: LoopInstant, isForced: Bool = false) -> Refreshing {
+        refreshes += 1
+        heldByRefresh = 0
+        begun.append(now)
+        let new = Refreshing(number: refreshes, began: now, isForced: isForced)
+        refreshing = new
+        return new
+    }
+
+    /// There is a new token. Who waits goes on, in the order of coming; the refresh itself goes on until `finish`.
+    mutating func publish(
+        _ value: Secret, expires: WallTime?, lifetime: Duration?, refreshToken: Secret?, at now: WallTime
+    ) -> [HoldPlace] {
+        tokensIssued += 1
+        var renewal: WallTime?
+        if let expires, let lifetime {
+            // At most half of the lifetime before its end.
+            let before = min(definition.refreshBefore, lifetime / 2)
+            renewal = expires + (.zero - before)
+        }
+        token = IssuedToken(number: tokensIssued, value: value, expires: expires, renewal: renewal)
+        if let refreshToken { self.refreshToken = refreshToken }
+        failure = nil
+        pausedUntil = nil
+        failuresInRow = 0
+        return takeWaiting()
+    }
+
+    /// There is no new token. Who waits is told once (rule 4).
+    mutating func fail(_ failure: CredentialFailure, at now: LoopInstant) -> [HoldPlace] {
+        failuresInRow += 1
+        rejected = 0
+        let pause =
+            failure.isTransient
+            ? min(.seconds(1) * (1 << min(failuresInRow - 1, 4)), CredentialState.longestPause) : definition.window.per
+        var failure = failure
+        failure.retryAfter = pause
+        self.failure = failure
+        pausedUntil = now + pause
+        return takeWaiting()
+    }
+
+    /// The authorization server refused this refresh token for good.
+    mutating func spend(_ refreshToken: Secret) { spentRefreshToken = refreshToken }
+
+    /// The file has another refresh token.
+    mutating func adopt(refreshToken: Secret) { self.refreshToken = refreshToken }
+
+    /// The refresh is over, its tokens are kept.
+    mutating func finish(
+        _ outcome: CredentialReport.Refresh.Outcome, reason: String? = nil, at wall: WallTime, _ now: LoopInstant
+    ) {
+        guard let refreshing else { return }
+        history.insert(
+            CredentialReport.Refresh(
+                number: refreshing.number, ended: wall, duration: now - refreshing.began, outcome: outcome,
+                reason: reason, held: heldByRefresh), at: 0)
+        if history.count > CredentialState.mostHistory { history.removeLast() }
+        counts[outcome, default: 0] += 1
+        self.refreshing = nil
+    }
+
+    /// Forgets every token, the failures, and what was learnt: as after a start.
+    mutating func clear() {
+        token = nil
+        refreshToken = definition.refreshToken
+        spentRefreshToken = nil
+        failure = nil
+        pausedUntil = nil
+        failuresInRow = 0
+        begun = []
+    }
+
+    private mutating func takeWaiting() -> [HoldPlace] {
+        let places = waiting.values.sorted { $0.number < $1.number }
+        waiting = [:]
+        waitingBytes = 0
+        return places
+    }
+
+    // MARK: Reporting
+
+    func report(at wall: WallTime, _ now: LoopInstant) -> CredentialReport {
+        let isUsable = usable(at: wall) != nil
+        let pausedFor = pausedUntil.flatMap { $0 > now ? $0 - now : nil }
+        let state: CredentialReport.State =
+            refreshing != nil ? .refreshing : isUsable ? .ready : pausedFor != nil ? .failed : .empty
+        return CredentialReport(
+            name: definition.name, grant: definition.grant, state: state, expires: token?.expires,
+            token: token?.number ?? 0, held: waiting.count, heldBytes: waitingBytes, counts: counts,
+            heldTotal: placesTaken, overflows: overflows, timeouts: timeouts, history: history, pausedFor: pausedFor)
+    }
+}

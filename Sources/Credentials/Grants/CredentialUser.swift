@@ -1,0 +1,21 @@
+public import HttpWare
+
+/// A ware that works with a credential: what the checks of a configuration know it by.
+public protocol CredentialUser: Ware {
+    /// The credential; `nil` where it works without one.
+    var credential: Credential? { get }
+    /// What it does with it.
+    var credentialUse: CredentialUse { get }
+}
+
+/// What a ware does with a credential.
+public enum CredentialUse: Sendable {
+    /// Puts its token into requests.
+    case injects
+    /// Holds requests while it is refreshed, and sends them again.
+    case refreshes
+    /// Holds requests while it is refreshed.
+    case holds
+    /// Forgets its tokens.
+    case clears
+}

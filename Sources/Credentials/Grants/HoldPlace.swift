@@ -1,0 +1,68 @@
+public import HttpWare
+
+/// A request's place among those that wait behind a refresh. Given up when its wait ends, however it does.
+public final class HoldPlace: Sendable {
+    /// What the wait came to.
+    public enum Outcome: Sendable {
+        /// There is a token now.
+        case ready
+        case failed(CredentialFailure)
+        case timedOut
+    }
+
+    /// Orders places as they were taken.
+    let number: Int
+    let bytes: Int
+    /// The number of the refresh that is waited for.
+    public let refresh: Int
+    let since: LoopInstant
+    private let timeout: Duration
+    private let wait = LoopWait<Outcome>()
+    private let leave: @Sendable (HoldPlace) -> Void
+
+    init(
+        number: Int, bytes: Int, refresh: Int, since: LoopInstant, timeout: Duration,
+        leave: @escaping @Sendable (HoldPlace) -> Void
+    ) {
+        self.number = number
+        self.bytes = bytes
+        self.refresh = refresh
+        self.since = since
+        self.timeout = timeout
+        self.leave = leave
+    }
+
+    func end(_ outcome: Outcome) { wait.resume(returning: outcome) }
+
+    /// Waits for the refresh, on the loop of the calling task. Throws `CancellationError` when the task is cancelled: the
+    /// client left, and the place is free.
+    public func outcome() async throws(CancellationError) -> Outcome {
+        let timer = Deadline(wait, after: timeout)
+        defer {
+            timer.cancel()
+            leave(self)
+        }
+        return try await wait.value()
+    }
+
+    /// How long it has been waiting.
+    public func held(until now: LoopInstant) -> Duration { now - since }
+}
+
+/// Ends a wait when its time is over.
+// @unchecked Sendable: the timer is touched on the loop that made it only.
+private final class Deadline: @unchecked Sendable {
+    private let loop: EventLoop?
+    private var timer: LoopTimer?
+
+    init(_ wait: LoopWait<HoldPlace.Outcome>, after timeout: Duration) {
+        loop = EventLoop.current
+        timer = loop?.schedule(after: timeout) { wait.resume(returning: .timedOut) }
+    }
+
+    func cancel() {
+        guard loop?.isCurrent == true else { return }
+        timer?.cancel()
+        timer = nil
+    }
+}

@@ -1,0 +1,62 @@
+import FoundationEssentials
+import HttpWare
+
+/// The tokens of one credential as they are kept between runs, and between gateways.
+struct StoredTokens: Equatable {
+    var accessToken: Secret?
+    var expires: WallTime?
+    var refreshToken: Secret?
+    /// Tells from which configured refresh token these came: one that was written anew since begins again.
+    var origin: String?
+
+    /// The file's content: JSON, so that people can look, and other programs write.
+    var json: [UInt8] {
+        let object = Json.object(given: [
+            ("version", 1), ("access_token", accessToken.map { .text($0.revealed) }),
+            ("expires_at", expires.map { .digits(StoredTokens.digits($0)) }),
+            ("refresh_token", refreshToken.map { .text($0.revealed) }), ("origin", origin.map { .text($0) }),
+        ])
+        return Array((object.text + "\n").utf8)
+    }
+
+    /// Seconds since 1970, with three decimals, rounded down: a token may live for one second only.
+    private static func digits(_ time: WallTime) -> String {
+        "\(time.seconds)." + String(Int(time.nanoseconds) / 1_000_000 + 1000).dropFirst()
+    }
+
+    init(accessToken: Secret? = nil, expires: WallTime? = nil, refreshToken: Secret? = nil, origin: String? = nil) {
+        self.accessToken = accessToken
+        self.expires = expires
+        self.refreshToken = refreshToken
+        self.origin = origin
+    }
+
+    /// Reads a file's content; `nil` where it is not one of ours. A token that could not be sent is none.
+    init?(json: [UInt8]) {
+        guard let members = try? JSONDecoder().decode(Members.self, from: Data(json)) else { return nil }
+        accessToken = members.access_token.flatMap(StoredTokens.token)
+        refreshToken = members.refresh_token.flatMap(StoredTokens.token)
+        if let seconds = members.expires_at, (0...1e15).contains(seconds) {
+            let whole = seconds.rounded(.down)
+            expires = WallTime(seconds: Int64(whole), nanoseconds: Int32((seconds - whole) * 1e9))
+        }
+        origin = members.origin
+    }
+
+    private static func token(_ text: String) -> Secret? { TokenResponse.isToken(text) ? Secret(text) : nil }
+
+    /// The mark of a configured refresh token: the same for the same text, and not the text (FNV-1a, 64 bits).
+    static func mark(_ secret: Secret) -> String {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in secret.revealed.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return String(hash, radix: 16)
+    }
+
+    private struct Members: Decodable {
+        // The names of RFC 6749 §5.1.
+        let access_token: String?
+        let expires_at: Double?
+        let refresh_token: String?
+        let origin: String?
+    }
+}

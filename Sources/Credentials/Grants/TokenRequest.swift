@@ -1,0 +1,60 @@
+import FoundationEssentials
+import HttpWare
+
+/// A request for a token, as RFC 6749 §4.4.2 and §6 have it.
+enum TokenRequest {
+    /// The request; throws where the URL is none.
+    static func make(
+        _ definition: CredentialDefinition, to url: String, refreshToken: Secret?
+    ) throws(GatewayError) -> HttpRequest {
+        var form: [(String, String)] = []
+        switch definition.grant {
+        case .refreshToken:
+            form.append(("grant_type", "refresh_token"))
+            form.append(("refresh_token", refreshToken?.revealed ?? ""))
+        case .clientCredentials, .static: form.append(("grant_type", "client_credentials"))
+        }
+        if !definition.scopes.isEmpty { form.append(("scope", definition.scopes.joined(separator: " "))) }
+        var fields = HttpFields()
+        fields.append(json)
+        fields.append(formType)
+        let id = definition.clientId ?? ""
+        if let secret = definition.clientSecret?.revealed, definition.auth == .basic {
+            let pair = "\(encoded(id)):\(encoded(secret))"
+            // Base64 of anything is a field value.
+            try? fields.set(.authorization, to: "Basic \(Data(pair.utf8).base64EncodedString())")
+        } else {
+            form.append(("client_id", id))
+            if let secret = definition.clientSecret?.revealed { form.append(("client_secret", secret)) }
+        }
+        let text = form.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
+        return try HttpRequest(.post, url, fields: fields, content: .text(text))
+    }
+
+    /// As in a form: RFC 6749 Appendix B. A space is written so that decoders of both kinds read it.
+    static func encoded(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let hex = String(byte, radix: 16, uppercase: true)
+                result += hex.utf8.count == 1 ? "%0\(hex)" : "%\(hex)"
+            }
+        }
+        return result
+    }
+
+    private static let json = line(.accept, "application/json")
+    private static let formType = line(.contentType, "application/x-www-form-urlencoded")
+
+    private static func line(_ name: FieldName, _ value: StaticString) -> FieldLine {
+        do {
+            return try FieldLine(name, "\(value)")
+        } catch {
+            // Never: both values are written above.
+            preconditionFailure("not a field value: \(value)")
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import FoundationEssentials
+import HttpWare
+
+/// What a token endpoint answered, if it is what RFC 6749 §5.1 says; anything else is a `CredentialFailure`.
+///
+/// Nothing of the response's text goes into an error but an error code that is known: it may hold a token.
+struct TokenResponse: Equatable {
+    var accessToken: Secret
+    /// `nil` where the response says nothing: the one at hand stays good. RFC 6749 §6.
+    var refreshToken: Secret?
+    /// Seconds, 1 or more; `nil` where nobody says.
+    var lifetime: Int64?
+
+    /// Longer tokens are refused: they would not pass as a field line anywhere.
+    static let longestToken = 32 * 1024
+    /// A token that says it lives longer is asked for anew by then.
+    static let longestLifetime: Int64 = 10 * 366 * 86_400
+
+    /// Reads the response. The token's own `exp` is not looked at here.
+    init(_ response: HttpResponse) throws(CredentialFailure) {
+        let isSuccess = response.status.code / 100 == 2
+        let isJson = TokenResponse.isJson(response.fields[.contentType])
+        let members =
+            isJson ? response.content.bytes.flatMap { try? JSONDecoder().decode(Members.self, from: Data($0)) } : nil
+        guard isSuccess else { throw CredentialFailure(refusal: response.status, code: members?.error) }
+        guard isJson else { throw .badResponse("the token endpoint's response is not application/json") }
+        guard let members else { throw .badResponse("the token endpoint's response is not the JSON of RFC 6749 §5.1") }
+        if let code = members.error { throw CredentialFailure(refusal: .badRequest, code: code) }
+        guard let token = members.accessToken else {
+            throw .badResponse("the token endpoint's response has no access_token")
+        }
+        guard TokenResponse.isToken(token) else {
+            throw .badResponse("the token endpoint's access_token is too long, or holds a byte that no token has")
+        }
+        accessToken = Secret(token)
+        if let type = members.tokenType, type.lowercased() != "bearer" {
+            // RFC 6749 §7.1: a client must not use a token whose type it does not understand.
+            throw .badResponse("the token endpoint's token_type is not Bearer")
+        }
+        if let refresh = members.refreshToken {
+            guard TokenResponse.isToken(refresh) else {
+                throw .badResponse("the token endpoint's refresh_token is too long, or holds a byte that no token has")
+            }
+            refreshToken = Secret(refresh)
+        }
+        if let seconds = members.expiresIn {
+            guard seconds.isFinite, seconds >= 1 else {
+                throw .badResponse("the token endpoint's token has expired already")
+            }
+            lifetime = Int64(min(seconds, Double(TokenResponse.longestLifetime)))
+        }
+    }
+
+    /// Whether it is `application/json`, or another type whose suffix says so (RFC 6839 §3.1).
+    static func isJson(_ contentType: String?) -> Bool {
+        guard let type = contentType?.split(separator: ";").first?.lowercased() else { return false }
+        let bare = type.filter { $0 != " " && $0 != "\t" }
+        return bare == "application/json" || bare.hasPrefix("application/") && bare.hasSuffix("+json")
+    }
+
+    /// Whether the text can be a token: visible ASCII, so that it can stand in a field line (RFC 6749 A.12, A.17).
+    static func isToken(_ text: String) -> Bool {
+        (1...longestToken).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+    }
+
+    /// RFC 6749 §3.3.
+    static func isScopeByte(_ byte: UInt8) -> Bool {
+        byte == 0x21 || (0x23...0x5b).contains(byte) || (0x5d...0x7e).contains(byte)
+    }
+
+    /// The members that count; a member of another type than its own makes the response none.
+    private struct Members: Decodable {
+        var accessToken: String?
+        var tokenType: String?
+        var refreshToken: String?
+        var expiresIn: Double?
+        var error: String?
+
+        enum CodingKeys: String, CodingKey {
+            case accessToken = "access_token"
+            case tokenType = "token_type"
+            case refreshToken = "refresh_token"
+            case expiresIn = "expires_in"
+            case error
+        }
+
+        init(from decoder: any Decoder) throws {
+            let values = try decoder.container(keyedBy: CodingKeys.self)
+            accessToken = try values.decodeIfPresent(String.self, forKey: .accessToken)
+            tokenType = try values.decodeIfPresent(String.self, forKey: .tokenType)
+            refreshToken = try values.decodeIfPresent(String.self, forKey: .refreshToken)
+            error = try values.decodeIfPresent(String.self, forKey: .error)
+            // Servers that write the number as a string are many.
+            if let text = try? values.decodeIfPresent(String.self, forKey: .expiresIn) {
+                guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+                    let number = Double(text)
+                else { throw CredentialFailure.badResponse("expires_in") }
+                expiresIn = number
+            } else {
+                expiresIn = try values.decodeIfPresent(Double.self, forKey: .expiresIn)
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import HttpWare
+
+/// A token in its compact serialization, taken apart: RFC 7515 §3.1, §5.2. Nothing in it is to be believed yet.
+struct CompactJwt {
+    /// The longest token that is looked at, in bytes: before anything is decoded.
+    static let longest = 16 << 10
+
+    /// What is signed: header and claims as they came.
+    let signed: Range<Int>
+    let signature: [UInt8]
+    let algorithm: VerifyingKey.Algorithm
+    let identifier: String?
+    /// The claims, still encoded.
+    let claims: Range<Int>
+
+    /// Takes a token apart and reads its header. `algorithms` are those that are allowed here.
+    init(_ token: [UInt8], algorithms: [VerifyingKey.Algorithm]) throws(JwtFault) {
+        guard token.count <= Self.longest else { throw .invalid("the token is too long") }
+        let dots = token.indices.filter { token[$0] == 0x2e }
+        // Five segments are an encrypted token (RFC 7516 §3.1): none is taken.
+        guard dots.count == 2 else { throw .invalid("the token is not three segments") }
+        signed = 0..<dots[1]
+        claims = (dots[0] + 1)..<dots[1]
+        guard let header = Base64.decodeUrl(token[..<dots[0]]),
+            let signature = Base64.decodeUrl(token[(dots[1] + 1)...])
+        else { throw .invalid("a segment of the token is not base64url") }
+        self.signature = signature
+        let json: JsonValue
+        do { json = try JsonValue(header) } catch { throw .invalid("in the token's header: \(error)") }
+        guard case .object = json else { throw .invalid("the token's header is not an object") }
+        (algorithm, identifier) = try Self.rules(json, algorithms)
+    }
+
+    /// What RFC 8725 asks of the header. `jku`, `jwk`, `x5u` and `x5c` are not even read: §3.10.
+    private static func rules(_ header: JsonValue, _ allowed: [VerifyingKey.Algorithm]) throws(JwtFault) -> (
+        VerifyingKey.Algorithm, String?
+    ) {
+        // RFC 7515 §4.1.11: "If any of the listed extension Header Parameters are not understood and supported by the
+        // recipient, then the JWS is invalid." None is.
+        guard header["crit"] == nil else { throw .invalid("the token asks for extensions") }
+        guard header["enc"] == nil, header["zip"] == nil else { throw .invalid("the token is encrypted") }
+        // RFC 8725 §3.1: "Libraries MUST enable the caller to specify a supported set of algorithms".
+        guard let name = header["alg"]?.string, let algorithm = VerifyingKey.Algorithm(rawValue: name),
+            allowed.contains(algorithm)
+        else { throw .invalid("the token's algorithm is not allowed") }
+        // RFC 8725 §3.11: explicit typing, so that no token of another kind is taken for an access token.
+        if let type = header["typ"] {
+            var text = type.string?.lowercased() ?? ""
+            if text.hasPrefix("application/") { text.removeFirst("application/".count) }
+            guard text == "jwt" || text == "at+jwt" else { throw .invalid("the token is of another type") }
+        }
+        // RFC 7519 §5.2: a token within a token.
+        guard header["cty"] == nil else { throw .invalid("the token is nested") }
+        guard let kid = header["kid"] else { return (algorithm, nil) }
+        // RFC 8725 §3.10: it is compared with the names of known keys, and used for nothing else.
+        guard let identifier = kid.string, identifier.utf8.count <= JsonWebKeySet.longestIdentifier else {
+            throw .invalid("the token's kid is not a short text")
+        }
+        return (algorithm, identifier)
+    }
+}

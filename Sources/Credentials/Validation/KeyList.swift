@@ -1,0 +1,52 @@
+public import HttpWare
+
+/// The keys that clients may show, by their digests: a file of lines `name:sha256-in-hex`. The keys themselves are in no file.
+///
+/// A key must be long and random, as a digest without salt and work hides nothing that can be guessed.
+public struct KeyList: Sendable {
+    private struct Key {
+        let digest: Digest256
+        let principal: Principal
+    }
+
+    /// By the first byte of the digest.
+    private var keys: [[Key]] = Array(repeating: [], count: 256)
+    public private(set) var count = 0
+
+    /// A list without keys.
+    public init() {}
+
+    /// Reads a file. What is wrong with it goes to `mistakes`; lines without a mistake are read.
+    public init(_ file: [UInt8], mistakes: inout [FileMistake]) {
+        let lines = NamedLines(file, form: "name:sha256-in-hex")
+        mistakes += lines.mistakes
+        var seen: [Digest256: Int] = [:]
+        for line in lines.lines {
+            func mistake(_ message: String) {
+                mistakes.append(FileMistake(line: line.number, column: line.column, message: message))
+            }
+            guard let digest = Digest256(hex: line.value.utf8) else {
+                mistake("what follows the name is not a SHA-256 digest: 64 hexadecimal digits")
+                continue
+            }
+            if let other = seen.updateValue(line.number, forKey: digest) {
+                mistake("the key stands in line \(other) too")
+                continue
+            }
+            keys[digest.firstByte].append(
+                Key(digest: digest, principal: Principal(method: "apiKey", name: line.name)))
+            count += 1
+        }
+        if count == 0, mistakes.isEmpty {
+            mistakes.append(FileMistake(line: 1, column: 1, message: "the file names no key"))
+        }
+    }
+
+    /// Whose key it is; `nil` when it is nobody's. Digests are compared in constant time, and all of those that begin alike.
+    public func owner(of key: UnsafeRawBufferPointer) -> Principal? {
+        let digest = Digest256(of: key)
+        var owner: Principal?
+        for candidate in keys[digest.firstByte] where candidate.digest == digest { owner = candidate.principal }
+        return owner
+    }
+}

@@ -1,0 +1,79 @@
+public import HttpWare
+import Synchronization
+
+/// What was found good before, by the digest of what was shown, until it stops being good. Shared by all loops, bounded in
+/// number and bytes; to find something allocates nothing and waits for nobody but who looks at the same shard.
+///
+/// A shard has two generations. What is found in the older one moves to the younger; when the younger is full, the older one
+/// goes. So what is in use stays, and nothing needs to be put in order.
+public final class RecentlyVerified<Value: Sendable>: Sendable {
+    private struct Item {
+        let value: Value
+        /// The first moment, in the unit of the caller, at which it is not good any more.
+        let until: Int64
+        let bytes: Int
+    }
+
+    private struct Generations {
+        var younger: [Digest256: Item] = [:]
+        var older: [Digest256: Item] = [:]
+        var bytes = 0
+    }
+
+    private final class Shard: Sendable {
+        let generations = Mutex(Generations())
+    }
+
+    private let shards: [Shard]
+    /// Of one generation of one shard.
+    private let most: Int
+    private let mostBytes: Int
+
+    /// A memory of at most so many values, and so many bytes as they are said to have.
+    public init(most: Int, mostBytes: ByteCount, shards: Int = 16) {
+        self.shards = (0..<max(1, shards)).map { _ in Shard() }
+        self.most = max(1, most / 2 / self.shards.count)
+        self.mostBytes = mostBytes.bytes / 2 / self.shards.count
+    }
+
+    /// What was remembered under the digest and is still good.
+    @inline(__always)
+    public func value(_ key: Digest256, at now: Int64) -> Value? {
+        shard(key).generations.withLock { generations in
+            if let item = generations.younger[key] { return now < item.until ? item.value : nil }
+            guard !generations.older.isEmpty, let item = generations.older.removeValue(forKey: key), now < item.until
+            else { return nil }
+            add(item, key, &generations)
+            return item.value
+        }
+    }
+
+    /// Remembers a value until that moment. One that is larger than the whole memory may be is not kept.
+    public func remember(_ value: Value, for key: Digest256, until: Int64, bytes: Int) {
+        guard bytes <= mostBytes else { return }
+        shard(key).generations.withLock { generations in
+            add(Item(value: value, until: until, bytes: bytes), key, &generations)
+        }
+    }
+
+    /// How many are remembered, good or not.
+    var count: Int {
+        shards.reduce(0) { sum, shard in
+            sum + shard.generations.withLock { $0.younger.count + $0.older.count }
+        }
+    }
+
+    private func add(_ item: Item, _ key: Digest256, _ generations: inout Generations) {
+        if generations.younger.count >= most || generations.bytes + item.bytes > mostBytes {
+            generations.older = generations.younger
+            generations.younger = [:]
+            generations.bytes = 0
+        }
+        generations.bytes += item.bytes - (generations.younger[key]?.bytes ?? 0)
+        generations.younger[key] = item
+        generations.older[key] = nil
+    }
+
+    @inline(__always)
+    private func shard(_ key: Digest256) -> Shard { shards[key.firstByte % shards.count] }
+}

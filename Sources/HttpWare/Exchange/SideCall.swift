@@ -1,0 +1,209 @@
+/// One call of the gateway's own: a connection, the request, the whole response. Used on its loop's thread only.
+///
+/// It is kept alive by its timer until it has ended.
+final class SideCall: HttpCall {
+    /// Holds the request: what sends one takes it from there.
+    private let exchange: Exchange
+    private let limits: CallLimits
+    private let transport: LoopTransport
+    private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
+    private var timer: LoopTimer?
+    private var ticket: ConnectionTicket?
+    private var stream: (any UpstreamStream)?
+    private var endpoint: Endpoint?
+    private var response = HttpResponse(.ok)
+    private var content: [UInt8] = []
+    private var redirectsLeft: Int
+    private var deniesPrivate: Bool
+    private var hasRetried = false
+
+    init(
+        _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport,
+        _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) {
+        exchange = Exchange(loop: transport.loop)
+        exchange.request = request
+        self.limits = limits
+        self.transport = transport
+        self.completion = completion
+        redirectsLeft = limits.redirects
+        deniesPrivate = limits.deniesPrivate
+    }
+
+    private var request: HttpRequest { exchange.request }
+
+    /// Sets the deadline, and asks for a connection.
+    func begin() {
+        timer = transport.loop.schedule(after: limits.timeout) { self.timedOut() }
+        connect()
+    }
+
+    func cancel() {
+        completion = nil
+        letGo()
+    }
+
+    private func timedOut() {
+        timer = nil
+        let name = endpoint?.name ?? "the server"
+        let fault: GatewayError.Fault = stream == nil ? .connectionTimeout : .responseTimeout
+        finish(.failure(GatewayError(.upstream, fault, "\(name) did not answer in \(limits.timeout.optionText)")))
+    }
+
+    private func finish(_ result: Result<HttpResponse, GatewayError>) {
+        let completion = self.completion
+        self.completion = nil
+        letGo()
+        completion?(result)
+    }
+
+    private func letGo() {
+        timer?.cancel()
+        timer = nil
+        ticket?.giveUp()
+        ticket = nil
+        let stream = self.stream
+        self.stream = nil
+        stream?.cancel()
+    }
+
+    // MARK: The connection
+
+    private func connect() {
+        guard let host = request.host, request.hasPath else {
+            return finish(.failure(.malformed("a call of the gateway's own needs an absolute URI")))
+        }
+        let isSecure = request.scheme == "https"
+        let tls = isSecure ? SystemTrust.shared.client : nil
+        guard !isSecure || tls != nil else {
+            return finish(.failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")))
+        }
+        let port = request.port ?? (isSecure ? 443 : 80)
+        let bytes = Array(host.utf8)
+        let endpoint = bytes.withUnsafeBytes {
+            transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: deniesPrivate)
+        }
+        self.endpoint = endpoint
+        // What must not be sent twice gets a connection that nobody used before: it cannot have been closed meanwhile.
+        let need: ConnectionNeed = request.method.isIdempotent && !hasRetried ? .usual : .new
+        let ticket = transport.connect(to: endpoint, need: need, timeout: limits.timeout, waiter: self)
+        if let ticket, stream == nil, completion != nil { self.ticket = ticket }
+    }
+
+    private func send(on stream: any UpstreamStream) {
+        guard let endpoint else { return }
+        var options = HeadEncoder.RequestOptions()
+        options.host = endpoint.authority
+        let bytes = request.content.bytes
+        if let bytes {
+            options.framing = .length(bytes.count)
+        } else if request.method == .post {
+            options.framing = .length(0)
+        }
+        response.reset()
+        content = []
+        let time = limits.timeout.nanoseconds
+        stream.send(requestOf: exchange, options, handler: self, responseTimeout: time, idleTimeout: time)
+        if let bytes {
+            bytes.withUnsafeBytes { stream.sendContent($0) }
+            stream.sendEnd(nil)
+        }
+    }
+
+    // MARK: Redirects
+
+    /// Where the response sends the request instead, if that is followed. RFC 9110 §15.4.
+    private func redirected() -> HttpRequest? {
+        guard redirectsLeft > 0, request.method == .get || request.method == .head,
+            [301, 302, 303, 307, 308].contains(response.status.code), let location = response.fields[.location],
+            var next = HttpRequest.redirected(request, to: location)
+        else { return nil }
+        // Never from TLS to clear text.
+        guard request.scheme == "http" || next.scheme == "https" else { return nil }
+        if next.scheme != request.scheme || next.authority != request.authority {
+            next.fields.remove(.authorization as FieldName)
+            next.fields.remove(.cookie as FieldName)
+            deniesPrivate = true
+        }
+        return next
+    }
+}
+
+extension SideCall: ConnectionWaiter {
+    func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
+        ticket = nil
+        guard completion != nil else { return stream.cancel() }
+        self.stream = stream
+        transport.inEvent { send(on: stream) }
+    }
+
+    func connectionFailed(_ error: GatewayError) {
+        ticket = nil
+        finish(.failure(error))
+    }
+}
+
+extension SideCall: ResponseHandler {
+    func responseInterim(_ response: inout HttpResponse) {}
+
+    func responseStarted(_ arrived: inout HttpResponse) {
+        swap(&response, &arrived)
+        if let length = response.content.length, length > limits.content.bytes { tooLarge() }
+    }
+
+    var responseRelay: SocketConnection? { nil }
+    func responseRelayed(_ count: Int) {}
+
+    func responseContent(_ bytes: UnsafeRawBufferPointer) {
+        guard content.count + bytes.count <= limits.content.bytes else { return tooLarge() }
+        content.append(contentsOf: bytes)
+    }
+
+    private func tooLarge() {
+        finish(
+            .failure(
+                GatewayError(
+                    .upstream, .responseContentTooLarge,
+                    "the response of \(endpoint?.name ?? "the server") is larger than \(limits.content.optionText)")))
+    }
+
+    func responseEnded(_ trailers: HttpFields?) {
+        stream = nil
+        if let next = redirected() {
+            redirectsLeft -= 1
+            hasRetried = false
+            exchange.request = next
+            return connect()
+        }
+        response.content = .bytes(content)
+        finish(.success(response))
+    }
+
+    func upstreamFailed(_ error: GatewayError) {
+        let wasReused = stream?.isReused == true
+        stream = nil
+        // A connection that waited was closed under the request. RFC 9110 §9.2.2.
+        if error.mayRetry, wasReused, !hasRetried, request.method.isIdempotent {
+            hasRetried = true
+            return connect()
+        }
+        finish(.failure(error))
+    }
+
+    func upstreamDrained() {}
+    func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {}
+    func tunnelReceivedEnd() {}
+}
+
+extension HttpRequest {
+    /// The same request for where `Location` points: an absolute URI, or a path of the same authority; `nil` for anything
+    /// else. A fragment is left out. RFC 9110 §10.2.2.
+    fileprivate static func redirected(_ request: HttpRequest, to location: String) -> HttpRequest? {
+        let place = location.prefix { $0 != "#" }
+        let isPath = place.hasPrefix("/") && !place.hasPrefix("//")
+        let authority = request.authority?.description ?? ""
+        let target = isPath ? "\(request.scheme)://\(authority)\(place)" : String(place)
+        guard target.hasPrefix("http://") || target.hasPrefix("https://") else { return nil }
+        return try? HttpRequest(request.method, target, fields: request.fields)
+    }
+}

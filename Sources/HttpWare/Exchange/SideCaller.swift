@@ -1,0 +1,26 @@
+/// The gateway's own client for side calls: the transport of the loop that it is called on – its resolver, its pools, TLS
+/// verified against whom the system trusts – and nothing else.
+///
+/// A value without state: any ware, and what works in the background, may have its own.
+public struct SideCaller: HttpClient {
+    public init() {}
+
+    @discardableResult
+    public func start(
+        _ request: HttpRequest, limits: CallLimits = CallLimits(),
+        completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        guard let loop = EventLoop.current, let transport = loop.transport as? LoopTransport else {
+            completion(.failure(GatewayError(.gateway, .internalError, "a call of the gateway's own begins on a loop")))
+            return NoCall()
+        }
+        let call = SideCall(request, limits, transport, completion)
+        call.begin()
+        return call
+    }
+}
+
+/// A call that could not begin.
+private final class NoCall: HttpCall {
+    func cancel() {}
+}

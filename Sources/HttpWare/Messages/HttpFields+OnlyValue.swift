@@ -1,0 +1,148 @@
+/// What was found where one value is expected, of which two would be ambiguous.
+public enum OnlyValue<Value> {
+    case absent
+    case several
+    case one(Value)
+}
+
+extension OnlyValue: Sendable where Value: Sendable {}
+
+extension HttpFields {
+    /// Gives the value of the only line of that name, as bytes that are valid during the call only. A credential that is
+    /// given twice is none: who reads the first must not disagree with who reads the last. RFC 9110 §5.3.
+    public func withOnlyValue<Result>(
+        of name: FieldName, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        guard let first = firstIndex(of: name) else { return .absent }
+        guard index(of: name, from: first + 1) == nil else { return .several }
+        return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[lines[first].value]))) }
+    }
+
+    /// Gives the value of the only cookie of that name, as bytes that are valid during the call only. RFC 6265 §4.2.1.
+    public func withOnlyCookie<Result>(
+        _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        var found: Range<Int>?
+        var count = 0
+        var next = firstIndex(of: FieldName.cookie)
+        while let line = next {
+            forEachCrumb(lines[line].value) { crumb, value in
+                guard let value, isCookie(crumb, name) else { return }
+                found = value
+                count += 1
+            }
+            next = index(of: .cookie, from: line + 1)
+        }
+        guard let found else { return .absent }
+        guard count == 1 else { return .several }
+        return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[found]))) }
+    }
+
+    /// Takes the cookies of that name away and leaves the bytes of the others as they are. Answers whether there were any.
+    @discardableResult
+    public mutating func removeCookie(_ name: String) -> Bool {
+        var kept: [[UInt8]] = []
+        var isFound = false
+        var next = firstIndex(of: FieldName.cookie)
+        while let line = next {
+            var rest: [UInt8] = []
+            forEachCrumb(lines[line].value) { crumb, value in
+                if value != nil, isCookie(crumb, name) {
+                    isFound = true
+                } else {
+                    if !rest.isEmpty { rest += [0x3b, 0x20] }
+                    rest += bytes[crumb]
+                }
+            }
+            if !rest.isEmpty { kept.append(rest) }
+            next = index(of: .cookie, from: line + 1)
+        }
+        guard isFound else { return false }
+        remove(FieldName.cookie)
+        for value in kept { appendLine(.cookie, value) }
+        return true
+    }
+
+    /// Gives the place of each piece between semicolons, without the white space around it, and of its value: behind the first
+    /// `=`, without quotes around it; `nil` where there is none.
+    private func forEachCrumb(_ value: Range<Int>, _ body: (_ crumb: Range<Int>, _ value: Range<Int>?) -> Void) {
+        var start = value.lowerBound
+        while start < value.upperBound {
+            var end = start
+            var equals: Int?
+            while end < value.upperBound, bytes[end] != 0x3b {
+                if bytes[end] == 0x3d, equals == nil { equals = end }
+                end += 1
+            }
+            let crumb = trimmed(start..<end)
+            if !crumb.isEmpty {
+                body(crumb, equals.map { unquoted(trimmed(($0 + 1)..<crumb.upperBound)) })
+            }
+            start = end + 1
+        }
+    }
+
+    private func isCookie(_ crumb: Range<Int>, _ name: String) -> Bool {
+        let end = bytes[crumb].firstIndex(of: 0x3d) ?? crumb.upperBound
+        return bytes[trimmed(crumb.lowerBound..<end)].elementsEqual(name.utf8)
+    }
+
+    private func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var range = range
+        while let last = range.last, bytes[last] == 0x20 || bytes[last] == 0x09 { range = range.dropLast() }
+        while let first = range.first, bytes[first] == 0x20 || bytes[first] == 0x09 { range = range.dropFirst() }
+        return range
+    }
+
+    private func unquoted(_ range: Range<Int>) -> Range<Int> {
+        guard range.count >= 2, bytes[range.lowerBound] == 0x22, bytes[range.upperBound - 1] == 0x22 else {
+            return range
+        }
+        return (range.lowerBound + 1)..<(range.upperBound - 1)
+    }
+}
+
+extension HttpRequest {
+    /// Gives the only value of a query parameter, decoded, its name compared decoded.
+    public func withOnlyParameter<Result>(
+        _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        guard target.hasQuery else { return .absent }
+        let parameters = QueryParameters(target.bytes, target.query.range)
+        var place = parameters.start
+        var found: Range<Int>?
+        while let parameter = parameters.next(from: &place) {
+            guard parameters.isText(parameter.name, name) else { continue }
+            if found != nil { return .several }
+            found = parameter.value
+        }
+        guard let found else { return .absent }
+        return try parameters.decoded(found).withUnsafeBytes { try .one(body($0)) }
+    }
+
+    /// Takes the query parameters of that name away, however it is encoded, and leaves the bytes of the others as they are; a
+    /// query that is empty then goes too. Answers whether there were any.
+    @discardableResult
+    public mutating func removeParameter(_ name: String) -> Bool {
+        guard target.hasQuery else { return false }
+        let parameters = QueryParameters(target.bytes, target.query.range)
+        var rest: [UInt8] = []
+        var kept = target.query.range.lowerBound
+        var place = parameters.start
+        var isFound = false
+        while let parameter = parameters.next(from: &place) {
+            guard parameters.isText(parameter.name, name) else { continue }
+            isFound = true
+            // With the & before it, or, for the first, the one behind it.
+            rest += target.bytes[kept..<parameter.name.lowerBound]
+            kept = min(parameter.value.upperBound + 1, target.query.range.upperBound)
+        }
+        guard isFound else { return false }
+        rest += target.bytes[kept..<target.query.range.upperBound]
+        if kept == target.query.range.upperBound, rest.last == 0x26 { rest.removeLast() }
+        target.keepReceivedNames()
+        target.hasQuery = !rest.isEmpty
+        if !rest.isEmpty { target.query = target.add(rest) }
+        return true
+    }
+}

@@ -1,0 +1,37 @@
+/// What options can refer to by name: `credential: orders-oauth`. Made when a configuration is loaded, for the wares that it names.
+public struct NamedObjects: Sendable {
+    private var objects: [String: [String: (any AnyObject & Sendable)?]] = [:]
+
+    public init() {}
+
+    /// Adds an object under its noun – `credentials` – and name; `nil` for one that is written and has a mistake: it can be
+    /// referred to all the same, for one mistake is enough.
+    public mutating func add(_ object: (any AnyObject & Sendable)?, noun: String, name: String) {
+        objects[noun, default: [:]][name] = .some(object)
+    }
+
+    /// The names of a noun, in order.
+    func names(of noun: String) -> [String] { (objects[noun] ?? [:]).keys.sorted() }
+
+    func contains(_ noun: String, _ name: String) -> Bool { objects[noun]?[name] != nil }
+
+    func object(_ noun: String, _ name: String) -> (any AnyObject & Sendable)? { objects[noun]?[name] ?? nil }
+}
+
+extension OptionsReader {
+    /// Reads the name of something that the configuration defines elsewhere, and finds it; one that is not there is an error.
+    public mutating func read<Object: AnyObject & Sendable>(
+        _ key: String, into object: inout Object?, of noun: String, doc: String = ""
+    ) {
+        var name: String?
+        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "a name under \(noun): \(doc)")
+        guard let name else { return }
+        guard objects.contains(noun, name) else {
+            let near = didYouMean(name, among: objects.names(of: noun))
+            let hint = near.isEmpty ? "; define it under \(noun)" : near
+            return fail(at: key, "there is no \(name.quotedForErrors) under \(noun)\(hint)")
+        }
+        references.append(NamedReference(noun: noun, name: name, object: objects.object(noun, name)))
+        object = objects.object(noun, name) as? Object
+    }
+}

@@ -1,0 +1,13 @@
+/// Something that options referred to by name. Equal where it is the same object.
+public struct NamedReference: Sendable, Hashable {
+    /// Such as `credentials`.
+    public let noun: String
+    public let name: String
+    private let identity: ObjectIdentifier?
+
+    init(noun: String, name: String, object: AnyObject?) {
+        self.noun = noun
+        self.name = name
+        identity = object.map(ObjectIdentifier.init)
+    }
+}

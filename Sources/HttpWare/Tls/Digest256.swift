@@ -1,0 +1,77 @@
+import COpenSSL
+import COpenSSLShims
+
+/// A SHA-256 digest (FIPS 180-4), as a key of tables and for secrets that are kept as digests only.
+///
+/// Two are compared in constant time: how long it takes tells nothing about where they differ.
+public struct Digest256: Sendable {
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// The digest of the bytes, behind those of a salt. Allocates nothing.
+    public init(of bytes: UnsafeRawBufferPointer, salt: DigestSalt? = nil) {
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &words) { digest in
+            let place = digest.bindMemory(to: UInt8.self).baseAddress
+            let input = bytes.bindMemory(to: UInt8.self)
+            if let salt {
+                withUnsafeBytes(of: salt.words) {
+                    let salt = $0.bindMemory(to: UInt8.self)
+                    jose_sha256(salt.baseAddress, salt.count, input.baseAddress, input.count, place)
+                }
+            } else {
+                jose_sha256(nil, 0, input.baseAddress, input.count, place)
+            }
+        }
+        self.words = words
+    }
+
+    /// Reads 64 hexadecimal digits; `nil` for anything else.
+    public init?(hex: some Collection<UInt8>) {
+        guard hex.count == 64 else { return nil }
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        var isHex = true
+        withUnsafeMutableBytes(of: &words) { digest in
+            for (index, digit) in hex.enumerated() {
+                guard let value = ByteClass.hexValue(digit) else {
+                    isHex = false
+                    return
+                }
+                digest[index / 2] = digest[index / 2] << 4 | value
+            }
+        }
+        guard isHex else { return nil }
+        self.words = words
+    }
+
+    /// The first byte of the digest: for tables.
+    public var firstByte: Int { withUnsafeBytes(of: words) { Int($0[0]) } }
+}
+
+extension Digest256: Hashable {
+    public static func == (left: Digest256, right: Digest256) -> Bool {
+        (left.words.0 ^ right.words.0) | (left.words.1 ^ right.words.1) | (left.words.2 ^ right.words.2)
+            | (left.words.3 ^ right.words.3) == 0
+    }
+
+    /// The first eight bytes are as good as all.
+    public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}
+
+/// Random bytes that make digests of one purpose useless for any other, and unpredictable outside of this process.
+public struct DigestSalt: Sendable {
+    let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// Makes 32 new ones.
+    public init() {
+        var random = SystemRandomNumberGenerator()
+        words = (random.next(), random.next(), random.next(), random.next())
+    }
+}
+
+/// Compares secrets.
+public enum ConstantTime {
+    /// Whether the bytes are equal, in a time that depends on their number only.
+    public static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.count == right.count && jose_equal(left, right, left.count) == 1
+    }
+}

@@ -1,0 +1,134 @@
+import COpenSSL
+import COpenSSLShims
+
+/// A key that signatures are checked with: a public key, or a secret for HMAC. RFC 7518 §3, RFC 8037 §3.1.
+///
+/// It never changes and is used on any thread.
+// @unchecked Sendable: OpenSSL's keys count their references atomically, and a key that is only used to verify is not changed.
+public final class VerifyingKey: @unchecked Sendable {
+    /// What a key can be used for follows from its kind.
+    public enum Kind: String, Sendable {
+        case rsa, p256, p384, ed25519, secret
+    }
+
+    /// How a signature is made. RFC 7518 §3.1, RFC 8037 §3.1.
+    public enum Algorithm: String, OptionWord {
+        case rs256 = "RS256"
+        case ps256 = "PS256"
+        case es256 = "ES256"
+        case es384 = "ES384"
+        case edDSA = "EdDSA"
+        case hs256 = "HS256"
+
+        /// The one kind of key that it works with.
+        public var kind: Kind {
+            switch self {
+            case .rs256, .ps256: .rsa
+            case .es256: .p256
+            case .es384: .p384
+            case .edDSA: .ed25519
+            case .hs256: .secret
+            }
+        }
+    }
+
+    public let kind: Kind
+    private let key: OpaquePointer?
+    private let secret: [UInt8]
+
+    /// The fewest and the most bits of an RSA key. RFC 7518 §3.3: "A key of size 2048 bits or larger MUST be used"; a check with
+    /// 8,192 bits takes less than a millisecond.
+    public static let rsaBits = 2048...8192
+    /// The fewest bytes of a secret. RFC 7518 §3.2: "A key of the same size as the hash output … or larger MUST be used".
+    public static let leastSecret = 32
+
+    /// A public RSA key; `nil` for one that is malformed, or outside of `rsaBits`.
+    public convenience init?(rsaModulus modulus: [UInt8], exponent: [UInt8]) {
+        guard modulus.count <= Self.rsaBits.upperBound / 8, exponent.count <= 8 else { return nil }
+        self.init(jose_rsa_key(modulus, modulus.count, exponent, exponent.count))
+    }
+
+    /// A public key on P-256 or P-384 by its coordinates; `nil` when they are no point of the curve.
+    public convenience init?(curve: Kind, x: [UInt8], y: [UInt8]) {
+        let name: String
+        let size: Int
+        switch curve {
+        case .p256: (name, size) = ("P-256", 32)
+        case .p384: (name, size) = ("P-384", 48)
+        default: return nil
+        }
+        guard x.count == size, y.count == size else { return nil }
+        let point = [0x04] + x + y
+        self.init(jose_curve_key(name, point, point.count))
+    }
+
+    /// A public Ed25519 key; `nil` unless there are 32 bytes.
+    public convenience init?(ed25519 bytes: [UInt8]) {
+        guard bytes.count == 32 else { return nil }
+        self.init(jose_edwards_key(bytes, bytes.count))
+    }
+
+    /// The public key in a PEM text, or of the certificate in it; `nil` when there is none of a known kind and size.
+    public convenience init?(pem: String) {
+        var pem = pem
+        self.init(
+            pem.withUTF8 { text in
+                text.withMemoryRebound(to: CChar.self) { jose_read_pem($0.baseAddress, Int32(clamping: $0.count)) }
+            })
+    }
+
+    /// A secret for HS256; `nil` for one of fewer than 32 bytes.
+    public init?(secret: [UInt8]) {
+        guard secret.count >= Self.leastSecret, secret.count <= 4096 else { return nil }
+        kind = .secret
+        key = nil
+        self.secret = secret
+    }
+
+    /// Takes the key over, whatever comes of it.
+    private init?(_ key: OpaquePointer?) {
+        guard let key else { return nil }
+        let kind: Kind? =
+            switch jose_key_kind(key) {
+            case 1: Self.rsaBits.contains(Int(jose_key_bits(key))) ? .rsa : nil
+            case 2: .p256
+            case 3: .p384
+            case 4: .ed25519
+            default: nil
+            }
+        guard let kind else {
+            EVP_PKEY_free(key)
+            return nil
+        }
+        self.kind = kind
+        self.key = key
+        secret = []
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    /// Whether the signature over the bytes was made with this key, in this way. An algorithm for another kind of key is no.
+    public func isSignature(
+        _ signature: UnsafeRawBufferPointer, of bytes: UnsafeRawBufferPointer, by algorithm: Algorithm
+    ) -> Bool {
+        guard algorithm.kind == kind else { return false }
+        let signature = signature.bindMemory(to: UInt8.self)
+        let bytes = bytes.bindMemory(to: UInt8.self)
+        let way: jose_algorithm
+        switch algorithm {
+        case .rs256: way = JOSE_RS256
+        case .ps256: way = JOSE_PS256
+        case .es256: way = JOSE_ES256
+        case .es384: way = JOSE_ES384
+        case .edDSA: way = JOSE_EDDSA
+        case .hs256:
+            guard signature.count == 32 else { return false }
+            return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { mac in
+                jose_hmac_sha256(secret, secret.count, bytes.baseAddress, bytes.count, mac.baseAddress) == 1
+                    && jose_equal(mac.baseAddress, signature.baseAddress, 32) == 1
+            }
+        }
+        return jose_verify(
+            key, Int32(way.rawValue), bytes.baseAddress, bytes.count, signature.baseAddress, signature.count) == 1
+    }
+}

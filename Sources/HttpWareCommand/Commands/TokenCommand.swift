@@ -1,0 +1,90 @@
+import ArgumentParser
+import Foundation
+import HttpWare
+
+/// `httpware token`: the credentials of a running gateway. Their tokens are shown nowhere.
+struct TokenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token", abstract: "Show, refresh or clear the credentials of a running gateway.",
+        subcommands: [List.self, Refresh.self, Clear.self], defaultSubcommand: List.self)
+
+    /// `httpware token ls`.
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "ls", abstract: "List the credentials: state, expiry, last refresh, requests held.")
+
+        @Flag(help: "Print JSON.")
+        var json = false
+        @OptionGroup var admin: AdminOption
+
+        func run() throws {
+            let answer = try admin.client().get("/v1/credentials")
+            if json, answer.status == 200 {
+                Terminal.print(answer.text, end: "")
+                return
+            }
+            struct All: Decodable { let credentials: [CredentialLine] }
+            let all = try TokenCommand.decode(All.self, answer).credentials
+            for line in CredentialLine.table(all) { Terminal.print(line) }
+        }
+    }
+
+    /// `httpware token refresh NAME`.
+    struct Refresh: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "refresh", abstract: "Ask for a new token now, whatever failed before.")
+
+        @Argument(help: "The credential.")
+        var name: String
+        @Flag(help: "Print JSON.")
+        var json = false
+        @OptionGroup var admin: AdminOption
+
+        func run() throws { try TokenCommand.act("refresh", name, admin, json) }
+    }
+
+    /// `httpware token clear NAME`.
+    struct Clear: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "clear", abstract: "Forget the tokens of a credential, those in its file too.")
+
+        @Argument(help: "The credential.")
+        var name: String
+        @Flag(help: "Print JSON.")
+        var json = false
+        @OptionGroup var admin: AdminOption
+
+        func run() throws { try TokenCommand.act("clear", name, admin, json) }
+    }
+
+    private static func act(_ action: String, _ name: String, _ admin: AdminOption, _ json: Bool) throws {
+        let isName =
+            !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+                default: "-_.".utf8.contains(byte)
+                }
+            }
+        guard isName else { throw ValidationError("\(name) is not the name of a credential") }
+        let answer = try admin.client().post("/v1/credentials/\(name)/\(action)")
+        if json { Terminal.print(answer.text, end: "") }
+        if json, answer.status == 200 { return }
+        let line = try decode(CredentialLine.self, answer)
+        for line in CredentialLine.table([line]) { Terminal.print(line) }
+    }
+
+    private struct Problem: Decodable {
+        let detail: String
+    }
+
+    private static func decode<Value: Decodable>(_ type: Value.Type, _ answer: AdminClient.Answer) throws -> Value {
+        if answer.status == 200, let value = try? JSONDecoder().decode(type, from: Data(answer.content)) {
+            return value
+        }
+        let detail = (try? JSONDecoder().decode(Problem.self, from: Data(answer.content)))?.detail
+        let text = detail ?? "the admin listener answered \(answer.status)"
+        Terminal.error(TerminalStyle.plain.shown(text))
+        throw ExitCode(1)
+    }
+}

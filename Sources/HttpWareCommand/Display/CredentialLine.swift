@@ -1,0 +1,38 @@
+/// A credential as the admin listener tells of it, and as a line of a table shows it.
+struct CredentialLine: Decodable {
+    /// A refresh that ended.
+    struct Refresh: Decodable {
+        let number: Int
+        let ended: String
+        let durationMilliseconds: Int
+        let outcome: String
+        let reason: String?
+    }
+
+    let name: String
+    let grant: String
+    let state: String
+    let expires: String?
+    let held: Int
+    let lastRefresh: Refresh?
+
+    /// The credentials below each other, in columns.
+    static func table(_ credentials: [CredentialLine]) -> [String] {
+        let rows = [["NAME", "GRANT", "STATE", "EXPIRES", "HELD", "LAST REFRESH"]] + credentials.map(\.cells)
+        let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            let padded = zip(row, widths).map { cell, width in
+                cell + String(repeating: " ", count: max(0, width - cell.count))
+            }
+            return (padded + [row[5]]).joined(separator: "  ")
+        }
+    }
+
+    private var cells: [String] {
+        let last = lastRefresh.map { refresh in
+            let end = refresh.reason.map { ": \($0)" } ?? " in \(refresh.durationMilliseconds)ms"
+            return "\(refresh.number) \(refresh.outcome) at \(refresh.ended)\(end)"
+        }
+        return [name, grant, state, expires ?? "-", String(held), last ?? "-"].map(TerminalStyle.plain.shown)
+    }
+}

@@ -1,0 +1,58 @@
+import ArgumentParser
+import Glibc
+import HttpWare
+
+/// Standard output and standard error.
+enum Terminal {
+    /// Keeps the numbers of closed standard streams from files and sockets that are opened later, which would get what is meant for
+    /// people. What is read or written there still fails. To be called first.
+    static func reserveDescriptors() {
+        for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
+        where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest number is taken, and those below are there.
+            _ = open("/dev/null", mode)
+        }
+    }
+
+    /// A line for people.
+    static func error(_ text: String) { _ = write(text + "\n", to: STDERR_FILENO) }
+
+    /// A line about requests, as they come; false when nobody reads any more.
+    @discardableResult
+    static func print(_ text: String, end: String = "\n") -> Bool { write(text + end, to: STDOUT_FILENO) == 0 }
+
+    /// The result of a command, or a part of it. Where it cannot be written the program ends: without a word, as by SIGPIPE, when
+    /// nobody reads any more; else with a line that says why.
+    static func result(_ text: String, end: String = "\n") throws {
+        let code = write(text + end, to: STDOUT_FILENO)
+        if code == EPIPE {
+            // Loops ignore it.
+            signal(SIGPIPE, SIG_DFL)
+            raise(SIGPIPE)
+        }
+        guard code == 0 else {
+            error("standard output cannot be written: \(SystemError.text(of: code))")
+            throw ExitCode(3)
+        }
+    }
+
+    /// In one piece, so that the lines of several threads do not mix. Answers 0 or an `errno`.
+    private static func write(_ text: String, to descriptor: Int32) -> Int32 {
+        var text = text
+        return text.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)
+            while let start = rest.baseAddress, !rest.isEmpty {
+                let count = Glibc.write(descriptor, start, rest.count)
+                if count > 0 {
+                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                } else if errno == EAGAIN {
+                    var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    poll(&wanted, 1, -1)
+                } else if errno != EINTR {
+                    return errno
+                }
+            }
+            return 0
+        }
+    }
+}

@@ -1,0 +1,26 @@
+public import HttpWare
+
+/// Hands the connections of a listening socket to a server on its loop: all that a test needs of a listener. Used on the loop only.
+public final class LoopAcceptor: SocketEventHandler {
+    private let socket: SocketEvents
+    private let server: LoopServer
+
+    /// Takes over the descriptor, and accepts from now on.
+    public init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
+        self.server = server
+        socket = SocketEvents(loop: loop, descriptor: descriptor)
+        socket.handler = self
+        socket.enableReading()
+    }
+
+    public func socketReadable() {
+        while case .accepted(let descriptor, let peer) = Socket.accept(socket.descriptor) {
+            server.accept(descriptor, from: peer)
+        }
+    }
+
+    public func socketWritable() {}
+
+    /// Closes the socket; connections that wait are reset.
+    public func close() { socket.close() }
+}

@@ -1,0 +1,83 @@
+public import HttpWare
+import Synchronization
+
+/// A client for side calls that sends nothing: it remembers what it was asked, and answers what a test says.
+///
+/// A call for which nothing was said waits until something is. Usable from any thread: its state is guarded by a mutex.
+public final class ScriptedClient: HttpClient {
+    private struct State {
+        var requests: [HttpRequest] = []
+        var answers: [Result<HttpResponse, GatewayError>] = []
+        var waiting: [Waiting] = []
+    }
+
+    private let state = Mutex(State())
+
+    public init() {}
+
+    /// What it was asked, in order.
+    public var requests: [HttpRequest] { state.withLock { $0.requests } }
+
+    /// How many calls wait for an answer.
+    public var waitingCount: Int { state.withLock { $0.waiting.count { !$0.isCancelled } } }
+
+    /// Answers the call that has waited longest, else the next one.
+    public func answer(_ result: Result<HttpResponse, GatewayError>) {
+        let waiting = state.withLock { state -> Waiting? in
+            state.waiting.removeAll { $0.isCancelled }
+            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+            state.answers.append(result)
+            return nil
+        }
+        waiting?.answer(result)
+    }
+
+    /// Answers with JSON.
+    public func answer(_ status: HttpStatus = .ok, json: String) {
+        var response = HttpResponse(status, content: .text(json))
+        // A literal that is a field value.
+        try? response.fields.set(.contentType, to: "application/json")
+        answer(.success(response))
+    }
+
+    @discardableResult
+    public func start(
+        _ request: HttpRequest, limits: CallLimits,
+        completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        let waiting = Waiting(completion)
+        let ready = state.withLock { state -> Result<HttpResponse, GatewayError>? in
+            state.requests.append(request)
+            if !state.answers.isEmpty { return state.answers.removeFirst() }
+            state.waiting.append(waiting)
+            return nil
+        }
+        if let ready { completion(ready) }
+        return waiting
+    }
+
+    /// A call that waits.
+    ///
+    /// Unchecked: the completion is touched on the call's loop only; whether it was cancelled is behind a mutex.
+    private final class Waiting: HttpCall, @unchecked Sendable {
+        private let loop = EventLoop.current
+        private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
+        private let cancelled = Mutex(false)
+
+        init(_ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void) { self.completion = completion }
+
+        var isCancelled: Bool { cancelled.withLock { $0 } }
+
+        func cancel() {
+            cancelled.withLock { $0 = true }
+            completion = nil
+        }
+
+        func answer(_ result: Result<HttpResponse, GatewayError>) {
+            loop?.execute {
+                self.completion?(result)
+                self.completion = nil
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+public import Credentials
+public import HttpWare
+
+/// Lets in who names a user and the password that an htpasswd file has for it. RFC 7617.
+///
+/// A hash is checked off the loops, and one check at a time for the same pair. What was found right is remembered for a minute,
+/// as a digest with a salt of this process. A user who is not there takes as long as one who is.
+///
+/// | option         | type    | default    | allowed |
+/// |----------------|---------|------------|---------|
+/// | `usersFile`    | path    | required   | `user:hash` lines, bcrypt only, at most 16MiB |
+/// | `realm`        | text    | `httpware` |         |
+/// | `removeHeader` | boolean | `true`     |         |
+public struct BasicAuth: Middleware {
+    /// What the users share that is asked for, as clients show it to people.
+    public var realm: String
+    /// Whether `Authorization` is taken from the request.
+    public var removeHeader = true
+    private let memory: Memory
+
+    public var holdsState: Bool { true }
+
+    public init(_ users: PasswordFile, realm: String = "httpware", queue: OffloadQueue = .shared) {
+        self.realm = realm
+        memory = Memory(users, queue)
+    }
+
+    /// What the instance knows; shared by loops, each part guards itself.
+    private final class Memory: Sendable {
+        /// How long a pair is remembered, in nanoseconds.
+        static let brief: Int64 = 60_000_000_000
+
+        let users: PasswordFile
+        let salt = DigestSalt()
+        let verified = RecentlyVerified<Principal>(most: 10_000, mostBytes: .mebibytes(4))
+        let checks = SingleFlight<Digest256, Check>()
+        let queue: OffloadQueue
+
+        init(_ users: PasswordFile, _ queue: OffloadQueue) {
+            self.users = users
+            self.queue = queue
+        }
+    }
+
+    /// What became of a check.
+    private enum Check: Sendable { case right, wrong, tooMuchWaits }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        let now = exchange.now.nanoseconds
+        if exchange.isForward {
+            guard var value = request.proxyAuthorization else { return refuse(exchange, "credentials are missing") }
+            return value.withUTF8 { decide(UnsafeRawBufferPointer($0), exchange, now) }
+        }
+        let verdict = request.fields.withOnlyValue(of: .authorization) { decide($0, exchange, now) }
+        switch verdict {
+        case .absent: return refuse(exchange, "credentials are missing")
+        case .several: return refuse(exchange, "more than one pair of credentials is shown")
+        case .one(let verdict):
+            if removeHeader { request.fields.remove(FieldName.authorization) }
+            return verdict
+        }
+    }
+
+    private func decide(_ value: UnsafeRawBufferPointer, _ exchange: Exchange, _ now: Int64) -> Verdict {
+        guard let encoded = AuthorizationValue.credentials(of: value, scheme: "basic") else {
+            return refuse(exchange, "credentials are missing")
+        }
+        let key = Digest256(of: encoded, salt: memory.salt)
+        if let principal = memory.verified.value(key, at: now) {
+            exchange.authenticated(as: principal)
+            return .pass
+        }
+        guard let credentials = BasicCredentials(encoded) else {
+            return refuse(exchange, "the credentials are not a user and a password")
+        }
+        return .wait { _, exchange in try await check(credentials, key, exchange) }
+    }
+
+    private func check(
+        _ credentials: BasicCredentials, _ key: Digest256, _ exchange: Exchange
+    ) async throws -> Verdict {
+        let memory = self.memory
+        let check = try await memory.checks.value(for: key) { finish in
+            let isTaken = memory.queue.submit({ memory.users.accepts(credentials.user, credentials.password) }) {
+                finish($0 ? .right : .wrong)
+            }
+            if !isTaken { finish(.tooMuchWaits) }
+        }
+        switch check {
+        case .right:
+            let principal = Principal(method: "basicAuth", name: credentials.user)
+            let until = exchange.now.nanoseconds &+ Memory.brief
+            memory.verified.remember(principal, for: key, until: until, bytes: 128 + credentials.user.utf8.count)
+            exchange.authenticated(as: principal)
+            return .pass
+        case .wrong: return refuse(exchange, "the user or the password is wrong")
+        case .tooMuchWaits: return Challenge.tryLater("too many passwords are being checked", after: 1)
+        }
+    }
+
+    private func refuse(_ exchange: Exchange, _ detail: String) -> Verdict {
+        // RFC 7617 §2.1: how the client encodes the pair.
+        Challenge.refuse(exchange, "Basic realm=\(Challenge.quoted(realm)), charset=\"UTF-8\"", detail)
+    }
+}
+
+extension BasicAuth: AccessGuard {
+    public var admitsOnlyKnown: Bool { true }
+}
+
+extension BasicAuth: ConfigurableWare {
+    public static let name: WareName = "basicAuth"
+    public static let about = WareAbout(
+        "Lets in who names a user and the password that an htpasswd file has for it; others are refused with 401.",
+        source: "RFC 7617",
+        example: #"""
+            - basicAuth: { usersFile: conf/wares/users.htpasswd, realm: "staff only" }
+            """#,
+        details: #"""
+            The file is what `htpasswd -B` makes, with bcrypt's hashes and no others; their cost is 4 to 15. It is read when the configuration is loaded. A hash
+            takes long by design, so it is checked beside the loops, and what was found right is remembered for a minute. While 64 checks wait, a
+            further one is refused with 503 and `Retry-After`. A user who is not there takes as long as one who is.
+
+            On a forward listener the credentials are in `Proxy-Authorization`, and the refusal is 407.
+            """#)
+
+    public init(options: inout OptionsReader) {
+        var realm = Challenge.realm
+        let users = options.readCredentials(
+            "usersFile", doc: "htpasswd with bcrypt: user:hash lines; # begins a comment",
+            PasswordFile.init(_:mistakes:))
+        options.read("realm", into: &realm, doc: "what clients show to people")
+        if !Challenge.isRealm(realm) {
+            options.fail(at: "realm", "is empty, longer than 255 bytes, or holds a control character")
+        }
+        self.init(users ?? PasswordFile(), realm: realm)
+        options.read("removeHeader", into: &removeHeader, doc: "takes Authorization from the request")
+    }
+}

@@ -1,0 +1,71 @@
+import Credentials
+import HttpWare
+
+/// The refusals of a bearer token, as RFC 6750 §3 has them.
+enum BearerToken {
+    /// The longest token that is looked at, in bytes.
+    static let longest = 16 << 10
+
+    /// Gives the token that a request shows: to a forward listener in `Proxy-Authorization`, else in one of these places. Two
+    /// tokens are none: §2, "Clients MUST NOT use more than one method to transmit the token".
+    static func withValue<Result>(
+        _ request: borrowing HttpRequest, in exchange: Exchange, from places: [CredentialPlace],
+        _ body: (UnsafeRawBufferPointer, CredentialPlace?) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        if exchange.isForward {
+            guard var value = request.proxyAuthorization else { return .absent }
+            return try value.withUTF8 { text in
+                let text = UnsafeRawBufferPointer(text)
+                guard let token = AuthorizationValue.credentials(of: text, scheme: "bearer") else { return .absent }
+                return try .one(body(token, nil))
+            }
+        }
+        var found = OnlyValue<Result>.absent
+        for place in places {
+            let here = try place.withValue(request) { try body($0, place) }
+            switch (here, found) {
+            case (.absent, _): continue
+            case (.several, _), (.one, .one), (.one, .several): return .several
+            case (.one, .absent): found = here
+            }
+        }
+        return found
+    }
+
+    /// §3.1: "If the request lacks any authentication information …, the resource server SHOULD NOT include an error code".
+    static func missing(_ exchange: Exchange) -> Verdict {
+        exchange.note("no token")
+        return Challenge.refuse(exchange, "Bearer realm=\"\(Challenge.realm)\"", "a bearer token is missing")
+    }
+
+    /// §3.1: *invalid_request*, 400.
+    static func repeated(_ exchange: Exchange) -> Verdict {
+        refuse(exchange, .badRequest, "invalid_request", "more than one token is shown")
+    }
+
+    /// §3.1: *invalid_token*, 401.
+    static func invalid(_ exchange: Exchange, _ reason: String) -> Verdict {
+        refuse(
+            exchange, exchange.isForward ? .proxyAuthenticationRequired : .unauthorized, "invalid_token", reason)
+    }
+
+    /// §3.1: *insufficient_scope*, 403; with the scope that would do.
+    static func insufficient(_ exchange: Exchange, _ reason: String, scope: String?) -> Verdict {
+        refuse(
+            exchange, .forbidden, "insufficient_scope", reason,
+            scope.map { ", scope=\(Challenge.quoted($0))" } ?? "")
+    }
+
+    private static func refuse(
+        _ exchange: Exchange, _ status: HttpStatus, _ error: String, _ reason: String, _ more: String = ""
+    ) -> Verdict {
+        exchange.note(reason)
+        // error_description holds no quotes, backslashes or other than ASCII: §3.
+        let description = String(
+            decoding: reason.utf8.map { 0x20..<0x7f ~= $0 && $0 != 0x22 && $0 != 0x5c ? $0 : 0x27 }, as: UTF8.self)
+        return Challenge.refuse(
+            exchange, status,
+            "Bearer realm=\"\(Challenge.realm)\", error=\"\(error)\", error_description=\"\(description)\"\(more)",
+            reason)
+    }
+}

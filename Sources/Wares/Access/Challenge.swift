@@ -1,0 +1,61 @@
+import Credentials
+import HttpWare
+
+/// How a request is refused that does not show who asks: 401 with `WWW-Authenticate`, and on a forward listener 407 with
+/// `Proxy-Authenticate`. RFC 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
+enum Challenge {
+    /// Refuses with a challenge, such as `Basic realm="x"`, which is a field value: it holds no control character.
+    static func refuse(_ exchange: Exchange, _ challenge: String, _ detail: String) -> Verdict {
+        refuse(exchange, exchange.isForward ? .proxyAuthenticationRequired : .unauthorized, challenge, detail)
+    }
+
+    /// Refuses with another status, such as 403 for what the credentials do not allow. RFC 6750 §3.1.
+    static func refuse(
+        _ exchange: Exchange, _ status: HttpStatus, _ challenge: String, _ detail: String
+    ) -> Verdict {
+        var response = HttpResponse.problem(status, detail)
+        let name: FieldName = exchange.isForward ? .proxyAuthenticate : .wwwAuthenticate
+        // A challenge that cannot stand in a field is a mistake of ours; the refusal stands without it.
+        try? response.fields.set(name, to: challenge)
+        return .abort(with: response)
+    }
+
+    /// Refuses for now: what is needed to decide cannot be had. RFC 9110 §15.6.4.
+    static func tryLater(_ detail: String, after seconds: Int) -> Verdict {
+        var response = HttpResponse.problem(.serviceUnavailable, detail)
+        try? response.fields.set(.retryAfter, to: String(seconds))
+        return .abort(with: response)
+    }
+
+    /// A parameter's value as a quoted string. RFC 9110 §5.6.4.
+    static func quoted(_ text: String) -> String {
+        "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    }
+
+    /// What `realm` is where nobody says otherwise.
+    static let realm = "httpware"
+
+    /// Whether the text may stand in a challenge.
+    static func isRealm(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count <= 255 && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+    }
+}
+
+extension OptionsReader {
+    /// Reads a file of credentials, and says what is wrong in it at its place there.
+    mutating func readCredentials<Value>(
+        _ key: String, doc: String, _ parse: ([UInt8], inout [FileMistake]) -> Value
+    ) -> Value? {
+        var path: FilePath?
+        read(key, into: &path, doc: doc)
+        require(key)
+        guard let path, let content = FileContent.read(path.path, key, &self) else { return nil }
+        var mistakes: [FileMistake] = []
+        let value = parse(content, &mistakes)
+        for mistake in mistakes.prefix(20) {
+            let place = SourceLocation(file: path.path, line: mistake.line, column: mistake.column)
+            fail(at: key, in: place, mistake.message)
+        }
+        return value
+    }
+}

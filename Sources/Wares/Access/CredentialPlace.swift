@@ -1,0 +1,72 @@
+import Credentials
+public import HttpWare
+
+/// Where a request carries a credential.
+public enum CredentialPlace: Sendable, Hashable {
+    /// A field, as it is.
+    case header(FieldName)
+    /// What stands behind `Bearer` in `Authorization`. RFC 6750 §2.1.
+    case bearer
+    case query(String)
+    case cookie(String)
+
+    /// Gives the credential, as bytes that are valid during the call only.
+    func withValue<Result>(
+        _ request: borrowing HttpRequest, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        switch self {
+        case .header(let name): return try request.fields.withOnlyValue(of: name, body)
+        case .query(let name): return try request.withOnlyParameter(name, body)
+        case .cookie(let name): return try request.fields.withOnlyCookie(name, body)
+        case .bearer:
+            let found = try request.fields.withOnlyValue(of: .authorization) { value -> Result? in
+                guard let token = AuthorizationValue.credentials(of: value, scheme: "bearer") else { return nil }
+                return try body(token)
+            }
+            switch found {
+            case .absent, .one(nil): return .absent
+            case .several: return .several
+            case .one(let result?): return .one(result)
+            }
+        }
+    }
+
+    /// Takes the credential from the request; what else is there stays as it is.
+    func hide(in request: inout HttpRequest) {
+        switch self {
+        case .header(let name): request.fields.remove(name)
+        case .query(let name): request.removeParameter(name)
+        case .cookie(let name): request.fields.removeCookie(name)
+        case .bearer: request.fields.remove(FieldName.authorization)
+        }
+    }
+}
+
+extension CredentialPlace: OptionValue {
+    public static let optionType = "place"
+    public static var optionForm: OptionForm { .pattern("^(authorization|header\\..+|query\\..+|cookie\\..+)$") }
+
+    public var optionText: String {
+        switch self {
+        case .bearer: "authorization"
+        case .header(let name): "header.\(name)"
+        case .query(let name): "query.\(name)"
+        case .cookie(let name): "cookie.\(name)"
+        }
+    }
+
+    public init(optionText: String) throws(OptionMistake) {
+        let parts = optionText.split(separator: ".", maxSplits: 1).map(String.init)
+        switch (parts.first, parts.count) {
+        case ("authorization", 1): self = .bearer
+        case ("header", 2):
+            guard let name = FieldName(parts[1]), !name.isGatewayOwned, name != .host else {
+                throw OptionMistake("write a field such as header.X-Token", problem: "\(parts[1]) carries no token")
+            }
+            self = name == .authorization ? .bearer : .header(name)
+        case ("query", 2): self = .query(parts[1])
+        case ("cookie", 2): self = .cookie(parts[1])
+        default: throw OptionMistake("write authorization, header.NAME, query.NAME or cookie.NAME")
+        }
+    }
+}

@@ -1,0 +1,163 @@
+public import Credentials
+public import HttpWare
+
+/// Lets in who shows a token that the authorization server says is active. RFC 7662, RFC 6750.
+///
+/// What it said is remembered for `cacheTtl`, not beyond the token's `exp`, and for `negativeTtl` where the token is not
+/// active, by the digest of the token.
+///
+/// | option         | type        | default  | allowed |
+/// |----------------|-------------|----------|---------|
+/// | `url`          | URL         | required |         |
+/// | `clientId`     | text        | none     |         |
+/// | `clientSecret` | secret text | none     | with clientId |
+/// | `cacheTtl`     | duration    | `30s`    | 0s … 1h |
+/// | `negativeTtl`  | duration    | `5s`     | 0s … 1h |
+/// | `timeout`      | duration    | `3s`     | 10ms … 1m |
+/// | `coalesce`     | boolean     | `true`   |         |
+public struct Introspect: Middleware {
+    /// How long an answer counts: `active` at most until the token expires.
+    public var cacheTtl = Duration.seconds(30)
+    public var negativeTtl = Duration.seconds(5)
+    /// `nil` only where the options are wrong; then nobody is let in.
+    private let introspector: Introspector?
+    private let memory = RecentlyVerified<Known>(most: 32_768, mostBytes: .mebibytes(32))
+
+    public var holdsState: Bool { true }
+
+    public init(_ introspector: Introspector) { self.introspector = introspector }
+
+    /// What the server said.
+    private enum Known: Sendable {
+        case active(Principal)
+        case inactive
+    }
+
+    private enum Shown {
+        case known(Known)
+        case unknown([UInt8], Digest256)
+        case malformed
+    }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        let now = exchange.wallNow
+        let found = BearerToken.withValue(request, in: exchange, from: [.bearer]) { token, _ -> Shown in
+            guard token.count <= BearerToken.longest, Self.isToken(token) else { return .malformed }
+            let key = Digest256(of: token)
+            if let known = memory.value(key, at: Self.milliseconds(now)) { return .known(known) }
+            return .unknown(Array(token), key)
+        }
+        switch found {
+        case .one(.known(let known)): return decide(&request, known, exchange)
+        case .one(.unknown(let token, let key)):
+            return .wait { request, exchange in try await ask(&request, token, key, exchange) }
+        case .one(.malformed): return BearerToken.invalid(exchange, "the token is too long, or no token")
+        case .absent: return BearerToken.missing(exchange)
+        case .several: return BearerToken.repeated(exchange)
+        }
+    }
+
+    private func decide(_ request: inout HttpRequest, _ known: Known, _ exchange: Exchange) -> Verdict {
+        switch known {
+        case .active(let principal):
+            exchange.authenticated(as: principal)
+            if !exchange.isForward { request.fields.remove(FieldName.authorization) }
+            return .pass
+        case .inactive: return BearerToken.invalid(exchange, "the token is not active")
+        }
+    }
+
+    private func ask(
+        _ request: inout HttpRequest, _ token: [UInt8], _ key: Digest256, _ exchange: Exchange
+    ) async throws -> Verdict {
+        let unavailable = Challenge.tryLater("tokens cannot be checked", after: 5)
+        guard let introspector else { return unavailable }
+        let answer = try await introspector.ask(token, key)
+        let now = exchange.wallNow
+        switch answer {
+        case .unknown: return unavailable
+        case .inactive:
+            remember(.inactive, key, until: now + negativeTtl, token)
+            return decide(&request, .inactive, exchange)
+        case .active(let members, let expiry):
+            // §2.2: the server must not call a token active that has expired; one that does is not believed.
+            if let expiry, now.seconds >= expiry { return decide(&request, .inactive, exchange) }
+            let claims = members.compactMap { member in member.value.text.map { (member.name, $0) } }
+            let subject = members.first { $0.name == "sub" } ?? members.first { $0.name == "username" }
+            let principal = Principal(method: "introspect", name: subject?.value.text ?? "", claims: claims)
+            var until = now + cacheTtl
+            if let expiry { until = min(until, WallTime(seconds: expiry)) }
+            remember(.active(principal), key, until: until, token)
+            return decide(&request, .active(principal), exchange)
+        }
+    }
+
+    private func remember(_ known: Known, _ key: Digest256, until: WallTime, _ token: [UInt8]) {
+        memory.remember(known, for: key, until: Self.milliseconds(until), bytes: 512 + 2 * token.count)
+    }
+
+    private static func milliseconds(_ time: WallTime) -> Int64 {
+        time.seconds &* 1000 &+ Int64(time.nanoseconds / 1_000_000)
+    }
+
+    /// `b64token`, RFC 6750 §2.1: nothing else is sent to the server.
+    private static func isToken(_ token: UnsafeRawBufferPointer) -> Bool {
+        !token.isEmpty
+            && token.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e, 0x2b, 0x2f, 0x3d: true
+                default: false
+                }
+            }
+    }
+}
+
+extension Introspect: AccessGuard {
+    public var admitsOnlyKnown: Bool { true }
+}
+
+extension Introspect: ConfigurableWare {
+    public static let name: WareName = "introspect"
+    public static let about = WareAbout(
+        "Lets in who shows a token that the authorization server says is active; others are refused with 401.",
+        source: "RFC 7662, RFC 6750",
+        example: #"""
+            - introspect: { url: "https://login.example.com/introspect", clientId: gateway, clientSecret: "${SECRET:-change me}" }
+            """#,
+        details: #"""
+            The token is in `Authorization`, and does not go upstream. What the server said is remembered for `cacheTtl`, not beyond the token's `exp`, and for `negativeTtl` where the token is
+            not active; `0s` asks each time. With `coalesce` those who show one token at once share the question. A server that does not answer, or not as
+            the RFC has it, is 503 with `Retry-After`. At most 1,000 questions are under way. What the server says of the token is in `{jwt.CLAIM}`.
+
+            On a forward listener the token is in `Proxy-Authorization`, and the refusal is 407.
+            """#)
+
+    public init(options: inout OptionsReader) {
+        var url: HttpUrl?
+        var clientId: String?
+        var clientSecret: Secret?
+        var timeout = Duration.seconds(3)
+        var coalesce = true
+        var cacheTtl = Duration.seconds(30)
+        var negativeTtl = Duration.seconds(5)
+        options.read("url", into: &url, doc: "the introspection endpoint")
+        options.require("url")
+        options.read("clientId", into: &clientId, doc: "whom the gateway is to the server, by Basic authentication")
+        options.readSecret("clientSecret", into: &clientSecret, doc: "the password of it")
+        options.read(
+            "cacheTtl", into: &cacheTtl, in: .zero ... .seconds(3600), doc: "how long an active token counts as that")
+        options.read(
+            "negativeTtl", into: &negativeTtl, in: .zero ... .seconds(3600), doc: "how long one that is not active does"
+        )
+        options.read("timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one question")
+        options.read("coalesce", into: &coalesce, doc: "asks once for requests that show one token at once")
+        if clientSecret != nil, clientId == nil { options.fail(at: "clientSecret", "is nobody's without clientId") }
+        if let url, !url.isSafe { options.warn(at: "url", "tokens are sent in clear text; write https") }
+        introspector = url.flatMap {
+            try? Introspector(
+                url: $0.text, clientId: clientId, clientSecret: clientSecret, timeout: timeout, coalesce: coalesce)
+        }
+        self.cacheTtl = cacheTtl
+        self.negativeTtl = negativeTtl
+    }
+}

@@ -1,0 +1,176 @@
+public import Credentials
+public import HttpWare
+
+/// Lets in who shows a JSON Web Token that a known key has signed. RFC 7519, RFC 8725, RFC 6750.
+///
+/// A token that was found good is remembered until it expires, by the digest of all of it; then it costs no task, no allocation
+/// and no signature. The key decides with which algorithm a token may be signed, never the token alone.
+///
+/// | option            | type                       | default | allowed |
+/// |-------------------|----------------------------|---------|---------|
+/// | `issuer`          | text                       | any     |         |
+/// | `audience`        | list of text               | any     | the token is for one of them |
+/// | `jwksUrl`         | URL                        | by the issuer's metadata | no redirects, at most 256KiB |
+/// | `jwksFile`        | path                       | none    | one of jwksUrl, jwksFile, key |
+/// | `key`             | secret text                | none    | PEM, or a secret of 32 bytes and more |
+/// | `algorithms`      | list of algorithm          | `[RS256, PS256, ES256, EdDSA]` | also ES384, HS256 |
+/// | `clockSkew`       | duration                   | `60s`   | 0s … 10m |
+/// | `jwksTtl`         | duration                   | `10m`   | 10s … 24h |
+/// | `from`            | list of place              | `[authorization]` | `header.NAME`, `query.NAME`, `cookie.NAME` |
+/// | `require`         | map of claim to list of text | `{}`  |         |
+/// | `claimsToHeaders` | map of claim to field name | `{}`    | no framing fields, not Host |
+/// | `forward`         | boolean                    | `false` |         |
+public struct Jwt: Middleware {
+    public var verifier: JwtVerifier
+    /// Where tokens are looked for.
+    public var places: [CredentialPlace] = [.bearer]
+    /// Whether the token goes upstream.
+    public var forward = false
+    /// The fields that claims become; those of the client are deleted, whatever the token says.
+    public var claimsToHeaders: [(claim: String, field: FieldName)] = []
+    private let keys: KeySource
+    private let memory = RecentlyVerified<Admission>(most: 32_768, mostBytes: .mebibytes(32))
+
+    public var holdsState: Bool { true }
+
+    public init(_ verifier: JwtVerifier, keys: KeySource) {
+        self.verifier = verifier
+        self.keys = keys
+    }
+
+    /// A token that was found good, and what follows from it.
+    private final class Admission: Sendable {
+        let principal: Principal
+        let fields: FieldBlock?
+        /// The claim that does not allow what is asked for.
+        let lacking: String?
+        /// Of the keys that it was checked with.
+        let generation: Int
+
+        init(_ principal: Principal, fields: FieldBlock?, lacking: String?, generation: Int) {
+            self.principal = principal
+            self.fields = fields
+            self.lacking = lacking
+            self.generation = generation
+        }
+    }
+
+    /// A token that a request shows.
+    private enum Shown {
+        case remembered(Admission, CredentialPlace?)
+        case unknown(Token)
+        case tooLong
+    }
+
+    private struct Token {
+        let bytes: [UInt8]
+        let digest: Digest256
+        let place: CredentialPlace?
+    }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        for (_, field) in claimsToHeaders { request.fields.remove(field) }
+        let now = exchange.wallNow
+        let generation = keys.generation
+        let found = BearerToken.withValue(request, in: exchange, from: places) { token, place -> Shown in
+            guard token.count <= BearerToken.longest else { return .tooLong }
+            let digest = Digest256(of: token)
+            if let admission = memory.value(digest, at: now.seconds), admission.generation == generation {
+                return .remembered(admission, place)
+            }
+            return .unknown(Token(bytes: Array(token), digest: digest, place: place))
+        }
+        switch found {
+        case .one(.remembered(let admission, let place)):
+            keys.look(at: exchange.now)
+            return admit(&request, admission, place, exchange)
+        case .one(.unknown(let token)): return decide(&request, token, exchange)
+        case .one(.tooLong): return BearerToken.invalid(exchange, "the token is too long")
+        case .absent: return BearerToken.missing(exchange)
+        case .several: return BearerToken.repeated(exchange)
+        }
+    }
+
+    private func admit(
+        _ request: inout HttpRequest, _ admission: Admission, _ place: CredentialPlace?, _ exchange: Exchange
+    ) -> Verdict {
+        if let lacking = admission.lacking {
+            let wanted = verifier.requirements.first { $0.claim == lacking }?.values.joined(separator: " ")
+            let isScope = lacking == "scope" || lacking == "scp"
+            return BearerToken.insufficient(
+                exchange, "the token's \(lacking) does not allow this", scope: isScope ? wanted : nil)
+        }
+        exchange.authenticated(as: admission.principal)
+        if !forward { place?.hide(in: &request) }
+        if let fields = admission.fields { request.fields.set(fields) }
+        return .pass
+    }
+
+    // MARK: Tokens that are not remembered
+
+    private func decide(_ request: inout HttpRequest, _ token: Token, _ exchange: Exchange) -> Verdict {
+        guard let keys = self.keys.keys(at: exchange.now) else {
+            return .wait { request, exchange in
+                guard let keys = try await self.keys.firstKeys(at: exchange.now) else {
+                    return Challenge.tryLater("the keys that tokens are checked with cannot be had", after: 5)
+                }
+                return self.decideFinally(&request, token, keys, exchange)
+            }
+        }
+        do {
+            return admit(&request, try verify(token, keys, exchange), token.place, exchange)
+        } catch .unknownKey where self.keys.mayRenew(at: exchange.now) {
+            return .wait { request, exchange in
+                guard let keys = try await self.keys.keysAnew(at: exchange.now) else {
+                    return BearerToken.invalid(exchange, JwtFault.unknownKey.text)
+                }
+                return self.decideFinally(&request, token, keys, exchange)
+            }
+        } catch {
+            return BearerToken.invalid(exchange, error.text)
+        }
+    }
+
+    private func decideFinally(
+        _ request: inout HttpRequest, _ token: Token, _ keys: JsonWebKeySet, _ exchange: Exchange
+    ) -> Verdict {
+        do {
+            return admit(&request, try verify(token, keys, exchange), token.place, exchange)
+        } catch {
+            return BearerToken.invalid(exchange, error.text)
+        }
+    }
+
+    private func verify(
+        _ token: Token, _ keys: JsonWebKeySet, _ exchange: Exchange
+    ) throws(JwtFault) -> Admission {
+        let generation = self.keys.generation
+        let accepted = try verifier.verify(token.bytes, keys: keys, at: exchange.wallNow)
+        let admission = Admission(
+            Principal(
+                method: "jwt", name: accepted["sub"]?.text ?? "",
+                claims: accepted.claims.compactMap { claim in claim.value.text.map { (claim.name, $0) } }),
+            fields: try fields(of: accepted), lacking: accepted.lacking, generation: generation)
+        memory.remember(
+            admission, for: token.digest, until: accepted.until, bytes: 512 + 2 * token.bytes.count)
+        return admission
+    }
+
+    /// The fields of the claims. A claim that holds what no field may hold is no good token.
+    private func fields(of accepted: JwtVerifier.Accepted) throws(JwtFault) -> FieldBlock? {
+        var lines: [FieldLine] = []
+        for (claim, field) in claimsToHeaders {
+            guard let text = accepted[claim]?.text, !text.isEmpty else { continue }
+            do {
+                lines.append(try FieldLine(field, text))
+            } catch {
+                throw .invalid("the token's \(claim) cannot stand in a field")
+            }
+        }
+        return lines.isEmpty ? nil : FieldBlock(lines)
+    }
+}
+
+extension Jwt: AccessGuard {
+    public var admitsOnlyKnown: Bool { true }
+}

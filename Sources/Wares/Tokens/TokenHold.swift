@@ -1,0 +1,54 @@
+import Credentials
+import HttpWare
+
+/// Requests that wait for a credential's token, and what those are told who do not get one.
+enum TokenHold {
+    /// Lets a request wait for a token, then goes on with `done`; refuses it at once where there is nothing to wait for, or no
+    /// room (rule 7). `kept` is how much of its content may come meanwhile, beside what a connection takes anyway.
+    static func enter(
+        _ credential: Credential, _ limits: HoldLimits, kept: Int, _ request: HttpRequest, _ exchange: Exchange,
+        at wall: WallTime, done: @escaping (inout HttpRequest, Exchange) -> Verdict
+    ) -> Verdict {
+        let bytes = size(of: request, kept: kept)
+        switch credential.enter(bytes: bytes, limits: limits, at: wall) {
+        case .ready: return .wait { request, exchange in done(&request, exchange) }
+        case .refused(let failure):
+            exchange.note(failure.reason)
+            return .abort(with: refusal(credential, failure))
+        case .held(let place):
+            return .wait { request, exchange in
+                let outcome = try await place.outcome()
+                exchange.note(words(place, exchange))
+                switch outcome {
+                case .ready: return done(&request, exchange)
+                case .failed(let failure):
+                    exchange.note(failure.reason)
+                    return .abort(with: refusal(credential, failure))
+                case .timedOut:
+                    credential.noteTimeout()
+                    return .abort(with: refusal(credential, nil))
+                }
+            }
+        }
+    }
+
+    /// What waits of a request: its head, and content as far as it is taken while it waits.
+    static func size(of request: HttpRequest, kept: Int) -> Int {
+        let content = request.content.isEmpty ? 0 : min(request.content.length ?? .max, 65536 + kept)
+        return request.headSize + content
+    }
+
+    /// *held 212ms behind refresh 7*.
+    static func words(_ place: HoldPlace, _ exchange: Exchange) -> String {
+        "held \(place.held(until: exchange.now).milliseconds)ms behind refresh \(place.refresh)"
+    }
+
+    /// 503 with `Retry-After` (RFC 9110 §15.6.4): what was wrong, without any credential. `nil` is a wait that was too long.
+    static func refusal(_ credential: Credential, _ failure: CredentialFailure?) -> HttpResponse {
+        let reason = failure?.reason ?? "no token came in time"
+        var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")
+        let seconds = failure?.retryAfter.map { max(1, ($0.milliseconds + 999) / 1000) } ?? 1
+        response.fields.append(RetryAfter.line(seconds))
+        return response
+    }
+}

@@ -1,0 +1,166 @@
+public import Credentials
+public import HttpWare
+import Synchronization
+
+/// Puts a token into requests: that of a credential, or one that is written.
+///
+/// The client's own field is left as it is unless `overwrite` says otherwise. Without `tokenRefresh` before it, a request for
+/// which there is no token yet waits for the first one, as behind `tokenRefresh` with its defaults.
+///
+/// | option       | type                      | default         | allowed |
+/// |--------------|---------------------------|-----------------|---------|
+/// | `credential` | name under `credentials`  | one of the three |        |
+/// | `value`      | secret text               |                 |         |
+/// | `file`       | path                      |                 |         |
+/// | `header`     | field name                | `Authorization` |         |
+/// | `scheme`     | text                      | `Bearer`        | empty for none |
+/// | `overwrite`  | boolean                   | `false`         |         |
+public struct TokenInject: Middleware, CredentialUser {
+    public var credential: Credential?
+    /// The field that carries the token.
+    public let header: FieldName
+    /// What stands before the token; empty for nothing.
+    public let scheme: String
+    /// Whether a field that the client sent is replaced.
+    public let overwrite: Bool
+    /// The line of a token that never changes.
+    private let standing: FieldLine?
+    private let made = MadeLine()
+
+    public var credentialUse: CredentialUse { .injects }
+
+    /// Injects the tokens of a credential.
+    public init(
+        credential: Credential, header: FieldName = .authorization, scheme: String = "Bearer", overwrite: Bool = false
+    ) {
+        self.init(credential, header, scheme, overwrite, nil)
+    }
+
+    /// Injects one token. Throws where it cannot stand in a field line.
+    public init(
+        value: Secret, header: FieldName = .authorization, scheme: String = "Bearer", overwrite: Bool = false
+    ) throws(InvalidFieldValue) {
+        self.init(
+            nil, header, scheme, overwrite, try TokenInject.line(header, scheme, value))
+    }
+
+    private init(
+        _ credential: Credential?, _ header: FieldName, _ scheme: String, _ overwrite: Bool, _ standing: FieldLine?
+    ) {
+        self.credential = credential
+        self.header = header
+        self.scheme = scheme
+        self.overwrite = overwrite
+        self.standing = standing
+    }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if !overwrite, request.fields.contains(header) {
+            exchange.note("the client's own \(header)", asDecision: false)
+            return .pass
+        }
+        guard let credential else {
+            if let standing { request.fields.set(standing) }
+            return .pass
+        }
+        let wall = exchange.wallNow
+        if let token = credential.current(wall) { return inject(token, of: credential, into: &request, exchange) }
+        return TokenHold.enter(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
+            request, exchange in
+            guard let token = credential.current(exchange.wallNow) else {
+                return .abort(with: TokenHold.refusal(credential, nil))
+            }
+            return inject(token, of: credential, into: &request, exchange)
+        }
+    }
+
+    private func inject(
+        _ token: IssuedToken, of credential: Credential, into request: inout HttpRequest, _ exchange: Exchange
+    ) -> Verdict {
+        guard let line = made.line(for: token, { try? TokenInject.line(header, scheme, token.value) }) else {
+            return .abort(with: TokenHold.refusal(credential, nil))
+        }
+        request.fields.set(line)
+        if var carried = exchange[CarriedTokens.self] {
+            carried.add(credential, token)
+            exchange[CarriedTokens.self] = carried
+        } else {
+            exchange[CarriedTokens.self] = CarriedTokens.Value(credential, token)
+        }
+        return .pass
+    }
+
+    private static func line(_ header: FieldName, _ scheme: String, _ value: Secret) throws(InvalidFieldValue)
+        -> FieldLine
+    {
+        try FieldLine(header, scheme.isEmpty ? value.revealed : "\(scheme) \(value.revealed)")
+    }
+}
+
+/// The field line of the last token: made once for each, for all loops. Guarded by a mutex.
+private final class MadeLine: Sendable {
+    private let last = Mutex<(token: IssuedToken, line: FieldLine)?>(nil)
+
+    func line(for token: IssuedToken, _ make: () -> FieldLine?) -> FieldLine? {
+        last.withLock { last in
+            if let last, last.token === token { return last.line }
+            guard let line = make() else { return nil }
+            last = (token, line)
+            return line
+        }
+    }
+}
+
+extension TokenInject: ConfigurableWare {
+    public static let name: WareName = "tokenInject"
+    public static let about = WareAbout(
+        "Puts a token into requests: that of a credential, or one that is written.", source: "RFC 6750 §2.1",
+        example: #"""
+            - tokenRefresh: { credential: orders-oauth }
+            - tokenInject: { credential: orders-oauth }
+            - tokenInject: { value: "${API_KEY:-change-me}", header: X-Api-Key, scheme: "" }
+            """#,
+        details: #"""
+            The client's own field is left as it is unless `overwrite` says otherwise.
+
+            Put `tokenRefresh` with the same credential before it. Without, a request for which there is no token yet waits for
+            the first one as there by default, and a 401 goes to the client.
+            """#)
+
+    public init(options: inout OptionsReader) {
+        var credential: Credential?
+        var value: Secret?
+        var file: FilePath?
+        var header = FieldName.authorization
+        var scheme = "Bearer"
+        var overwrite = false
+        options.read("credential", into: &credential, of: "credentials", doc: "its tokens")
+        options.readSecret("value", into: &value, doc: "the token itself")
+        options.read("file", into: &file, doc: "a file that holds it, read when the configuration is loaded")
+        options.requireOne(of: "credential", "value", "file")
+        options.read("header", into: &header, doc: "the field that carries it")
+        options.read("scheme", into: &scheme, doc: "what stands before it; \"\" for nothing")
+        options.read("overwrite", into: &overwrite, doc: "whether the client's own field is replaced")
+        if header.isGatewayOwned || header == .host {
+            options.fail(at: "header", "\(header) is the gateway's own; it cannot carry a token")
+            header = .authorization
+        }
+        if let file, let bytes = FileContent.read(file.path, "file", &options) {
+            var text = String(decoding: bytes, as: UTF8.self)
+            if text.hasSuffix("\n") { text.removeLast() }
+            value = Secret(text)
+        }
+        var standing: FieldLine?
+        if let value {
+            standing = try? TokenInject.line(header, scheme, value)
+            if standing == nil || value.revealed.isEmpty {
+                let key = options.isGiven("file") ? "file" : "value"
+                options.fail(
+                    at: key, "cannot be sent in a field: it is empty, or holds a line end or another control character")
+            }
+        } else if (try? TokenInject.line(header, scheme, Secret("x"))) == nil {
+            options.fail(at: "scheme", "cannot stand in a field")
+        }
+        self.init(credential, header, scheme, overwrite, standing)
+    }
+}

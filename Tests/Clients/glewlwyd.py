@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""The gateway's credentials with a real authorization server: glewlwyd with SQLite, refresh tokens of one use.
+
+    apt-get download glewlwyd glewlwyd-common    # and its libraries: apt-get install libulfius2.7 libhoel1.4 libiddawc1.1 …
+    dpkg-deb -x glewlwyd_*.deb DIR; dpkg-deb -x glewlwyd-common_*.deb DIR
+    python3 Tests/Clients/glewlwyd.py --binary .build/release/httpware [--root DIR]
+
+Both grants, by `tokenUrl` and by discovery, client authentication by `basic` and `post`, rotation, a restart that goes on from the
+file, a spent refresh token. Exits 1 when something is not as it should be, 0 with a word when there is no glewlwyd.
+"""
+import argparse
+import base64
+import contextlib
+import http.server
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+LIFETIME = 2
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for(port, process, log):
+    for _ in range(400):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.025)
+    sys.exit("it does not start: " + open(log, errors="replace").read())
+
+
+class Glewlwyd:
+    def __init__(self, root, folder):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        database = os.path.join(folder, "glewlwyd.db")
+        schema = os.path.join(root, "usr/share/dbconfig-common/data/glewlwyd/install/sqlite3")
+        import sqlite3
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            connection.executescript(open(schema).read())
+        modules = os.path.join(root, "usr/lib/glewlwyd")
+        path = os.path.join(folder, "glewlwyd.conf")
+        self.log = os.path.join(folder, "glewlwyd.log")
+        with open(path, "w") as file:
+            file.write(f"""port={self.port}
+bind_address="127.0.0.1"
+external_url="{self.url}"
+login_url="login.html"
+api_prefix="api"
+log_mode="console"
+log_level="WARNING"
+cookie_secure=0
+session_expiration=2419200
+session_key="GLEWLWYD2_SESSION_ID"
+admin_scope="g_admin"
+profile_scope="g_profile"
+user_module_path="{modules}/user"
+client_module_path="{modules}/client"
+user_auth_scheme_module_path="{modules}/scheme"
+plugin_module_path="{modules}/plugin"
+use_secure_connection=false
+secure_connection_key_file="none"
+secure_connection_pem_file="none"
+hash_algorithm = "SHA512"
+database = {{ type = "sqlite3"; path = "{database}"; }};
+""")
+        binary = os.path.join(root, "usr/bin/glewlwyd")
+        self.process = subprocess.Popen(
+            [binary, f"--config-file={path}"], stdout=open(self.log, "w"), stderr=subprocess.STDOUT, cwd=folder)
+        wait_for(self.port, self.process, self.log)
+        self.cookie = None
+
+    def api(self, method, path, body=None):
+        request = urllib.request.Request(
+            f"{self.url}/api{path}", method=method, data=json.dumps(body).encode() if body is not None else None,
+            headers={"Content-Type": "application/json"})
+        if self.cookie:
+            request.add_header("Cookie", self.cookie)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                cookie = answer.headers.get("Set-Cookie")
+                if cookie:
+                    self.cookie = cookie.split(";")[0]
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            sys.exit(f"glewlwyd {method} {path}: {error.code} {error.read().decode(errors='replace')}")
+
+    def set_up(self):
+        self.api("POST", "/auth/", {"username": "admin", "password": "password"})
+        self.api("POST", "/scope/", {"name": "orders", "display_name": "Orders", "password_required": False, "scheme": {}})
+        self.api("POST", "/mod/plugin/", {
+            "module": "oidc", "name": "oidc", "display_name": "OIDC", "parameters": {
+                "iss": f"{self.url}/api/oidc", "jwt-type": "sha", "jwt-key-size": "256", "key": "a key of the test's own",
+                "access-token-duration": LIFETIME, "refresh-token-duration": 3600, "code-duration": 600,
+                "refresh-token-rolling": False, "refresh-token-one-use": "always", "allow-non-oidc": True,
+                "auth-type-password-enabled": True, "auth-type-client-enabled": True,
+                "auth-type-refresh-enabled": True, "auth-type-code-enabled": True, "auth-type-token-enabled": True,
+                "auth-type-id-token-enabled": True, "auth-type-none-enabled": True, "subject-type": "public",
+                "client-auth-method": ["client_secret_basic"],
+            }})
+        # It takes the secret in Basic as it is, while RFC 6749 §2.3.1 has it encoded as in a form: the same for these.
+        for name, secret in (("machine", "secret-1.x"), ("gateway", "secret-1.x"), ("poster", "se cret&+")):
+            self.api("POST", "/client/", {
+                "client_id": name, "name": name, "password": secret, "client_secret": secret,
+                "enabled": True, "confidential": True, "scope": ["orders"], "redirect_uri": [f"{self.url}/none"],
+                "authorization_type": ["client_credentials", "password", "refresh_token"],
+                "token_endpoint_auth_method": ["client_secret_basic", "client_secret_post"],
+            })
+        self.api("POST", "/user/", {
+            "username": "ann", "name": "Ann", "password": "a password", "enabled": True,
+            "scope": ["g_profile", "orders"]})
+
+    def token_url(self):
+        return f"{self.url}/api/oidc/token"
+
+    def first_refresh_token(self):
+        form = {"grant_type": "password", "username": "ann", "password": "a password", "scope": "orders"}
+        request = urllib.request.Request(self.token_url(), data=urllib.parse.urlencode(form).encode())
+        request.add_header("Authorization", "Basic " + base64.b64encode(b"gateway:secret-1.x").decode())
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)["refresh_token"]
+        except urllib.error.HTTPError as error:
+            sys.exit(f"no refresh token: {error.code} {error.read().decode(errors='replace')}")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(20)
+
+
+class Origin(http.server.BaseHTTPRequestHandler):
+    """Takes a token until it expires."""
+    protocol_version = "HTTP/1.1"
+    seen = []
+
+    def do_GET(self):
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        try:
+            claims = token.split(".")[1]
+            expiry = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
+        except (IndexError, ValueError, KeyError):
+            expiry = 0
+        # In whole seconds, rounded down: a token may live up to one second longer than it says.
+        good = expiry + 1 >= time.time()
+        Origin.seen.append((token, good))
+        self.send_response(200 if good else 401)
+        if not good:
+            self.send_header("WWW-Authenticate", 'Bearer error="invalid_token"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Gateway:
+    def __init__(self, binary, folder, credentials, origin):
+        self.port, self.admin = free_port(), free_port()
+        names = [line.split(":")[0].strip() for line in credentials.strip().split("\n")]
+        self.path = os.path.join(folder, "httpware.yaml")
+        with open(self.path, "w") as file:
+            file.write(f'version: 1\nlisteners: {{ web: {{ bind: "127.0.0.1:{self.port}" }} }}\n'
+                       f'admin: {{ bind: "127.0.0.1:{self.admin}" }}\n'
+                       f'services: {{ api: {{ baseUrl: "http://127.0.0.1:{origin}" }} }}\ncredentials:\n{credentials}\nchains:\n')
+            for name in names:
+                file.write(f"  {name}: {{ middlewares: [{{ tokenRefresh: {{ credential: {name} }} }}, "
+                           f"{{ tokenInject: {{ credential: {name} }} }}] }}\n")
+            file.write("routes:\n")
+            for name in names:
+                file.write(f"  - {{ service: api, chain: {name}, match: {{ path: /{name} }} }}\n")
+        self.log = os.path.join(folder, "httpware.log")
+        self.process = subprocess.Popen(
+            [binary, "run", "-c", self.path], stdout=open(self.log, "a"), stderr=subprocess.STDOUT,
+            env=dict(os.environ, SWIFT_BACKTRACE="enable=no"))
+        wait_for(self.port, self.process, self.log)
+
+    def get(self, name):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=30) as answer:
+                return answer.status, ""
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def report(self, name):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/v1/credentials", timeout=10) as answer:
+            return next(one for one in json.load(answer)["credentials"] if one["name"] == name)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binary", default=".build/release/httpware")
+    parser.add_argument("--root", default="/", help="where the package is unpacked")
+    options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.root, "usr/bin/glewlwyd")):
+        print("skipped: there is no glewlwyd; see the beginning of this file")
+        return 0
+    failed = 0
+
+    def check(name, good, shown=""):
+        nonlocal failed
+        failed += not good
+        print(f"  {'ok  ' if good else 'FAIL'} {name}" + (f": {shown}" if shown != "" else ""), flush=True)
+
+    folder = tempfile.mkdtemp(prefix="httpware-glewlwyd-")
+    server = Glewlwyd(options.root, folder)
+    origin = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
+    threading.Thread(target=origin.serve_forever, daemon=True).start()
+    gateway = None
+    try:
+        server.set_up()
+        first = server.first_refresh_token()
+        more = 'clientSecret: "secret-1.x", scopes: [orders], refreshBefore: 0s, window: { max: 100, per: 60s }'
+        credentials = f"""  basic: {{ grant: clientCredentials, tokenUrl: "{server.token_url()}", clientId: machine, {more} }}
+  post: {{ grant: clientCredentials, tokenUrl: "{server.token_url()}", clientId: poster, auth: post, {more.replace("secret-1.x", "se cret&+")} }}
+  found: {{ grant: clientCredentials, issuer: "{server.url}/api/oidc", clientId: machine, {more} }}
+  person: {{ grant: refreshToken, tokenUrl: "{server.token_url()}", clientId: gateway, refreshToken: "{first}", file: person.json, {more} }}
+  spent: {{ grant: refreshToken, tokenUrl: "{server.token_url()}", clientId: gateway, refreshToken: "{first}", {more} }}"""
+        port = origin.server_address[1]
+        gateway = Gateway(options.binary, folder, credentials, port)
+        for name in ("basic", "post", "found", "person"):
+            status, text = gateway.get(name)
+            check(f"{name}: a request gets through", status == 200, f"{status} {text}".strip())
+        tokens = {token for token, _ in Origin.seen}
+        check("each has a token of its own", len(tokens) == 4, len(tokens))
+        for name in ("basic", "person"):
+            end = time.time() + 4 * LIFETIME
+            statuses = set()
+            while time.time() < end:
+                statuses.add(gateway.get(name)[0])
+                time.sleep(0.05)
+            refreshes = gateway.report(name)["history"]
+            check(f"{name}: kept alive over {4 * LIFETIME}s", statuses == {200} and len(refreshes) >= 3,
+                  f"{statuses}, {len(refreshes)} refreshes")
+        check("rotation: the file has another refresh token",
+              json.load(open(f"{folder}/person.json"))["refresh_token"] != first)
+        gateway.stop()
+        gateway = Gateway(options.binary, folder, credentials, port)
+        time.sleep(LIFETIME + 0.5)
+        status, text = gateway.get("person")
+        # Who waits goes on as soon as there is a token; the refresh ends when it is in the file.
+        end = time.time() + 5
+        while not gateway.report("person")["history"] and time.time() < end:
+            time.sleep(0.05)
+        check("after a restart the file's refresh token is used", status == 200 and bool(gateway.report("person")["history"]),
+              f"{status} {text}".strip())
+        status, text = gateway.get("spent")
+        check("a refresh token that is spent: 503, and it says so", status == 503 and "refuses" in text, text.strip())
+        check("no expired token went upstream", all(good for _, good in Origin.seen), len(Origin.seen))
+        log = open(gateway.log).read()
+        check("no token in the log", first not in log and not any(token in log for token, _ in Origin.seen))
+    finally:
+        if gateway:
+            gateway.stop()
+        server.stop()
+        origin.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+import Foundation
+import HttpWare
+import HttpWareTesting
+import Testing
+
+@testable import Credentials
+
+@Suite(.timeLimit(.minutes(2))) struct CredentialTests {
+    /// A credential with a script for its token endpoint, on a loop whose clock stands still.
+    private struct Stage {
+        let client = ScriptedClient()
+        let clock = ManualClock()
+        let loop: EventLoop
+        let folder: URL
+        var definition: CredentialDefinition
+
+        init(_ change: (inout CredentialDefinition) -> Void = { _ in }) throws {
+            loop = try EventLoop.start(name: "test", clock: clock)
+            folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            definition = CredentialDefinition(name: "orders", grant: .refreshToken)
+            definition.tokenUrl = EndpointUrl("http://127.0.0.1:9/token")
+            definition.clientId = "gateway"
+            definition.refreshToken = Secret("refresh-0")
+            definition.retry = 0
+            definition.file = FilePath(folder.appending(path: "token.json").path)
+            change(&definition)
+        }
+
+        func end() {
+            loop.stop()
+            loop.join()
+            try? FileManager.default.removeItem(at: folder)
+        }
+
+        func make() -> Credential { Credential(definition, client: client) }
+
+        func refresh(_ credential: Credential) async -> CredentialFailure? {
+            await Task(executorPreference: loop) { await credential.refresh() }.value
+        }
+
+        func current(_ credential: Credential) async -> String? {
+            await loop.submit { credential.current(clock.wallNow())?.value.revealed }
+        }
+
+        /// As a request does that needs a token: waits for it.
+        func enter(_ credential: Credential) async -> String? {
+            let entry = await loop.submit {
+                credential.enter(bytes: 100, limits: HoldLimits(), at: clock.wallNow())
+            }
+            if case .held(let place) = entry {
+                _ = await Task(executorPreference: loop) { try? await place.outcome() }.value
+            }
+            return await current(credential)
+        }
+
+        var file: String { (try? String(contentsOfFile: definition.file?.path ?? "", encoding: .utf8)) ?? "" }
+
+        func write(_ text: String) throws {
+            try text.write(toFile: definition.file?.path ?? "", atomically: true, encoding: .utf8)
+        }
+    }
+
+    private func token(_ number: Int) -> String {
+        #"{"access_token":"token-\#(number)","expires_in":100,"refresh_token":"refresh-\#(number)"}"#
+    }
+
+    @Test func `tokens are kept in a file that its owner alone can read, and a new process begins with them`()
+        async throws
+    {
+        let stage = try Stage()
+        defer { stage.end() }
+        stage.client.answer(json: token(1))
+        #expect(await stage.enter(stage.make()) == "token-1")
+        while !stage.file.contains("refresh-1") { await Task.yield() }
+        let mode = try FileManager.default.attributesOfItem(atPath: stage.definition.file?.path ?? "")[
+            .posixPermissions]
+        #expect(mode as? Int == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: stage.folder.path) == ["token.json"])
+        #expect(await stage.enter(stage.make()) == "token-1")
+        #expect(stage.client.requests.count == 1)
+    }
+
+    @Test func `rule 4: the file is read again before a refresh`() async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let (one, other) = (stage.make(), stage.make())
+        stage.client.answer(json: token(1))
+        #expect(await stage.enter(one) == "token-1")
+        #expect(await stage.enter(other) == "token-1")
+        stage.clock.advance(by: .seconds(100))
+        stage.client.answer(json: token(2))
+        #expect(await stage.enter(one) == "token-2")
+        #expect(await stage.enter(other) == "token-2")
+        #expect(stage.client.requests.count == 2)
+        #expect(other.report().history.first?.outcome == .adopted)
+    }
+
+    @Test func `rule 4: the file is read again after invalid_grant`() async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let credential = stage.make()
+        async let result = stage.enter(credential)
+        while stage.client.waitingCount == 0 { await Task.yield() }
+        // Somebody else rotates meanwhile.
+        let mark = StoredTokens.mark(Secret("refresh-0"))
+        try stage.write(#"{"refresh_token":"refresh-7","origin":"\#(mark)"}"#)
+        stage.client.answer(.badRequest, json: #"{"error":"invalid_grant"}"#)
+        while stage.client.waitingCount == 0 { await Task.yield() }
+        #expect(stage.client.requests.last?.content.text?.contains("refresh_token=refresh-7") == true)
+        stage.client.answer(json: token(8))
+        #expect(await result == "token-8")
+    }
+
+    @Test func `a refresh token that was written anew comes before what the file has`() async throws {
+        var stage = try Stage()
+        defer { stage.end() }
+        stage.client.answer(json: token(1))
+        _ = await stage.enter(stage.make())
+        while !stage.file.contains("refresh-1") { await Task.yield() }
+        stage.definition.refreshToken = Secret("written-anew")
+        stage.client.answer(json: token(5))
+        #expect(await stage.enter(stage.make()) == "token-5")
+        #expect(stage.client.requests.last?.content.text?.contains("refresh_token=written-anew") == true)
+    }
+
+    @Test(arguments: [
+        "", "{", "[]", "\u{0}", #"{"access_token":1}"#, #"{"access_token":"a\nb","expires_at":9999999999}"#,
+    ])
+    func `a file that is not one of ours is as none`(text: String) async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        try stage.write(text)
+        stage.client.answer(json: token(1))
+        #expect(await stage.enter(stage.make()) == "token-1")
+    }
+
+    @Test func `a lock that another gateway holds is waited for, and its token is taken over`() async throws {
+        let stage = try Stage {
+            $0.lock = .file
+            $0.timeout = .seconds(60)
+        }
+        defer { stage.end() }
+        let file = TokenFile(path: stage.definition.file?.path ?? "")
+        let lock = try #require(try file.tryLock())
+        #expect(try file.tryLock() == nil)
+        let credential = stage.make()
+        async let result = stage.enter(credential)
+        while credential.report().state != .refreshing { await Task.yield() }
+        #expect(stage.client.requests.isEmpty)
+        let expires = stage.clock.wallNow() + .seconds(100_000)
+        try file.write(
+            StoredTokens(
+                accessToken: Secret("theirs"), expires: expires, refreshToken: Secret("refresh-9"),
+                origin: StoredTokens.mark(Secret("refresh-0"))))
+        file.unlock(lock)
+        while credential.report().state == .refreshing {
+            stage.clock.advance(by: .milliseconds(10))
+            await Task.yield()
+        }
+        #expect(await result == "theirs")
+        #expect(stage.client.requests.isEmpty)
+    }
+
+    @Test func `a call that may succeed later is made again, one that was refused is not`() async throws {
+        let stage = try Stage {
+            $0.retry = 2
+            $0.file = nil
+        }
+        defer { stage.end() }
+        let credential = stage.make()
+        stage.client.answer(.serviceUnavailable, json: "{}")
+        stage.client.answer(.success(HttpResponse(.ok, content: .text("<html>"))))
+        stage.client.answer(json: token(1))
+        async let failure = stage.refresh(credential)
+        while stage.client.requests.count < 3 {
+            stage.clock.advance(by: .milliseconds(50))
+            await Task.yield()
+        }
+        #expect(await failure == nil)
+        #expect(await stage.current(credential) == "token-1")
+        stage.client.answer(.unauthorized, json: #"{"error":"invalid_client"}"#)
+        #expect(await stage.refresh(credential)?.kind == .refused)
+        #expect(stage.client.requests.count == 4)
+        // The token at hand is as good as before.
+        #expect(await stage.current(credential) == "token-1")
+    }
+
+    @Test func `clear forgets tokens and file`() async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let credential = stage.make()
+        stage.client.answer(json: token(1))
+        _ = await stage.enter(credential)
+        while !stage.file.contains("refresh-1") { await Task.yield() }
+        await credential.clear()
+        #expect(await stage.current(credential) == nil)
+        #expect(stage.file.isEmpty)
+    }
+
+    @Test func `the lifetime is counted from when the request was sent, but for at most half of it`() async throws {
+        let stage = try Stage { $0.file = nil }
+        defer { stage.end() }
+        for (wait, left) in [(30, 70), (90, 50)] {
+            let credential = stage.make()
+            async let failure = stage.refresh(credential)
+            while stage.client.waitingCount == 0 { await Task.yield() }
+            stage.clock.advance(by: .seconds(wait))
+            stage.client.answer(json: token(1))
+            #expect(await failure == nil)
+            let expires = try #require(credential.report().expires)
+            #expect(expires.seconds - stage.clock.wallNow().seconds == Int64(left))
+        }
+    }
+
+    @Test func `a static token is there at once, and is not renewed`() async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        var definition = CredentialDefinition(name: "key", grant: .static)
+        definition.value = Secret("fixed")
+        let credential = Credential(definition, client: stage.client)
+        #expect(await stage.current(credential) == "fixed")
+        #expect(await stage.refresh(credential)?.kind == .rejected)
+        #expect(stage.client.requests.isEmpty)
+    }
+}

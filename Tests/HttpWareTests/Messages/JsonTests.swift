@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+@testable import HttpWare
+
+@Suite struct JsonTests {
+    private let value = Json.object([
+        ("text", "a \"b\" \\ \n\u{1}\u{7f}\u{9b}é"), ("number", -7), ("yes", true), ("nothing", .null),
+        ("digits", .digits("1e9")), ("list", [Json.text("x"), .list([]), .object([])].json),
+    ])
+
+    @Test func `every kind of value is written`() {
+        #expect(
+            value.text
+                == #"{"text":"a \"b\" \\ \n\u0001\u007f\u009bé","number":-7,"yes":true,"nothing":null,"#
+                + #""digits":1e9,"list":["x",[],{}]}"#)
+    }
+
+    @Test(arguments: [
+        (0.0, "0.000"), (1.2346, "1.235"), (12.0, "12.000"), (0.0004, "0.000"), (-3.0, "0.000"), (Double.nan, "null"),
+    ])
+    func `decimals have three places and are not below zero`(value: Double, text: String) {
+        #expect(Json.decimal(value).text == text)
+    }
+
+    @Test func `members without a value are left out`() {
+        #expect(
+            Json.object(given: [("a", nil), ("b", .optional(nil)), ("c", .optional("x"))]).text
+                == #"{"b":null,"c":"x"}"#)
+    }
+
+    @Test func `what is written over several lines is the same value`() throws {
+        let long = Json.object([("long", .list((0..<40).map { .number($0) })), ("value", value)])
+        #expect(long.prettyText.split(separator: "\n").allSatisfy { $0.utf8.count <= 120 })
+        let one = try JSONSerialization.jsonObject(with: Data(long.text.utf8)) as? NSDictionary
+        let other = try JSONSerialization.jsonObject(with: Data(long.prettyText.utf8)) as? NSDictionary
+        #expect(one != nil && one == other)
+        #expect(value.prettyText.contains("\n"))
+        #expect(Json.list([1, 2]).prettyText == "[1,2]")
+    }
+}
+
+extension [Json] {
+    fileprivate var json: Json { .list(self) }
+}

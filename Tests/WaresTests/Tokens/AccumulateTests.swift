@@ -1,0 +1,123 @@
+import Credentials
+import HttpWare
+import HttpWareTesting
+import Testing
+
+@testable import Wares
+
+@Suite(.timeLimit(.minutes(1))) struct AccumulateTests {
+    private func untilHeld(_ ware: Accumulate, _ count: Int) async {
+        while ware.heldCount != count { await Task.yield() }
+    }
+
+    @Test func `by hand: requests wait while it is closed, and go in the order of coming`() async throws {
+        let ware = Accumulate(while: .manual)
+        let exchange = try TestExchange([ware])
+        #expect(try await exchange.send(.get("/before")).status == .ok)
+        ware.setClosed(true)
+        var pending: [TestExchange.Pending] = []
+        for index in 0..<3 {
+            pending.append(await exchange.start(.get("/\(index)")))
+            await untilHeld(ware, index + 1)
+        }
+        #expect(exchange.upstream.requests.count == 1)
+        ware.setClosed(false)
+        for one in pending { #expect(try await one.response().status == .ok) }
+        #expect(try await exchange.send(.get("/after")).status == .ok)
+        #expect(ware.heldCount == 0)
+    }
+
+    @Test func `bounded in count, in bytes and in time`() async throws {
+        let ware = Accumulate(
+            while: .manual, limits: HoldLimits(max: 1, maxBytes: .kibibytes(4), timeout: .seconds(2)),
+            overflow: .tooManyRequests)
+        ware.setClosed(true)
+        let exchange = try TestExchange([ware])
+        let large = try await exchange.send(.post("/", content: .bytes(count: 5000)))
+        #expect(large.status == .tooManyRequests)
+        let held = await exchange.start(.get("/"))
+        await untilHeld(ware, 1)
+        let refused = try await exchange.send(.get("/"))
+        #expect(refused.status == .tooManyRequests)
+        #expect(refused.fields[.retryAfter] == "1")
+        await exchange.advance(by: .seconds(2))
+        #expect(try await held.response().status == .tooManyRequests)
+        #expect(ware.heldCount == 0)
+    }
+
+    @Test func `a client that leaves frees its slot`() async throws {
+        let ware = Accumulate(while: .manual, limits: HoldLimits(max: 1))
+        ware.setClosed(true)
+        let exchange = try TestExchange([ware])
+        let first = await exchange.start(.get("/"))
+        await untilHeld(ware, 1)
+        await first.leave()
+        await untilHeld(ware, 0)
+        let second = await exchange.start(.get("/"))
+        await untilHeld(ware, 1)
+        ware.setClosed(false)
+        #expect(try await second.response().status == .ok)
+    }
+
+    @Test func `they go at a rate`() async throws {
+        let ware = Accumulate(while: .manual, releaseRate: Rate(1, per: .second))
+        ware.setClosed(true)
+        let exchange = try TestExchange([ware])
+        var pending: [TestExchange.Pending] = []
+        for index in 0..<3 {
+            pending.append(await exchange.start(.get("/\(index)")))
+            await untilHeld(ware, index + 1)
+        }
+        ware.setClosed(false)
+        #expect(try await pending[0].response().status == .ok)
+        await exchange.advance(by: .milliseconds(900))
+        #expect(exchange.upstream.requests.map(\.path) == ["/0"])
+        await exchange.advance(by: .milliseconds(100))
+        #expect(try await pending[1].response().status == .ok)
+        await exchange.advance(by: .seconds(1))
+        #expect(try await pending[2].response().status == .ok)
+        #expect(exchange.upstream.requests.map(\.path) == ["/0", "/1", "/2"])
+    }
+
+    @Test func `while the origin server cannot be reached one request a second finds out`() async throws {
+        let ware = Accumulate(while: .upstreamDown, limits: HoldLimits(timeout: .seconds(5)))
+        let exchange = try TestExchange([ware])
+        exchange.upstream.refuse()
+        // What was there is closed by another turn of the loop.
+        while try await exchange.send(.get("/")).status != .badGateway {}
+        #expect(ware.isClosed)
+        let probe = try await exchange.send(.get("/probe"))
+        #expect(probe.status == .badGateway)
+        let held = await exchange.start(.get("/held"))
+        await untilHeld(ware, 1)
+        await exchange.advance(by: .seconds(1))
+        #expect(try await held.response().status == .badGateway)
+        #expect(ware.isClosed)
+    }
+
+    @Test func `while a credential has nothing to send, others wait behind its refresh`() async throws {
+        let stage = try TokenStage()
+        let ware = Accumulate(while: .credentialRefreshing, credential: stage.credential)
+        var setting = TestExchange.Setting()
+        setting.clock = stage.clock
+        let other = try TestExchange([ware], setting: setting)
+        #expect(try await other.send(.get("/free")).status == .ok)
+        let first = await stage.exchange.start(.get("/"))
+        await stage.untilHeld(1)
+        let second = await other.start(.get("/held"))
+        await stage.untilHeld(2)
+        #expect(other.upstream.requests.count == 1)
+        await stage.issue(1)
+        #expect(try await first.response().status == .ok)
+        #expect(try await second.response().status == .ok)
+    }
+
+    @Test(
+        arguments: [
+            [:], ["while": "credentialRefreshing"], ["while": "manual", "credential": "a"], ["while": "never"],
+            ["while": "manual", "overflow": "200"], ["while": "manual", "release": "lifo"],
+        ] as [ConfigNode])
+    func `what makes no sense is refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange(Accumulate.self, options: options) }
+    }
+}

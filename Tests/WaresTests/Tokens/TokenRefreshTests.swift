@@ -1,0 +1,332 @@
+import Credentials
+import HttpWare
+import HttpWareTesting
+import Testing
+
+@testable import Wares
+
+/// The ten rules of WARES.md, "What `tokenRefresh` and `accumulate` must get right".
+@Suite(.timeLimit(.minutes(2))) struct TokenRefreshTests {
+    private let invalidToken = #"Bearer realm="api", error="invalid_token""#
+
+    @Test func `rule 1: one refresh is in flight, for however many requests of however many loops`() async throws {
+        let stage = try TokenStage()
+        let other = try stage.another()
+        var pending: [TestExchange.Pending] = []
+        for index in 0..<20 { pending.append(await (index % 2 == 0 ? stage.exchange : other).start(.get("/\(index)"))) }
+        await stage.untilHeld(20)
+        #expect(stage.client.requests.count == 1)
+        await stage.issue(1)
+        for one in pending { #expect(try await one.response().status == .ok) }
+        #expect(stage.client.requests.count == 1)
+        let all = stage.exchange.upstream.requests + other.upstream.requests
+        #expect(all.count == 20)
+        #expect(all.allSatisfy { $0.fields[.authorization] == "Bearer s3cret-token-1" })
+    }
+
+    @Test func `rule 1: refreshes follow one another, each with the refresh token of the one before`() async throws {
+        let stage = try TokenStage()
+        try await stage.begin(lifetime: 10)
+        stage.clock.advance(by: .seconds(10))
+        let second = await stage.exchange.start(.get("/"))
+        await stage.issue(2)
+        _ = try await second.response()
+        let forms = stage.client.requests.map { $0.content.text ?? "" }
+        #expect(forms.count == 2)
+        #expect(forms[0].contains("refresh_token=s3cret-refresh-0"))
+        #expect(forms[1].contains("refresh_token=s3cret-refresh-1"))
+    }
+
+    @Test func `rule 2: the call for a token passes no chain and waits in no hold`() async throws {
+        try await ScriptedOrigin.run([
+            .expectHead(startingWith: "POST /token HTTP/1.1", without: ["via"]),
+            .expect("grant_type=client_credentials"),
+            .send(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 42\r\n\r\n"
+                    + #"{"access_token":"t","token_type":"bearer"}"#),
+        ]) { origin in
+            var definition = CredentialDefinition(name: "own", grant: .clientCredentials)
+            definition.tokenUrl = EndpointUrl("http://127.0.0.1:\(origin.port)/token")
+            definition.clientId = "gateway"
+            definition.clientSecret = Secret("s3cret")
+            definition.retry = 0
+            let credential = Credential(definition)
+            // Only one request may wait: a call that had to pass here would wait for itself.
+            let exchange = try TestExchange([
+                TokenRefresh(credential: credential, hold: HoldLimits(max: 1)), TokenInject(credential: credential),
+            ])
+            #expect(try await exchange.send(.get("/")).status == .ok)
+            #expect(exchange.upstream.requests.map { $0.fields[.authorization] } == ["Bearer t"])
+        }
+    }
+
+    @Test func `rule 3: a request refused with an older token is sent again with the present one, without a refresh`()
+        async throws
+    {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(invalidToken), after: .seconds(1))
+        stage.exchange.upstream.respond(with: .refused(invalidToken), after: .seconds(5))
+        let early = await stage.exchange.start(.get("/early"))
+        while stage.exchange.upstream.requests.count < 2 { await Task.yield() }
+        let late = await stage.exchange.start(.get("/late"))
+        while !stage.exchange.upstream.requests.contains(where: { $0.path == "/late" }) { await Task.yield() }
+        // What waits there has set its timer then.
+        await stage.exchange.advance(by: .zero)
+        await stage.exchange.advance(by: .seconds(1))
+        await stage.issue(2)
+        _ = try await early.response()
+        await stage.exchange.advance(by: .seconds(4))
+        #expect(try await late.response().status == .ok)
+        #expect(stage.client.requests.count == 2)
+        #expect(
+            stage.sent == [
+                "Bearer s3cret-token-1", "Bearer s3cret-token-1", "Bearer s3cret-token-1", "Bearer s3cret-token-2",
+                "Bearer s3cret-token-2",
+            ])
+    }
+
+    @Test func `rule 4: invalid_grant fails each held request once, and causes no storm`() async throws {
+        let stage = try TokenStage { $0.retry = 2 }
+        var pending: [TestExchange.Pending] = []
+        for _ in 0..<10 { pending.append(await stage.exchange.start(.get("/"))) }
+        await stage.untilHeld(10)
+        stage.client.answer(.badRequest, json: #"{"error":"invalid_grant","error_description":"s3cret-refresh-0"}"#)
+        for one in pending {
+            let response = try await one.response()
+            #expect(response.status == .serviceUnavailable)
+            #expect(response.fields[.retryAfter] != nil)
+            #expect(response.content.text?.contains("invalid_grant") == true)
+            #expect(response.content.text?.contains("s3cret") == false)
+        }
+        for _ in 0..<10 { #expect(try await stage.exchange.send(.get("/")).status == .serviceUnavailable) }
+        #expect(stage.client.requests.count == 1)
+        // The circuit closes again; the refresh token that was refused is not sent once more.
+        stage.clock.advance(by: .seconds(31))
+        #expect(try await stage.exchange.send(.get("/")).status == .serviceUnavailable)
+        #expect(stage.client.requests.count == 1)
+        #expect(stage.exchange.upstream.requests.isEmpty)
+    }
+
+    @Test func `rule 5: there are no more than window refreshes in a period`() async throws {
+        let stage = try TokenStage { $0.window = .init(max: 2, per: .seconds(60)) }
+        for number in 1...2 {
+            let one = await stage.exchange.start(.get("/"))
+            await stage.issue(number, lifetime: 1)
+            _ = try await one.response()
+            stage.clock.advance(by: .seconds(1))
+        }
+        let refused = try await stage.exchange.send(.get("/"))
+        #expect(refused.status == .serviceUnavailable)
+        #expect(refused.fields[.retryAfter] == "58")
+        #expect(stage.client.requests.count == 2)
+        stage.clock.advance(by: .seconds(58))
+        let again = await stage.exchange.start(.get("/"))
+        await stage.issue(3)
+        #expect(try await again.response().status == .ok)
+    }
+
+    @Test(arguments: [
+        (#"Bearer error="insufficient_scope""#, 401), ("Bearer realm=\"error=invalid_token\"", 401),
+        (#"Basic realm="x""#, 401), (#"Bearer error="invalid_token""#, 403),
+    ])
+    func `rule 6: forbidden is not expired`(challenge: String, status: Int) async throws {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(challenge, try #require(HttpStatus(status))))
+        #expect(try await stage.exchange.send(.get("/")).status.code == status)
+        #expect(stage.client.requests.count == 1)
+    }
+
+    @Test(arguments: [#"Bearer realm="a,b", error="invalid_token""#, "DPoP algs=x, Bearer error=invalid_token", nil])
+    func `rule 6: 401 with invalid_token, or without a challenge, renews and sends again`(challenge: String?)
+        async throws
+    {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(challenge))
+        let pending = await stage.exchange.start(.post("/", content: .text("order")))
+        await stage.issue(2)
+        #expect(try await pending.response().status == .ok)
+        #expect(stage.exchange.upstream.requests.suffix(2).map(\.content.text) == ["order", "order"])
+        #expect(stage.sent.last == "Bearer s3cret-token-2")
+        let wares = try #require(stage.exchange.outcomes.last).record.wares
+        #expect(wares.contains { $0.decision == .replayed && $0.note?.contains("after 401") == true })
+        #expect(wares.contains { $0.note?.contains("behind refresh 2") == true })
+    }
+
+    @Test func `a request that the client gave its own token is none of its business`() async throws {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(nil))
+        var fields = HttpFields()
+        try fields.set(.authorization, to: "Bearer own")
+        #expect(try await stage.exchange.send(.get("/", fields: fields)).status == .unauthorized)
+        #expect(stage.client.requests.count == 1)
+    }
+
+    @Test func `a token that is refused again is not asked for again`() async throws {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.always(respondWith: .refused(nil))
+        let pending = await stage.exchange.start(.get("/"))
+        await stage.issue(2)
+        #expect(try await pending.response().status == .unauthorized)
+        #expect(stage.sent.count == 3)
+        #expect(stage.client.requests.count == 2)
+    }
+
+    @Test func `a place that refuses every token does not shut out the others`() async throws {
+        let stage = try TokenStage { $0.window = .init(max: 2, per: .seconds(60)) }
+        try await stage.begin()
+        stage.exchange.upstream.always(respondWith: .refused(nil))
+        let pending = await stage.exchange.start(.get("/refusing"))
+        await stage.issue(2)
+        _ = try await pending.response()
+        #expect(try await stage.exchange.send(.get("/refusing")).status == .unauthorized)
+        stage.exchange.upstream.always(respondWith: HttpResponse(.ok))
+        #expect(try await stage.exchange.send(.get("/other")).status == .ok)
+        #expect(stage.sent.last == "Bearer s3cret-token-2")
+        #expect(stage.client.requests.count == 2)
+    }
+
+    @Test func `rule 7: the queue is bounded in count`() async throws {
+        let stage = try TokenStage(hold: HoldLimits(max: 2))
+        let held = [await stage.exchange.start(.get("/")), await stage.exchange.start(.get("/"))]
+        let refused = try await stage.exchange.send(.get("/"))
+        #expect(refused.status == .serviceUnavailable)
+        #expect(refused.fields[.retryAfter] == "1")
+        await stage.issue(1)
+        for one in held { #expect(try await one.response().status == .ok) }
+    }
+
+    @Test func `rule 7: the queue is bounded in bytes`() async throws {
+        let stage = try TokenStage(hold: HoldLimits(maxBytes: .kibibytes(4)))
+        let small = await stage.exchange.start(.get("/"))
+        let refused = try await stage.exchange.send(.post("/", content: .bytes(count: 4096)))
+        #expect(refused.status == .serviceUnavailable)
+        await stage.issue(1)
+        #expect(try await small.response().status == .ok)
+    }
+
+    @Test func `rule 7: the queue is bounded in time, with 503 and Retry-After`() async throws {
+        let stage = try TokenStage(hold: HoldLimits(timeout: .seconds(3)))
+        let held = await stage.exchange.start(.get("/"))
+        await stage.untilAsked()
+        await stage.exchange.advance(by: .seconds(3))
+        let response = try await held.response()
+        #expect(response.status == .serviceUnavailable)
+        #expect(response.fields[.retryAfter] == "1")
+        #expect(stage.credential.report().held == 0)
+        #expect(stage.credential.report().timeouts == 1)
+    }
+
+    @Test func `rule 7: a client that leaves frees its slot`() async throws {
+        let stage = try TokenStage(hold: HoldLimits(max: 1))
+        let first = await stage.exchange.start(.get("/first"))
+        await stage.untilHeld(1)
+        await first.leave()
+        await stage.untilHeld(0)
+        let second = await stage.exchange.start(.get("/second"))
+        await stage.issue(1)
+        #expect(try await second.response().status == .ok)
+        #expect(stage.exchange.upstream.requests.map(\.path) == ["/second"])
+    }
+
+    @Test func `rule 8: content that was not kept whole is not sent again, and the record says why`() async throws {
+        let stage = try TokenStage(maxBody: .bytes(10))
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(nil))
+        let response = try await stage.exchange.send(.post("/", content: .bytes(count: 11)))
+        #expect(response.status == .unauthorized)
+        let wares = try #require(stage.exchange.outcomes.last).record.wares
+        #expect(wares.contains { $0.note == "not replayed: the content is larger than 10B" })
+        // The next one gets a new token all the same.
+        let next = await stage.exchange.start(.get("/"))
+        await stage.issue(2)
+        #expect(try await next.response().status == .ok)
+        #expect(stage.sent.last == "Bearer s3cret-token-2")
+    }
+
+    @Test func `rule 9: a token about to expire is renewed by one call, while others go on with it`() async throws {
+        let stage = try TokenStage { $0.refreshBefore = .seconds(20) }
+        try await stage.begin(lifetime: 100)
+        stage.clock.advance(by: .seconds(79))
+        _ = try await stage.exchange.send(.get("/"))
+        #expect(stage.client.requests.count == 1)
+        stage.clock.advance(by: .seconds(1))
+        for _ in 0..<5 { #expect(try await stage.exchange.send(.get("/")).status == .ok) }
+        await stage.untilAsked()
+        #expect(stage.client.requests.count == 2)
+        #expect(stage.sent.last == "Bearer s3cret-token-1")
+        await stage.issue(2)
+        _ = try await stage.exchange.send(.get("/"))
+        #expect(stage.sent.last == "Bearer s3cret-token-2")
+    }
+
+    @Test func `rule 9: it is renewed at most half of its lifetime before its end`() async throws {
+        let stage = try TokenStage { $0.refreshBefore = .seconds(60) }
+        try await stage.begin(lifetime: 10)
+        stage.clock.advance(by: .milliseconds(4900))
+        _ = try await stage.exchange.send(.get("/"))
+        #expect(stage.client.requests.count == 1)
+        stage.clock.advance(by: .milliseconds(100))
+        _ = try await stage.exchange.send(.get("/"))
+        await stage.untilAsked()
+        #expect(stage.client.requests.count == 2)
+    }
+
+    @Test func `rule 9: a token that has expired holds the requests`() async throws {
+        let stage = try TokenStage { $0.refreshBefore = .seconds(2) }
+        try await stage.begin(lifetime: 10)
+        stage.clock.advance(by: .seconds(10))
+        let held = await stage.exchange.start(.get("/"))
+        await stage.untilHeld(1)
+        await stage.issue(2)
+        _ = try await held.response()
+        #expect(stage.sent == ["Bearer s3cret-token-1", "Bearer s3cret-token-2"])
+    }
+
+    @Test func `rule 10: tokens appear in no record, report or response`() async throws {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(nil))
+        let pending = await stage.exchange.start(.get("/"))
+        await stage.untilAsked()
+        stage.client.answer(.internalServerError, json: #"{"error":"s3cret-token-9","access_token":"s3cret-token-9"}"#)
+        let refused = try await pending.response()
+        #expect(refused.status == .unauthorized)
+        let broken = try await stage.exchange.send(.get("/"))
+        var seen = "\(stage.credential.report()) \(broken.content.text ?? "") \(stage.credential.definition)"
+        for outcome in stage.exchange.outcomes {
+            for ware in outcome.record.wares { seen += " \(ware)" }
+        }
+        #expect(!seen.contains("s3cret"))
+        #expect(seen.contains("500"))
+    }
+
+    @Test func `who waited is let go in the order of coming`() async throws {
+        let stage = try TokenStage()
+        var pending: [TestExchange.Pending] = []
+        for index in 0..<10 { pending.append(await stage.exchange.start(.get("/\(index)"))) }
+        await stage.issue(1)
+        for one in pending { _ = try await one.response() }
+        #expect(stage.exchange.upstream.requests.count == 10)
+    }
+
+    @Test func `the circuit lets another refresh through when it is time`() async throws {
+        let stage = try TokenStage()
+        let first = await stage.exchange.start(.get("/"))
+        await stage.untilAsked()
+        stage.client.answer(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
+        let refused = try await first.response()
+        #expect(refused.status == .serviceUnavailable)
+        #expect(refused.fields[.retryAfter] == "1")
+        #expect(try await stage.exchange.send(.get("/")).status == .serviceUnavailable)
+        #expect(stage.client.requests.count == 1)
+        stage.clock.advance(by: .seconds(1))
+        let second = await stage.exchange.start(.get("/"))
+        await stage.issue(1)
+        #expect(try await second.response().status == .ok)
+    }
+}

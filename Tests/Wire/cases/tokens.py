@@ -1,0 +1,186 @@
+"""Credentials of a running gateway: what is sent, what the admin listener and the command tell and do, and that no token is shown."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import subprocess
+import threading
+import urllib.parse
+
+from Rig.processes import Process, free_port
+from Rig.wire import Message, Wire
+from suite import Trial, case, check, connect, eventually, expect_same, expect_status
+
+NO = "the tokens of httpware"
+
+CONFIG = """version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
+credentials:
+  orders:
+    grant: refreshToken
+    tokenUrl: "http://127.0.0.1:{token}/token"
+    clientId: gateway
+    clientSecret: s3cret-client
+    refreshToken: s3cret-refresh
+    file: orders.json
+    retry: 0
+chains:
+  tokens: {{ middlewares: [{{ tokenRefresh: {{ credential: orders }} }}, {{ tokenInject: {{ credential: orders }} }}] }}
+  gate: {{ middlewares: [{{ accumulate: {{ while: manual }}, as: gate }}] }}
+routes:
+  - {{ match: {{ path: /held }}, service: origin, chain: gate }}
+  - {{ service: origin, chain: tokens }}
+"""
+
+
+class Endpoint:
+    """A token endpoint: gives one token after the other, or what it is told to."""
+
+    def __init__(self, t: Trial):
+        self.forms: list[dict] = []
+        self.answer: tuple[int, str] | None = None
+        endpoint = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                endpoint.forms.append(dict(urllib.parse.parse_qsl(text)))
+                number = len(endpoint.forms)
+                status, body = endpoint.answer or (200, json.dumps({
+                    "access_token": f"s3cret-token-{number}", "token_type": "Bearer", "expires_in": 3600,
+                    "refresh_token": f"s3cret-rotated-{number}"}))
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        t.at_end(self.server.shutdown)
+
+
+class Gateway:
+    def __init__(self, t: Trial):
+        place = t.setup.place
+        self.t, self.endpoint = t, Endpoint(t)
+        self.web, self.admin = free_port(), free_port()
+        self.folder = place.subfolder("tokens")
+        self.file = self.folder / "httpware.yaml"
+        self.file.write_text(CONFIG.format(
+            web=self.web, admin=self.admin, main=t.setup.ports["main"], token=self.endpoint.server.server_address[1]))
+        self.process: Process = place.command([t.setup.binary, "run", "-c", str(self.file)], [self.web, self.admin])
+        t.at_end(self.process.stop)
+
+    def ask(self, path: str, port: int | None = None, method: str = "GET") -> Message:
+        client = self.send(path, port or self.web, method)
+        return client.read_response(method)
+
+    def send(self, path: str, port: int, method: str = "GET") -> Wire:
+        client = connect(("127.0.0.1", port), 10.0)
+        self.t.clients.append(client)
+        length = "Content-Length: 0\r\n" if method == "POST" else ""
+        client.send(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{length}Connection: close\r\n\r\n".encode())
+        return client
+
+    def told(self, path: str, method: str = "GET") -> dict:
+        response = self.ask(path, self.admin, method)
+        expect_status(response, 200)
+        check(b"s3cret" not in response.body, response.body)
+        return json.loads(response.body)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [self.t.setup.binary, "token", *arguments, "-c", str(self.file)], capture_output=True, text=True, timeout=30)
+
+
+@case("tokens: a request carries one that was asked for, and the next one the same", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    for _ in range(3):
+        expect_status(gateway.ask("/a"), 200)
+    expect_same("calls", len(gateway.endpoint.forms), 1)
+    expect_same("form", gateway.endpoint.forms[0], {"grant_type": "refresh_token", "refresh_token": "s3cret-refresh"})
+    sent = [request.get("Authorization") for request in t.main.requests]
+    expect_same("sent", sent, ["Bearer s3cret-token-1"] * 3)
+    check(eventually(lambda: (gateway.folder / "orders.json").exists()), "no file")
+    expect_same("mode", (gateway.folder / "orders.json").stat().st_mode & 0o777, 0o600)
+    check("s3cret" not in gateway.process.log, gateway.process.log)
+
+
+@case("tokens: /v1/credentials tells everything but the token; refresh and clear do what they say", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    [orders] = gateway.told("/v1/credentials")["credentials"]
+    expect_same("before", (orders["name"], orders["grant"], orders["state"], orders["lastRefresh"]), ("orders", "refreshToken", "empty", None))
+    orders = gateway.told("/v1/credentials/orders/refresh", "POST")
+    expect_same("refreshed", (orders["state"], orders["lastRefresh"]["outcome"], orders["token"]), ("ready", "renewed", 1))
+    gateway.told("/v1/credentials/orders/refresh", "POST")
+    expect_same("rotation", gateway.endpoint.forms[1]["refresh_token"], "s3cret-rotated-1")
+    orders = gateway.told("/v1/credentials/orders/clear", "POST")
+    expect_same("cleared", (orders["state"], orders["token"]), ("empty", 0))
+    check(not (gateway.folder / "orders.json").exists(), "the file is still there")
+    gateway.endpoint.answer = (400, '{"error":"invalid_grant","error_description":"s3cret"}')
+    response = gateway.ask("/v1/credentials/orders/refresh", gateway.admin, "POST")
+    expect_status(response, 502)
+    check(b"invalid_grant" in response.body and b"s3cret" not in response.body, response.body)
+    refused = gateway.ask("/a")
+    expect_status(refused, 503)
+    check(refused.get("Retry-After") is not None, refused)
+    expect_status(gateway.ask("/v1/credentials/nobody/clear", gateway.admin, "POST"), 404)
+    expect_status(gateway.ask("/v1/credentials/orders/refresh", gateway.admin), 405)
+    text = gateway.ask("/metrics", gateway.admin).body.decode()
+    for line in ('httpware_credential_ready{credential="orders"} 0',
+                 'httpware_credential_refreshes_total{credential="orders",outcome="renewed"} 2',
+                 'httpware_credential_refreshes_total{credential="orders",outcome="refused"} 1'):
+        check(line in text, line)
+    check("s3cret" not in text + gateway.process.log, "a secret is shown")
+
+
+@case("tokens: /v1/holds closes and opens what waits", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    expect_status(gateway.ask("/held"), 200)
+    expect_same("open", gateway.told("/v1/holds"), {"holds": [{"label": "gate", "closed": False, "held": 0}]})
+    gateway.told("/v1/holds/gate/close", "POST")
+    client = gateway.send("/held", gateway.web)
+    check(eventually(lambda: gateway.told("/v1/holds")["holds"][0]["held"] == 1), "it is not held")
+    gateway.told("/v1/holds/gate/open", "POST")
+    expect_status(client.read_response("GET"), 200)
+    expect_status(gateway.ask("/v1/holds/other/open", gateway.admin, "POST"), 404)
+
+
+@case("token: ls, refresh and clear; exit 1 for a name that is none, or a refusal", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    listed = gateway.command("ls")
+    expect_same("ls", listed.returncode, 0)
+    check("orders" in listed.stdout and "empty" in listed.stdout, listed.stdout)
+    refreshed = gateway.command("refresh", "orders")
+    expect_same("refresh", refreshed.returncode, 0)
+    check("ready" in refreshed.stdout and "1 renewed" in refreshed.stdout, refreshed.stdout)
+    expect_same("json", json.loads(gateway.command("ls", "--json").stdout)["credentials"][0]["state"], "ready")
+    expect_same("clear", gateway.command("clear", "orders").returncode, 0)
+    expect_same("unknown", gateway.command("refresh", "nobody").returncode, 1)
+    gateway.endpoint.answer = (500, "{}")
+    refused = gateway.command("refresh", "orders")
+    expect_same("refused", refused.returncode, 1)
+    check("status 500" in refused.stderr, refused.stderr)
+    for result in (listed, refreshed, refused):
+        check("s3cret" not in result.stdout + result.stderr, "a secret is shown")
+
+
+@case("tokens: a reload keeps them where the definition is unchanged", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    expect_status(gateway.ask("/a"), 200)
+    gateway.file.write_text("# moved\n" + gateway.file.read_text())
+    expect_status(gateway.ask("/v1/reload", gateway.admin, "POST"), 200)
+    expect_status(gateway.ask("/a"), 200)
+    expect_same("calls", len(gateway.endpoint.forms), 1)
