@@ -59,8 +59,9 @@ public struct CacheKeyRule: Sendable, Equatable {
     /// The key of another URI on the same origin, such as a `Content-Location`; `nil` where it is another origin's, or
     /// cannot be told. RFC 9111 §4.4.
     public func key(for reference: String, from request: HttpRequest) -> CacheKey? {
+        let usual: UInt16 = request.scheme == "https" ? 443 : 80
         guard let other = request.resolve(reference), other.scheme == request.scheme, other.host == request.host,
-            other.port == request.port
+            other.port ?? usual == request.port ?? usual
         else { return nil }
         return key(for: other)
     }

@@ -4,14 +4,15 @@ import Testing
 
 @Suite struct FreshnessLifetimeTests {
     /// A header section's lines, divided by `|`, and the seconds that they give a shared cache.
-    @Test(arguments: [
-        ("Cache-Control: max-age=60", 60), ("Cache-Control: MAX-AGE=60", 60), ("Cache-Control: max-age=0", 0),
-        ("Cache-Control: max-age=\"60\"", 60), ("Cache-Control: max-age=060", 60),
-        ("Cache-Control: , ,max-age=60,", 60), ("Cache-Control: no-transform\t,\t max-age=60", 60),
-        ("Cache-Control: no-transform|Cache-Control: max-age=60", 60),
-        ("Cache-Control: max-age=99999999999", 2_147_483_648),
-        ("Cache-Control: max-age=18446744073709551616", 2_147_483_648),
-    ])
+    @Test(
+        arguments: [
+            ("Cache-Control: max-age=60", 60), ("Cache-Control: MAX-AGE=60", 60), ("Cache-Control: max-age=0", 0),
+            ("Cache-Control: max-age=\"60\"", 60), ("Cache-Control: max-age=060", 60),
+            ("Cache-Control: , ,max-age=60,", 60), ("Cache-Control: no-transform\t,\t max-age=60", 60),
+            ("Cache-Control: no-transform|Cache-Control: max-age=60", 60),
+            ("Cache-Control: max-age=99999999999", 2_147_483_648),
+            ("Cache-Control: max-age=18446744073709551616", 2_147_483_648),
+        ] as [(String, Int64)])
     func `max-age is counted in seconds, RFC 9111 §5.2.2.1 and §1.2.2`(lines: String, seconds: Int64) {
         let judged = Judged(lines.split(separator: "|").map(String.init))
         #expect(judged.lifetime == FreshnessLifetime(seconds: seconds, source: .maxAge))
@@ -33,9 +34,10 @@ import Testing
         #expect(Judged(["Cache-Control: \(directive)"]).lifetime.source == .none)
     }
 
-    @Test(arguments: [
-        ("max-age=60, max-age=1", 60), ("max-age=1, max-age=60", 1), ("max-age=x, max-age=60", 0),
-    ])
+    @Test(
+        arguments: [
+            ("max-age=60, max-age=1", 60), ("max-age=1, max-age=60", 1), ("max-age=x, max-age=60", 0),
+        ] as [(String, Int64)])
     func `of several values the first counts, RFC 9111 §4.2.1`(directives: String, seconds: Int64) {
         #expect(Judged(["Cache-Control: \(directives)"]).lifetime.seconds == seconds)
         let lines = directives.split(separator: ",").map { "Cache-Control:\($0)" }
@@ -104,19 +106,20 @@ import Testing
 
     // MARK: RFC 9213
 
-    @Test(arguments: [
-        ("max-age=60", "max-age=5", 60), ("max-age=0", "max-age=5", 0), ("s-maxage=7, max-age=60", "max-age=5", 7),
-        // Not valid, or empty: as if it were not there. §2.1
-        ("max-age=60,", "max-age=5", 5), ("max-age 60", "max-age=5", 5), ("", "max-age=5", 5),
-        ("MAX-AGE=60", "max-age=5", 5), ("max-age=060x", "max-age=5", 5), ("&", "max-age=5", 5),
-        // Of another type than it has: unreadable, so stale.
-        ("max-age=\"60\"", "max-age=5", 0), ("max-age=6.5", "max-age=5", 0), ("max-age=-6", "max-age=5", 0),
-        ("max-age=token", "max-age=5", 0), ("max-age", "max-age=5", 0), ("max-age=(60)", "max-age=5", 0),
-        // Parameters mean nothing, the last of two members holds. §2.1
-        ("max-age=60;x=1", "max-age=5", 60), ("max-age=1, max-age=60", "max-age=5", 60),
-        // Valid without a lifetime: Cache-Control and Expires are ignored all the same.
-        ("no-transform", "max-age=5", 0), ("x", "max-age=5", 0),
-    ])
+    @Test(
+        arguments: [
+            ("max-age=60", "max-age=5", 60), ("max-age=0", "max-age=5", 0), ("s-maxage=7, max-age=60", "max-age=5", 7),
+            // Not valid, or empty: as if it were not there. §2.1
+            ("max-age=60,", "max-age=5", 5), ("max-age 60", "max-age=5", 5), ("", "max-age=5", 5),
+            ("MAX-AGE=60", "max-age=5", 5), ("max-age=060x", "max-age=5", 5), ("&", "max-age=5", 5),
+            // Of another type than it has: unreadable, so stale.
+            ("max-age=\"60\"", "max-age=5", 0), ("max-age=6.5", "max-age=5", 0), ("max-age=-6", "max-age=5", 0),
+            ("max-age=token", "max-age=5", 0), ("max-age", "max-age=5", 0), ("max-age=(60)", "max-age=5", 0),
+            // Parameters mean nothing, the last of two members holds. §2.1
+            ("max-age=60;x=1", "max-age=5", 60), ("max-age=1, max-age=60", "max-age=5", 60),
+            // Valid without a lifetime: Cache-Control and Expires are ignored all the same.
+            ("no-transform", "max-age=5", 0), ("x", "max-age=5", 0),
+        ] as [(String, String, Int64)])
     func `a targeted field that is valid replaces Cache-Control, RFC 9213 §2.1`(
         targeted: String, general: String, seconds: Int64
     ) {

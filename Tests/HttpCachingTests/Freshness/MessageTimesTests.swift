@@ -3,10 +3,11 @@ import HttpWare
 import Testing
 
 @Suite struct MessageTimesTests {
-    @Test(arguments: [
-        ("Age: 5", 5), ("Age: 0", 0), ("Age: 5, 7", 5), ("Age: -5", 0), ("Age: 5.5", 0), ("Age: x", 0),
-        ("Age: 99999999999999", 2_147_483_648), ("Age: \"5\"", 0), ("Age: 5|Age: 7", 5),
-    ])
+    @Test(
+        arguments: [
+            ("Age: 5", 5), ("Age: 0", 0), ("Age: 5, 7", 5), ("Age: -5", 0), ("Age: 5.5", 0), ("Age: x", 0),
+            ("Age: 99999999999999", 2_147_483_648), ("Age: \"5\"", 0), ("Age: 5|Age: 7", 5),
+        ] as [(String, Int64)])
     func `Age is a number of seconds, the first counts, others are ignored, RFC 9111 §5.1`(lines: String, age: Int64) {
         let all = fields(lines.split(separator: "|").map(String.init))
         #expect(MessageTimes(all, requested: noon, received: noon).age == age)

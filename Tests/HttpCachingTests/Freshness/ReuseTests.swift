@@ -3,7 +3,9 @@ import HttpWare
 import Testing
 
 @Suite struct ReuseTests {
-    @Test(arguments: [(0, Reuse.fresh), (59, .fresh), (60, .validate(.isStale)), (61, .validate(.isStale))])
+    @Test(
+        arguments: [(0, Reuse.fresh), (59, .fresh), (60, .validate(.isStale)), (61, .validate(.isStale))]
+            as [(Int64, Reuse)])
     func `fresh is a lifetime greater than the age, RFC 9111 §4.2`(age: Int64, reuse: Reuse) {
         #expect(Judged(["Cache-Control: max-age=60"]).reuse(after: age) == reuse)
     }
@@ -59,7 +61,9 @@ import Testing
         #expect(judged.reuse(["Cache-Control: max-stale"], after: 70, mode: .private) == .stale)
     }
 
-    @Test(arguments: [(60, Reuse.staleWhileRevalidating), (90, .staleWhileRevalidating), (91, .validate(.isStale))])
+    @Test(
+        arguments: [(60, Reuse.staleWhileRevalidating), (90, .staleWhileRevalidating), (91, .validate(.isStale))]
+            as [(Int64, Reuse)])
     func `stale-while-revalidate has an exact window, RFC 5861 §3`(age: Int64, reuse: Reuse) {
         #expect(Judged(["Cache-Control: max-age=60, stale-while-revalidate=30"]).reuse(after: age) == reuse)
     }

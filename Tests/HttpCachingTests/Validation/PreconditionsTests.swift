@@ -30,7 +30,7 @@ import Testing
         #expect(Preconditions.decide(same, stored: stored, received: noon) == .notModified)
     }
 
-    @Test(arguments: [(-101, false), (-100, true), (-99, true)])
+    @Test(arguments: [(-101, false), (-100, true), (-99, true)] as [(Int64, Bool)])
     func `a date that is not before the modification is not modified, RFC 9110 §13.1.3`(seconds: Int64, isHere: Bool) {
         let request = fields(["If-Modified-Since: \(HttpDate.text(after(seconds)))"])
         #expect(Preconditions.decide(request, stored: stored, received: noon) == (isHere ? .notModified : .send))
