@@ -62,6 +62,10 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // Parses YAML to a tree that knows line and column (libyaml inside).
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        // Queues that take from the front without moving the rest.
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        // Parses structured fields, such as CDN-Cache-Control (RFC 9213).
+        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
@@ -77,6 +81,13 @@ let package = Package(
             name: "HttpWare",
             dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
             swiftSettings: settings + dataPath + measuredSettings),
+        .target(
+            name: "HttpCaching",
+            dependencies: [
+                "HttpWare", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+            ],
+            swiftSettings: settings + dataPath),
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
         .target(name: "Wares", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(
@@ -100,6 +111,9 @@ let package = Package(
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
+        .testTarget(
+            name: "HttpCachingTests", dependencies: ["HttpCaching", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
         .testTarget(
             name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
             exclude: ["Fixtures"], swiftSettings: settings),

@@ -6,12 +6,12 @@ import Glibc
 /// the order: it knows the mutexes of `pthread`, while Swift's (6.3, Linux) look to it like no lock at all, so that it would
 /// report whatever is handed over.
 // @unchecked Sendable: the value is touched only between lock and unlock.
-final class ThreadLock<Value>: @unchecked Sendable {
+public final class ThreadLock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
     /// Puts a value behind a lock.
-    init(_ value: sending Value) {
+    public init(_ value: sending Value) {
         self.value = value
         mutex = .allocate(capacity: 1)
         let code = pthread_mutex_init(mutex, nil)
@@ -24,7 +24,7 @@ final class ThreadLock<Value>: @unchecked Sendable {
     }
 
     /// Lends the value. The closure is short, and takes no other lock.
-    func withLock<Result>(_ body: (inout Value) throws -> sending Result) rethrows -> sending Result {
+    public func withLock<Result>(_ body: (inout Value) throws -> sending Result) rethrows -> sending Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&value)

@@ -83,6 +83,9 @@ public struct HttpFields: Sendable {
         return result
     }
 
+    /// How many bytes the lines take as they go over the wire, roughly: lines that were removed count too.
+    public var wireCount: Int { bytes.count }
+
     /// Whether there is a line with this name.
     public func contains(_ name: FieldName) -> Bool { firstIndex(of: name) != nil }
 

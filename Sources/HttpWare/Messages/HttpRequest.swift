@@ -108,6 +108,42 @@ public struct HttpRequest: Sendable {
         target.string(target.upstreamPath) + (target.hasQuery ? "?" + target.string(target.query) : "")
     }
 
+    /// Appends the target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal
+    /// path, and the query. RFC 9110 §7.1, §4.2.3.
+    public func appendTargetUri(to bytes: inout [UInt8], includesQuery: Bool = true) {
+        bytes.append(contentsOf: (target.isSecure ? "https://" : "http://").utf8)
+        let all = target.bytes
+        bytes.append(contentsOf: all[target.host.range])
+        if let port = target.port, port != (target.isSecure ? 443 : 80) { bytes.append(contentsOf: ":\(port)".utf8) }
+        bytes.append(contentsOf: all[target.path.range])
+        if includesQuery, target.hasQuery {
+            bytes.append(0x3f)
+            bytes.append(contentsOf: all[target.query.range])
+        }
+    }
+
+    /// A GET request for what the reference names, seen from this request's target; `nil` when it is no http or https
+    /// reference. RFC 3986 §5.2.
+    public func resolve(_ reference: String) -> HttpRequest? {
+        let text = reference.prefix { $0 != "#" }
+        if text.hasPrefix("http://") || text.hasPrefix("https://") { return try? HttpRequest(.get, String(text)) }
+        if text.utf8.prefix(while: { $0 != 0x2f && $0 != 0x3f }).contains(0x3a) { return nil }  // another scheme
+        guard let authority else { return nil }
+        let target: String
+        if text.hasPrefix("//") {
+            return try? HttpRequest(.get, scheme + ":" + text)
+        } else if text.hasPrefix("/") {
+            target = String(text)
+        } else if text.hasPrefix("?") {
+            target = path + String(text)
+        } else if text.isEmpty {
+            target = path + (query.map { "?" + $0 } ?? "")
+        } else {
+            target = String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) + text
+        }
+        return try? HttpRequest(.get, "\(scheme)://\(authority)\(target)")
+    }
+
     /// The values of a query parameter, in order, still percent-encoded.
     public func queryValues(_ name: String) -> [String] {
         HttpRequest.queryValues(name, in: query)

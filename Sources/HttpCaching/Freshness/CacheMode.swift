@@ -1,0 +1,7 @@
+/// Whom a cache serves. RFC 9111 §1.
+public enum CacheMode: String, Sendable, CaseIterable {
+    /// Many users: a gateway's.
+    case shared
+    /// One user: a client's own.
+    case `private`
+}

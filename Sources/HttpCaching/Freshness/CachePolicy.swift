@@ -1,0 +1,25 @@
+public import HttpWare
+
+/// What a cache was told about its own ways: the part of its configuration that decides about storing and reuse.
+public struct CachePolicy: Sendable, Equatable {
+    public var mode = CacheMode.shared
+    /// The part of the time since `Last-Modified` that a response without a lifetime stays fresh: 0 … 1. RFC 9111 §4.2.2.
+    public var heuristicRatio = 0.1
+    /// The longest lifetime that is guessed so, in seconds.
+    public var heuristicLimit: Int64 = 86_400
+    /// Fields that speak to this cache alone, in the order they are looked for. RFC 9213 §2.2.
+    public var targeted: [FieldName] = ["CDN-Cache-Control"]
+    /// Whether responses that set cookies are stored. RFC 9111 §7.3 leaves that to the cache.
+    public var storesCookies = true
+
+    public init() {}
+
+    /// The directives that hold for a response: those of the first targeted field that is valid and not empty, else
+    /// `Cache-Control`'s. RFC 9213 §2.1.
+    public func directives(of fields: HttpFields) -> (directives: ResponseDirectives, isTargeted: Bool) {
+        for name in targeted where fields.contains(name) {
+            if let directives = ResponseDirectives(targeted: fields.values(of: name)) { return (directives, true) }
+        }
+        return (ResponseDirectives(fields.values(of: .cacheControl)), false)
+    }
+}

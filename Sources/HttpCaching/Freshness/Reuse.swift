@@ -1,0 +1,70 @@
+public import HttpWare
+
+/// Whether a stored response answers a request without asking the origin server. RFC 9111 §4.
+public enum Reuse: Sendable, Equatable {
+    /// It is fresh enough for this request.
+    case fresh
+    /// It is stale, and the client accepts that (`max-stale`). §4.2.4.
+    case stale
+    /// It is stale, but may be used while it is validated in the background. RFC 5861 §3.
+    case staleWhileRevalidating
+    /// It must be validated first. §4.3.
+    case validate(Reason)
+
+    /// Why a stored response does not do as it is.
+    public enum Reason: Sendable, Equatable {
+        /// Its lifetime is over.
+        case isStale
+        /// The response allows no use without validation (`no-cache`).
+        case responseNoCache
+        /// The request asks for validation, or for one fresher than this.
+        case request
+    }
+
+    /// Decides for a stored response of that age (nanoseconds).
+    ///
+    /// `staleWhileRevalidate`, in seconds, is used where the response does not say its own; `nil` where the cache has none.
+    public static func decide(
+        age: Int64, lifetime: FreshnessLifetime, directives: ResponseDirectives, request: RequestDirectives,
+        mode: CacheMode, staleWhileRevalidate: Int64? = nil
+    ) -> Reuse {
+        if directives.noCache == .response { return .validate(.responseNoCache) }
+        if request.noCache { return .validate(.request) }
+        let lasts = lifetime.seconds * nanosecondsPerSecond
+        // Signs cannot overflow: a lifetime is at most 2^31 seconds.
+        let isFresh = lasts > age
+        if let most = request.maxAge, age > most * nanosecondsPerSecond { return .validate(.request) }
+        if let left = request.minFresh, isFresh, lasts - age < left * nanosecondsPerSecond {
+            return .validate(.request)
+        }
+        if isFresh { return .fresh }
+        if request.minFresh != nil { return .validate(.isStale) }
+        guard !directives.forbidsStale(in: mode) else { return .validate(.isStale) }
+        let staleness = age - lasts
+        if let most = request.maxStale, staleness <= most * nanosecondsPerSecond { return .stale }
+        if let window = directives.staleWhileRevalidate ?? staleWhileRevalidate,
+            staleness <= window * nanosecondsPerSecond
+        {
+            return .staleWhileRevalidating
+        }
+        return .validate(.isStale)
+    }
+
+    /// Whether a stale response may be used because the origin server could not be asked, or failed. RFC 9111 §4.2.4, RFC 5861 §4.
+    ///
+    /// `isDisconnected` says that nobody answered at all: then a response of any staleness may do, within `offlineLimit`
+    /// seconds. An answer of 500, 502, 503 or 504 allows it within `stale-if-error` only.
+    public static func mayUseOnError(
+        age: Int64, lifetime: FreshnessLifetime, directives: ResponseDirectives, request: RequestDirectives,
+        mode: CacheMode, staleIfError: Int64?, isDisconnected: Bool, offlineLimit: Int64 = 0
+    ) -> Bool {
+        guard !directives.forbidsStale(in: mode), !request.noCache else { return false }
+        let staleness = max(0, age - lifetime.seconds * nanosecondsPerSecond)
+        let windows = [
+            directives.staleIfError ?? staleIfError, request.staleIfError, isDisconnected ? offlineLimit : nil,
+        ]
+        return windows.contains { window in window.map { staleness <= $0 * nanosecondsPerSecond } ?? false }
+    }
+
+    static let nanosecondsPerSecond: Int64 = 1_000_000_000
+}

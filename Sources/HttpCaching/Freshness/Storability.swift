@@ -1,0 +1,61 @@
+public import HttpWare
+
+/// Whether a response may be stored, and if not, why: for people to read. RFC 9111 §3.
+public enum Storability: Sendable, Equatable {
+    case may
+    case mayNot(Obstacle)
+
+    /// What stands against storing.
+    public enum Obstacle: String, Sendable, CaseIterable {
+        case method = "the method is not one that is stored"
+        case interim = "the response is interim"
+        case notModified = "304 updates a stored response and is none itself"
+        case requestNoStore = "the request says no-store"
+        case noStore = "the response says no-store"
+        case notUnderstood = "must-understand, and the status is not understood"
+        case isPrivate = "the response is private, the cache is shared"
+        case authorization = "the request was authorized, and no directive lets a shared cache keep the response"
+        case noLifetime = "nothing says that it may be stored"
+        case neverReusable = "it is stale at once and has no validator"
+        case varyAny = "Vary: * never matches a request"
+        case cookie = "it sets a cookie"
+        case upgraded = "the connection changed protocols"
+        case contentRange = "its Content-Range cannot be read"
+    }
+
+    /// Decides about a final response to a request with that method and fields, both as they were sent and received here.
+    ///
+    /// `isAuthorized` says whether the client's request, as it was received, named who asks. A POST's response is stored for
+    /// GET if it says how long it stays fresh and where it is (`Content-Location`), which the caller compares. RFC 9110 §9.3.3.
+    public static func decide(
+        method: HttpMethod, request: RequestDirectives, isAuthorized: Bool, status: HttpStatus, fields: HttpFields,
+        directives: ResponseDirectives, lifetime: FreshnessLifetime, policy: CachePolicy
+    ) -> Storability {
+        guard method == .get || method == .head || method == .post && lifetime.isExplicit else {
+            return .mayNot(.method)
+        }
+        if status.code < 200 { return .mayNot(status == .switchingProtocols ? .upgraded : .interim) }
+        if status == .notModified { return .mayNot(.notModified) }
+        if request.noStore { return .mayNot(.requestNoStore) }
+        if directives.mustUnderstand {
+            if !status.isUnderstoodByCaches { return .mayNot(.notUnderstood) }
+        } else if directives.noStore {
+            return .mayNot(.noStore)
+        }
+        if policy.mode == .shared {
+            if directives.isPrivate == .response { return .mayNot(.isPrivate) }
+            if isAuthorized, !directives.isPublic, directives.sharedMaxAge == nil, !directives.mustRevalidate {
+                return .mayNot(.authorization)  // §3.5
+            }
+        }
+        if !policy.storesCookies, fields.contains(.setCookie) { return .mayNot(.cookie) }
+        let isAllowed =
+            directives.isPublic || policy.mode == .private && directives.isPrivate == .response || lifetime.isExplicit
+            || status.isHeuristicallyCacheable
+        guard isAllowed else { return .mayNot(.noLifetime) }
+        if fields.listMembers(of: .vary).contains("*") { return .mayNot(.varyAny) }
+        let isReusable = lifetime.seconds > 0 || fields.contains(.etag) || fields.contains(.lastModified)
+        guard isReusable else { return .mayNot(.neverReusable) }
+        return .may
+    }
+}

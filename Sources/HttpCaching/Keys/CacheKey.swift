@@ -1,0 +1,80 @@
+public import HttpWare
+
+/// What stored responses are found by: the target URI in its normal form, and what the configuration adds to it. RFC 9111 §2.
+public struct CacheKey: Sendable, Hashable {
+    /// The key's text.
+    public let bytes: [UInt8]
+    /// Made once: a key is looked up in a shard, then among the keys of that shard.
+    let hashed: Int
+
+    public init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        var hasher = Hasher()
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+        hashed = hasher.finalize()
+    }
+
+    public static func == (left: CacheKey, right: CacheKey) -> Bool {
+        left.hashed == right.hashed && left.bytes == right.bytes
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(hashed) }
+}
+
+extension CacheKey: CustomStringConvertible {
+    public var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// How keys are made of requests.
+public struct CacheKeyRule: Sendable, Equatable {
+    /// Request fields whose values tell keys apart.
+    public var fields: [FieldName] = []
+    /// The only query parameters that tell keys apart; `nil` is all of them.
+    public var query: [String]?
+    /// Query parameters that do not tell keys apart.
+    public var ignoredQuery: [String] = []
+    /// The longest key, in bytes: a request with a longer one is not looked up, and its response not stored.
+    public var longest = 16 * 1024
+
+    public init() {}
+
+    /// The key of a request; `nil` when it is too long, or the request has no path (CONNECT, `OPTIONS *`).
+    public func key(for request: HttpRequest) -> CacheKey? {
+        guard request.hasPath else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(128)
+        if query == nil, ignoredQuery.isEmpty {
+            request.appendTargetUri(to: &bytes)
+        } else {
+            request.appendTargetUri(to: &bytes, includesQuery: false)
+            appendQuery(request.query, to: &bytes)
+        }
+        for name in fields {
+            bytes.append(0x0a)
+            bytes.append(contentsOf: (request.fields[name] ?? "").utf8)
+        }
+        return bytes.count <= longest ? CacheKey(bytes) : nil
+    }
+
+    /// The key of another URI on the same origin, such as a `Content-Location`; `nil` where it is another origin's, or
+    /// cannot be told. RFC 9111 §4.4.
+    public func key(for reference: String, from request: HttpRequest) -> CacheKey? {
+        let usual: UInt16 = request.scheme == "https" ? 443 : 80
+        guard let other = request.resolve(reference), other.scheme == request.scheme, other.host == request.host,
+            other.port ?? usual == request.port ?? usual
+        else { return nil }
+        return key(for: other)
+    }
+
+    private func appendQuery(_ text: String?, to bytes: inout [UInt8]) {
+        guard let text else { return }
+        var mark: UInt8 = 0x3f
+        for pair in text.split(separator: "&", omittingEmptySubsequences: true) {
+            let name = String(pair.prefix { $0 != "=" })
+            guard query?.contains(name) ?? true, !ignoredQuery.contains(name) else { continue }
+            bytes.append(mark)
+            bytes.append(contentsOf: pair.utf8)
+            mark = 0x26
+        }
+    }
+}

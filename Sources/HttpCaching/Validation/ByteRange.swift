@@ -1,0 +1,101 @@
+public import HttpWare
+
+/// The part of a representation that a `Range` asks for. RFC 9110 §14.
+public enum ByteRange: Sendable, Equatable {
+    /// These bytes of it, at least one.
+    case part(Range<Int>)
+    /// Several parts, in the order asked.
+    case parts([Range<Int>])
+    /// Nothing that it has: 416.
+    case unsatisfiable
+
+    /// More parts than this are no honest wish: the representation is sent whole. RFC 9110 §14.2.
+    public static let mostParts = 16
+
+    /// The part of a representation of that length that the field lines ask for; `nil` when the field is to be ignored:
+    /// another unit, several lines, a syntax error, or parts that are too many or overlap.
+    public init?(_ lines: [String], length: Int) {
+        guard lines.count == 1, let equals = lines[0].utf8.firstIndex(of: 0x3d),
+            lines[0][..<equals].lowercased() == "bytes"
+        else { return nil }
+        let members = lines[0][lines[0].index(after: equals)...].split(separator: ",", omittingEmptySubsequences: false)
+        guard members.count <= ByteRange.mostParts else { return nil }
+        var ranges: [Range<Int>] = []
+        for member in members {
+            guard let spec = ByteRange.spec(member, length: length) else { return nil }
+            if !spec.isEmpty { ranges.append(spec) }
+        }
+        if ranges.isEmpty {
+            self = .unsatisfiable
+        } else if ranges.count == 1 {
+            self = .part(ranges[0])
+        } else {
+            let sorted = ranges.sorted { $0.lowerBound < $1.lowerBound }
+            guard zip(sorted, sorted.dropFirst()).allSatisfy({ $0.upperBound <= $1.lowerBound }) else { return nil }
+            self = .parts(ranges)
+        }
+    }
+
+    /// `first-last`, `first-` or `-suffix`, cut to the length; empty when it lies behind the end; `nil` when it is none.
+    private static func spec(_ member: Substring, length: Int) -> Range<Int>? {
+        var text = member[...]
+        while text.first == " " || text.first == "\t" { text = text.dropFirst() }
+        while text.last == " " || text.last == "\t" { text = text.dropLast() }
+        guard let dash = text.utf8.firstIndex(of: 0x2d) else { return nil }
+        let first = text[..<dash]
+        let last = text[text.index(after: dash)...]
+        if first.isEmpty {
+            guard let suffix = number(last) else { return nil }
+            return max(0, length - suffix)..<length
+        }
+        guard let from = number(first) else { return nil }
+        if last.isEmpty { return min(from, length)..<length }
+        guard let to = number(last), to >= from else { return nil }
+        return min(from, length)..<min(to == .max ? .max : to + 1, length)
+    }
+
+    /// Digits only; too many count as the largest number.
+    private static func number(_ text: Substring) -> Int? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(text) ?? .max
+    }
+}
+
+/// What a 206 carries. RFC 9110 §14.4.
+public struct ContentRange: Sendable, Equatable {
+    public let range: Range<Int>
+    /// The representation's whole length, if it was said.
+    public let complete: Int?
+
+    public init(range: Range<Int>, complete: Int?) {
+        self.range = range
+        self.complete = complete
+    }
+
+    /// Reads `bytes first-last/length`; `nil` for anything else.
+    public init?(reading text: String) {
+        let parts = text.split(separator: " ", omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
+        let sides = parts[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard sides.count == 2 else { return nil }
+        let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, ContentRange.isNumber(ends[0]), ContentRange.isNumber(ends[1]), let first = Int(ends[0]),
+            let last = Int(ends[1]), last >= first, last < .max
+        else { return nil }
+        var complete: Int?
+        if sides[1] != "*" {
+            guard ContentRange.isNumber(sides[1]), let length = Int(sides[1]), last < length else { return nil }
+            complete = length
+        }
+        self.init(range: first..<(last + 1), complete: complete)
+    }
+
+    /// The field's value.
+    public var text: String {
+        "bytes \(range.lowerBound)-\(range.upperBound - 1)/" + (complete.map { "\($0)" } ?? "*")
+    }
+
+    private static func isNumber(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+    }
+}

@@ -1,0 +1,55 @@
+public import HttpWare
+
+/// A request's preconditions, as a cache that answers by itself decides them. RFC 9111 §4.3.2, RFC 9110 §13.
+public enum Preconditions {
+    /// What they make of a stored response.
+    public enum Outcome: Sendable, Equatable {
+        /// Send it whole.
+        case send
+        /// The client has it already: 304.
+        case notModified
+    }
+
+    /// Whether the request has conditions that only the origin server can decide. RFC 9111 §4.3.2.
+    public static func areForOrigin(_ fields: HttpFields) -> Bool {
+        fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince)
+    }
+
+    /// Whether the client asks only for something else than it has.
+    public static func areConditional(_ fields: HttpFields) -> Bool {
+        fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince)
+    }
+
+    /// Decides about a stored response with status 200: `If-None-Match` takes precedence over `If-Modified-Since`, and
+    /// tags compare weakly. RFC 9110 §13.1.2, §13.1.3, §13.2.2.
+    ///
+    /// `received` is when the response was stored: it stands in for `Last-Modified` where that is missing, as RFC 9111
+    /// §4.3.2 says.
+    public static func decide(_ fields: HttpFields, stored: Validators, received: WallTime) -> Outcome {
+        let lines = fields.values(of: .ifNoneMatch)
+        if !lines.isEmpty {
+            if lines.contains(where: isAny) { return .notModified }
+            guard let tag = stored.etag else { return .send }
+            return EntityTag.list(lines).contains { $0.isWeaklyEqual(to: tag) } ? .notModified : .send
+        }
+        let since = fields.values(of: .ifModifiedSince)
+        guard since.count == 1, let time = HttpDate.time(since[0], now: received) else { return .send }
+        let changed = stored.lastModified ?? stored.date ?? received
+        return changed.seconds <= time.seconds ? .notModified : .send
+    }
+
+    /// Whether a range may be answered from the stored response: there is no `If-Range`, or it names these bytes.
+    /// RFC 9110 §13.1.5.
+    public static func allowsRange(_ fields: HttpFields, stored: Validators, now: WallTime) -> Bool {
+        let lines = fields.values(of: .ifRange)
+        guard let line = lines.first else { return true }
+        guard lines.count == 1 else { return false }
+        if let tag = EntityTag(reading: line) { return stored.etag?.isStronglyEqual(to: tag) ?? false }
+        guard let time = HttpDate.time(line, now: now) else { return false }
+        return stored.isDateStrong && stored.lastModified == time
+    }
+
+    private static func isAny(_ line: String) -> Bool {
+        line.utf8.filter { $0 != 0x20 && $0 != 0x09 }.elementsEqual("*".utf8)
+    }
+}

@@ -1,0 +1,41 @@
+public import HttpWare
+
+/// Which fields of a response are stored, and how a later response changes them. RFC 9111 §3.1, §3.2.
+public enum StoredFields {
+    /// What is stored of a response's fields: none for one hop (they went when it was received), none that concern a proxy's
+    /// own authentication, none that `no-cache` or, in a shared cache, `private` names.
+    public static func kept(_ fields: HttpFields, directives: ResponseDirectives, mode: CacheMode) -> HttpFields {
+        var kept = fields
+        for name in oneHop { kept.remove(name) }
+        if case .fields(let names) = directives.noCache { for name in names { kept.remove(name) } }
+        if mode == .shared, case .fields(let names) = directives.isPrivate { for name in names { kept.remove(name) } }
+        return kept
+    }
+
+    /// The stored fields, updated by those of a 304 or of a HEAD's response: each name that is there replaces all lines of
+    /// that name. RFC 9111 §3.2.
+    ///
+    /// Not taken over: the length, and what the stored bytes were made by (coding and range).
+    public static func updated(_ stored: HttpFields, by update: HttpFields) -> HttpFields {
+        var fields = stored
+        var seen: Set<FieldName> = []
+        for (name, _) in update {
+            guard let name = FieldName(name), !fixed.contains(name), !oneHop.contains(name), seen.insert(name).inserted
+            else { continue }
+            fields.remove(name)
+            for value in update.values(of: name) {
+                // What was received once can be sent again: the decoder checked it.
+                try? fields.append(name, value)
+            }
+        }
+        // An age that the stored response came with is not that of the update.
+        if !seen.contains(.age) { fields.remove(.age) }
+        return fields
+    }
+
+    private static let oneHop: [FieldName] = [
+        "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Status", "Connection",
+        "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade",
+    ]
+    private static let fixed: Set<FieldName> = [.contentLength, .contentEncoding, .contentRange]
+}

@@ -1,0 +1,111 @@
+extension HttpDate {
+    /// The time that the text names: an IMF-fixdate, or one of the two obsolete forms, in GMT. `nil` for anything else.
+    ///
+    /// Names are compared without regard to case, as RFC 9111 §4.2 asks of caches. A year of two digits that seems to be
+    /// more than 50 years after `now` is the past one that ends in them. RFC 9110 §5.6.7.
+    public static func time(_ text: String, now: WallTime) -> WallTime? {
+        var text = Array(text.utf8)[...]
+        guard let comma = text.firstIndex(where: { $0 == 0x2c || $0 == 0x20 }) else { return nil }
+        let day = text[..<comma]
+        text = text[comma...]
+        if text.first == 0x20 {
+            guard isName(day, among: shortDays), take(" ", &text) else { return nil }
+            return asctime(&text)
+        }
+        guard take(", ", &text) else { return nil }
+        if isName(day, among: shortDays) { return fixdate(&text) }
+        if isName(day, among: longDays) { return rfc850(&text, now: now) }
+        return nil
+    }
+
+    private static let shortDays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    private static let longDays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    private static let shortMonths = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+
+    /// `06 Nov 1994 08:49:37 GMT`
+    private static func fixdate(_ text: inout ArraySlice<UInt8>) -> WallTime? {
+        guard let day = number(2, &text), take(" ", &text), let month = month(&text), take(" ", &text),
+            let year = number(4, &text), take(" ", &text), let second = timeOfDay(&text), takeZone(&text)
+        else { return nil }
+        return time(year, month, day, second)
+    }
+
+    /// `06-Nov-94 08:49:37 GMT`
+    private static func rfc850(_ text: inout ArraySlice<UInt8>, now: WallTime) -> WallTime? {
+        guard let day = number(2, &text), take("-", &text), let month = month(&text), take("-", &text),
+            let short = number(2, &text), take(" ", &text), let second = timeOfDay(&text), takeZone(&text)
+        else { return nil }
+        let thisYear = civil(now.seconds >= 0 ? now.seconds / 86400 : (now.seconds - 86399) / 86400).year
+        var year = thisYear / 100 * 100 + short
+        if year > thisYear + 50 { year -= 100 }
+        return time(year, month, day, second)
+    }
+
+    /// `Nov  6 08:49:37 1994`
+    private static func asctime(_ text: inout ArraySlice<UInt8>) -> WallTime? {
+        guard let month = month(&text), take(" ", &text) else { return nil }
+        let day = take(" ", &text) ? number(1, &text) : number(2, &text)
+        guard let day, take(" ", &text), let second = timeOfDay(&text), take(" ", &text), let year = number(4, &text),
+            text.isEmpty
+        else { return nil }
+        return time(year, month, day, second)
+    }
+
+    /// `08:49:37`, as seconds of the day; 60 is a leap second.
+    private static func timeOfDay(_ text: inout ArraySlice<UInt8>) -> Int? {
+        guard let hour = number(2, &text), hour < 24, take(":", &text), let minute = number(2, &text), minute < 60,
+            take(":", &text), let second = number(2, &text), second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private static func takeZone(_ text: inout ArraySlice<UInt8>) -> Bool {
+        take(" ", &text) && isName(text, among: ["gmt"])
+    }
+
+    private static func month(_ text: inout ArraySlice<UInt8>) -> Int? {
+        let name = text.prefix(3)
+        guard let month = shortMonths.firstIndex(where: { isName(name, among: [$0]) }) else { return nil }
+        text = text.dropFirst(3)
+        return month + 1
+    }
+
+    private static func number(_ digits: Int, _ text: inout ArraySlice<UInt8>) -> Int? {
+        let part = text.prefix(digits)
+        guard part.count == digits, part.allSatisfy(ByteClass.isDigit) else { return nil }
+        text = text.dropFirst(digits)
+        return part.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+
+    private static func take(_ expected: String, _ text: inout ArraySlice<UInt8>) -> Bool {
+        guard text.starts(with: expected.utf8) else { return false }
+        text = text.dropFirst(expected.utf8.count)
+        return true
+    }
+
+    private static func isName(_ text: ArraySlice<UInt8>, among names: [String]) -> Bool {
+        names.contains { name in
+            text.count == name.utf8.count && zip(text, name.utf8).allSatisfy { ByteClass.lower($0) == $1 }
+        }
+    }
+
+    private static func time(_ year: Int, _ month: Int, _ day: Int, _ second: Int) -> WallTime? {
+        let days = days(year, month, day)
+        // A day that the month does not have comes back as another date.
+        let back = civil(days)
+        guard back.year == year, back.month == month, back.day == day else { return nil }
+        return WallTime(seconds: days * 86400 + Int64(second))
+    }
+
+    /// How many days after 1970-01-01 the date is, in the Gregorian calendar: what `civil` undoes.
+    static func days(_ year: Int, _ month: Int, _ day: Int) -> Int64 {
+        let shiftedYear = month <= 2 ? year - 1 : year
+        let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400
+        let yearOfEra = shiftedYear - era * 400
+        let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let ofEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + ofYear
+        return Int64(era * 146_097 + ofEra - 719_468)
+    }
+}

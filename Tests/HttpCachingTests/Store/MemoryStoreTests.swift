@@ -1,0 +1,169 @@
+import HttpCaching
+import HttpWare
+import Testing
+
+@Suite struct MemoryStoreTests {
+    private func key(_ number: Int) -> CacheKey { CacheKey(Array("http://a.com/\(number)".utf8)) }
+
+    private func response(
+        _ bytes: Int, vary: [String] = [], request: [String] = [], date: WallTime = noon
+    ) throws -> StoredResponse {
+        let asked = fields(request)
+        return StoredResponse(
+            status: .ok, fields: fields(["Cache-Control: max-age=60"]), content: Array(repeating: 0x78, count: bytes),
+            times: MessageTimes(requested: date, received: date, date: date, age: 0),
+            directives: ResponseDirectives(["max-age=60"]),
+            lifetime: FreshnessLifetime(seconds: 60, source: .maxAge),
+            vary: try #require(VaryKey(fields(vary)) { asked.values(of: $0) }))
+    }
+
+    @Test func `what is stored is found under its key, and nowhere else`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let one = try response(10)
+        #expect(store.store(one, under: key(1)))
+        #expect(store.find(key(1)) { _ in true }.response === one)
+        #expect(store.find(key(2)) { _ in true }.response == nil)
+        #expect(store.find(key(1)) { _ in false }.hasOthers)
+        #expect(!store.find(key(2)) { _ in false }.hasOthers)
+    }
+
+    @Test func `a response takes the place of the one that answered the same requests`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let first = try response(10)
+        let second = try response(20)
+        store.store(first, under: key(1))
+        store.store(second, under: key(1))
+        #expect(store.find(key(1)) { _ in true }.response === second)
+        #expect(store.census.responses == 1)
+        #expect(store.census.bytes == second.size)
+    }
+
+    @Test func `variants stand side by side, the most recent is asked first, RFC 9111 §4.1`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let old = try response(1, vary: ["Vary: A"], request: ["A: 1"], date: after(-10))
+        let new = try response(1, vary: ["Vary: B"], request: ["B: 1"], date: after(-5))
+        let older = try response(1, vary: ["Vary: A"], request: ["A: 2"], date: after(-20))
+        for response in [old, new, older] { store.store(response, under: key(1)) }
+        #expect(store.census.responses == 3)
+        #expect(store.find(key(1)) { _ in true }.response === new)
+        #expect(store.find(key(1)) { $0 !== new }.response === old)
+    }
+
+    @Test func `a hundred thousand variants of one key stay few`() throws {
+        let store = MemoryStore(limit: .mebibytes(100))
+        for number in 0..<2000 {
+            store.store(try response(1, vary: ["Vary: A"], request: ["A: \(number)"]), under: key(1))
+        }
+        #expect(store.census.responses <= 128)
+    }
+
+    @Test func `the limit holds, whatever comes`() throws {
+        let store = MemoryStore(limit: .kibibytes(256), shards: 4)
+        for number in 0..<5000 {
+            store.store(try response(number * 37 % 9000), under: key(number % 1700))
+            if number % 3 == 0 { _ = store.find(key(number * 7 % 1700)) { _ in true } }
+            if number % 11 == 0 { store.invalidate(key(number * 5 % 1700)) }
+            #expect(store.census.bytes <= 256 * 1024)
+        }
+        #expect(store.census.evicted > 0)
+    }
+
+    @Test func `one that is larger than its room is not stored`() throws {
+        let store = MemoryStore(limit: .kibibytes(64), shards: 4)
+        #expect(!store.store(try response(20_000), under: key(1)))
+        #expect(store.census.responses == 0)
+    }
+
+    @Test func `an update takes the place of what it updates, once`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let first = try response(10)
+        let update = try response(10)
+        store.store(first, under: key(1))
+        store.replace(first, with: update, under: key(1))
+        #expect(store.find(key(1)) { _ in true }.response === update)
+        store.remove(first, under: key(1))
+        #expect(store.find(key(1)) { _ in true }.response === update)
+        store.remove(update, under: key(1))
+        #expect(store.find(key(1)) { _ in true }.response == nil)
+        #expect(store.census.responses == 0 && store.census.bytes == 0)
+    }
+
+    @Test func `invalidation takes all variants, RFC 9111 §4.4`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        store.store(try response(1, vary: ["Vary: A"], request: ["A: 1"]), under: key(1))
+        store.store(try response(1, vary: ["Vary: A"], request: ["A: 2"]), under: key(1))
+        #expect(store.invalidate(key(1)))
+        #expect(!store.invalidate(key(1)))
+        #expect(store.census.responses == 0)
+    }
+
+    /// Requests for keys by Zipf's law, with a scan of keys that come once among them: what caches of content meet.
+    private func hits(_ find: (Int) -> Bool) -> Double {
+        var random = SplitMix(state: 7)
+        let keys = 20_000
+        let weights = (1...keys).map { 1 / Double($0) }
+        var sums: [Double] = []
+        for weight in weights { sums.append((sums.last ?? 0) + weight) }
+        var hits = 0
+        var scan = keys
+        let requests = 200_000
+        for _ in 0..<requests {
+            if random.unit() < 0.3 {
+                scan += 1
+                _ = find(scan)
+                continue
+            }
+            let point = random.unit() * (sums.last ?? 1)
+            var low = 0
+            var high = keys - 1
+            while low < high {
+                let middle = (low + high) / 2
+                if sums[middle] < point { low = middle + 1 } else { high = middle }
+            }
+            if find(low) { hits += 1 }
+        }
+        return Double(hits) / Double(requests)
+    }
+
+    @Test func `what is read once does not crowd out what is read often: more hits than the least recently used`()
+        throws
+    {
+        let room = 1000
+        let one = try response(488)  // 1,024 bytes and a little, counted
+        let store = MemoryStore(limit: ByteCount(bytes: room * one.size), shards: 1)
+        let ours = hits { number in
+            if store.find(self.key(number), where: { _ in true }).response != nil { return true }
+            store.store(one, under: self.key(number))
+            return false
+        }
+        var order: [Int: Int] = [:]
+        var ages: [(number: Int, stamp: Int)] = []
+        var oldest = 0
+        var stamp = 0
+        let recent = hits { number in
+            stamp += 1
+            let isHit = order[number] != nil
+            order[number] = stamp
+            ages.append((number, stamp))
+            while order.count > room {
+                let (candidate, when) = ages[oldest]
+                oldest += 1
+                if order[candidate] == when { order[candidate] = nil }
+            }
+            return isHit
+        }
+        #expect(ours > recent * 1.03, "\(ours) of all requests hit, with LRU \(recent)")
+    }
+}
+
+/// A small generator whose numbers are the same in every run.
+private struct SplitMix {
+    var state: UInt64
+
+    mutating func unit() -> Double {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = (state ^ state >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return Double((mixed ^ mixed >> 31) >> 11) / Double(1 << 53)
+    }
+}

@@ -1,0 +1,47 @@
+import HttpCaching
+import HttpWare
+import Testing
+
+@Suite struct ByteRangeTests {
+    @Test(arguments: [
+        ("bytes=0-0", 0..<1), ("bytes=0-9", 0..<10), ("bytes=0-", 0..<10), ("bytes=5-", 5..<10), ("bytes=-3", 7..<10),
+        ("bytes=-30", 0..<10), ("bytes=5-99", 5..<10), ("BYTES=1-2", 1..<3), ("bytes= 1-2 ", 1..<3),
+        ("bytes=1-99999999999999999999999", 1..<10), ("bytes=9-9", 9..<10), ("bytes=20-30,1-2", 1..<3),
+    ])
+    func `one part, RFC 9110 §14.1.2`(value: String, range: Range<Int>) {
+        #expect(ByteRange([value], length: 10) == .part(range))
+    }
+
+    @Test(arguments: ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=99999999999999999999-"])
+    func `nothing that it has is 416, RFC 9110 §14.1.2 and §15.5.17`(value: String) {
+        #expect(ByteRange([value], length: 10) == .unsatisfiable)
+    }
+
+    @Test(arguments: [
+        "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "bytes=1", "bytes=1-2-3", "lines=1-2", "bytes=1-2,",
+        "bytes=+1-2", "bytes=0x1-2", "bytes 1-2", "bytes=1-2,x", "bytes=0-5,3-7", "bytes=1.0-2",
+    ])
+    func `what cannot be read, or overlaps, is ignored, RFC 9110 §14.2`(value: String) {
+        #expect(ByteRange([value], length: 10) == nil)
+    }
+
+    @Test func `several parts stay in the order asked, too many are ignored, RFC 9110 §14.2`() {
+        #expect(ByteRange(["bytes=5-6,0-1"], length: 10) == .parts([5..<7, 0..<2]))
+        let many = (0..<17).map { "\($0 * 2)-\($0 * 2)" }.joined(separator: ",")
+        #expect(ByteRange(["bytes=" + many], length: 100) == nil)
+        #expect(ByteRange(["bytes=0-1", "bytes=2-3"], length: 10) == nil)
+    }
+
+    @Test(arguments: ["bytes 0-9/10", "bytes 3-4/*", "Bytes 0-0/1"])
+    func `a Content-Range is read, RFC 9110 §14.4`(value: String) {
+        #expect(ContentRange(reading: value) != nil)
+    }
+
+    @Test(arguments: [
+        "", "bytes */10", "bytes 5-4/10", "bytes 0-10/10", "bytes 0-9", "bytes -1-9/10", "lines 0-1/2", "bytes 0-9/x",
+        "bytes 0-9223372036854775807/*", "bytes=0-9/10",
+    ])
+    func `or refused, RFC 9110 §14.4`(value: String) {
+        #expect(ContentRange(reading: value) == nil)
+    }
+}
