@@ -157,14 +157,16 @@ class Bench:
         _, path, wrk, edits, response = SCENARIOS[name]
         running = {peer: self.start(peer, edits, response, "h2load" in wrk) for peer in peers}
         figures: dict[str, list[float]] = {peer: [] for peer in peers}
-        for peer, (process, port) in running.items():
-            self.turn(peer, process, port, path, wrk, 1)  # warms up
-        for round in range(self.options.rounds):
-            order = peers[round % len(peers) :] + peers[: round % len(peers)]
-            for peer in order:
-                figures[peer].append(self.turn(peer, *running[peer], path, wrk, self.options.seconds))
-        for process, _ in running.values():
-            process.stop()
+        try:
+            for peer, (process, port) in running.items():
+                self.turn(peer, process, port, path, wrk, 1)  # warms up
+            for round in range(self.options.rounds):
+                order = peers[round % len(peers) :] + peers[: round % len(peers)]
+                for peer in order:
+                    figures[peer].append(self.turn(peer, *running[peer], path, wrk, self.options.seconds))
+        finally:
+            for process, _ in running.values():
+                process.stop()
         return figures
 
 
@@ -187,16 +189,23 @@ def main() -> int:
     bench = Bench(options)
     print(f"{datetime.date.today()}, {options.rounds} rounds of {options.seconds} s, CPU µs per request (median), spread, ratio to the best other peer\n")
     print("| scenario | " + " | ".join(peers) + " | ratio |\n|---|" + "---|" * (len(peers) + 1))
+    failed = 0
     try:
         for name in options.only.split(","):
-            figures = bench.scenario(name, peers)
+            try:
+                figures = bench.scenario(name, peers)
+            except RuntimeError as error:
+                # A peer that answers with errors has no figure; the next scenario may have one.
+                print(f"{SCENARIOS[name][0]}: {error}", file=sys.stderr)
+                failed += 1
+                continue
             medians = {peer: statistics.median(values) for peer, values in figures.items()}
             cells = [f"{medians[peer]:.1f} (±{(max(values) - min(values)) / 2 / medians[peer]:.0%})" for peer, values in figures.items()]
             ratio = medians["httpware"] / min(medians[peer] for peer in peers if peer != "httpware")
             print(f"| {SCENARIOS[name][0]} | " + " | ".join(cells) + f" | {ratio:.2f} |", flush=True)
     finally:
         bench.place.close()
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
