@@ -46,15 +46,6 @@ enum TokenRequest {
         return result
     }
 
-    private static let json = line(.accept, "application/json")
-    private static let formType = line(.contentType, "application/x-www-form-urlencoded")
-
-    private static func line(_ name: FieldName, _ value: StaticString) -> FieldLine {
-        do {
-            return try FieldLine(name, "\(value)")
-        } catch {
-            // Never: both values are written above.
-            preconditionFailure("not a field value: \(value)")
-        }
-    }
+    private static let json = FieldLine(literal: .accept, "application/json")
+    private static let formType = FieldLine(literal: .contentType, "application/x-www-form-urlencoded")
 }

@@ -33,20 +33,20 @@ struct AdminApi: Middleware {
         return endpoint.answer(AdminRequest(argument: argument, query: request.query), exchange)
     }
 
-    private static let allowGet = FieldLine(text: .allow, "GET, HEAD")
-    private static let allowPost = FieldLine(text: .allow, "POST")
+    private static let allowGet = FieldLine(literal: .allow, "GET, HEAD")
+    private static let allowPost = FieldLine(literal: .allow, "POST")
 }
 
 /// Puts what keeps browsers careful on every response of the admin listener, also on errors.
 struct AdminFields: Postware {
     private let block = FieldBlock([
-        FieldLine(text: .cacheControl, "no-store"),
-        FieldLine(text: "X-Content-Type-Options", "nosniff"),
-        FieldLine(text: "X-Frame-Options", "DENY"),
-        FieldLine(text: "Referrer-Policy", "no-referrer"),
-        FieldLine(text: "Cross-Origin-Resource-Policy", "same-origin"),
+        FieldLine(literal: .cacheControl, "no-store"),
+        FieldLine(literal: "X-Content-Type-Options", "nosniff"),
+        FieldLine(literal: "X-Frame-Options", "DENY"),
+        FieldLine(literal: "Referrer-Policy", "no-referrer"),
+        FieldLine(literal: "Cross-Origin-Resource-Policy", "same-origin"),
         FieldLine(
-            text: "Content-Security-Policy",
+            literal: "Content-Security-Policy",
             """
             default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
             form-action 'none'; frame-ancestors 'none'
@@ -56,17 +56,5 @@ struct AdminFields: Postware {
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         response.fields.set(block)
         return .pass
-    }
-}
-
-extension FieldLine {
-    /// A line whose value is written in code: a literal, so nothing that a peer sends or a file holds comes here.
-    init(text name: FieldName, _ value: StaticString) {
-        do {
-            try self.init(name, "\(value)")
-        } catch {
-            // Never: the few literals of this room are field values, and each is made when the admin listener opens.
-            preconditionFailure("not a field value: \(value)")
-        }
     }
 }

@@ -69,5 +69,5 @@ struct AdminGuard: Sendable {
         return difference == 0
     }
 
-    private static let challenge = FieldLine(text: .wwwAuthenticate, "Bearer realm=\"httpware admin\"")
+    private static let challenge = FieldLine(literal: .wwwAuthenticate, "Bearer realm=\"httpware admin\"")
 }

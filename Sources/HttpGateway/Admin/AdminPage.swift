@@ -6,7 +6,7 @@ extension AdminEndpoint {
     static func page() -> [AdminEndpoint] {
         func file(_ path: String, _ type: StaticString, _ text: String) -> AdminEndpoint {
             let content = Array(text.utf8)
-            let line = FieldLine(text: .contentType, type)
+            let line = FieldLine(literal: .contentType, type)
             return AdminEndpoint(path: path, access: .local) { _, _ in
                 var response = HttpResponse(.ok, content: .bytes(content))
                 response.fields.append(line)

@@ -15,5 +15,5 @@ extension HttpResponse {
         return response
     }
 
-    private static let problemType = FieldLine(verified: .contentType, "application/problem+json")
+    private static let problemType = FieldLine(literal: .contentType, "application/problem+json")
 }

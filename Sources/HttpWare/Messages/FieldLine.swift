@@ -13,10 +13,18 @@ public struct FieldLine: Sendable, Hashable {
         wire = Array(name.text.utf8) + [0x3a, 0x20] + Array(value.utf8) + [0x0d, 0x0a]
     }
 
-    /// A line whose value is known to be one.
-    init(verified name: FieldName, _ value: StaticString) {
+    /// A line written in code: a literal that is no field value is a mistake of the code and traps. What a peer sends and what
+    /// a file holds is no `StaticString`, so it cannot come here.
+    public init(literal name: FieldName, _ value: StaticString) {
+        precondition(FieldLine.isValid("\(value)".utf8), "not a field value")
         self.name = name
         wire = Array("\(name.text): \(value)\r\n".utf8)
+    }
+
+    /// A line whose value is a number: digits and a sign are a field value always.
+    public init(_ name: FieldName, number: Int) {
+        self.name = name
+        wire = Array("\(name.text): \(number)\r\n".utf8)
     }
 
     /// The line's value.

@@ -51,13 +51,8 @@ public struct Forwarded: Middleware {
         }
     }
 
-    private static let http = line("http")
-    private static let https = line("https")
-
-    private static func line(_ scheme: String) -> FieldLine {
-        guard let line = try? FieldLine(.xForwardedProto, scheme) else { preconditionFailure("not a field value") }
-        return line
-    }
+    private static let http = FieldLine(literal: .xForwardedProto, "http")
+    private static let https = FieldLine(literal: .xForwardedProto, "https")
 
     private func writeForwarded(_ request: inout HttpRequest, _ address: IPAddress?, _ exchange: Exchange) throws {
         var element = "for=\(Forwarded.node(address));proto=\(exchange.isSecure ? "https" : "http")"

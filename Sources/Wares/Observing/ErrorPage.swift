@@ -60,15 +60,10 @@ public struct ErrorPage: Postware {
 
     // MARK: Pages
 
-    private static let varyAccept = line(.vary, "Accept")
-    private static let json = line(.contentType, "application/problem+json")
-    private static let html = line(.contentType, "text/html; charset=utf-8")
-    private static let text = line(.contentType, "text/plain; charset=utf-8")
-
-    private static func line(_ name: FieldName, _ value: String) -> FieldLine {
-        guard let line = try? FieldLine(name, value) else { preconditionFailure("not a field value") }
-        return line
-    }
+    private static let varyAccept = FieldLine(literal: .vary, "Accept")
+    private static let json = FieldLine(literal: .contentType, "application/problem+json")
+    private static let html = FieldLine(literal: .contentType, "text/html; charset=utf-8")
+    private static let text = FieldLine(literal: .contentType, "text/plain; charset=utf-8")
 
     private static func type(_ format: Format) -> FieldLine {
         switch format {
@@ -167,7 +162,7 @@ extension ErrorPage: ConfigurableWare {
         if body != nil && file != nil { options.fail(at: "file", "cannot stand beside body") }
         if let file {
             let content = FileContent.read(file.path, "file", &options) ?? []
-            let named = FileContent.mediaType(ofName: file.path).map { ErrorPage.line(.contentType, "\($0)") }
+            let named = FileContent.mediaType(ofName: file.path).map { FieldLine(literal: .contentType, $0) }
             fixed = (content, format == .negotiate ? named ?? ErrorPage.guess(content) : ErrorPage.type(format))
         } else if let body {
             let content = Array(body.utf8)
@@ -179,7 +174,7 @@ extension ErrorPage: ConfigurableWare {
     private static func guess(_ content: [UInt8]) -> FieldLine {
         switch content.first(where: { $0 > 0x20 }) {
         case UInt8(ascii: "<"): html
-        case UInt8(ascii: "{"), UInt8(ascii: "["): line(.contentType, "application/json")
+        case UInt8(ascii: "{"), UInt8(ascii: "["): FieldLine(literal: .contentType, "application/json")
         default: text
         }
     }

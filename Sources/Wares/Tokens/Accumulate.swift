@@ -160,7 +160,7 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
 
     private func refuse(_ reason: String) -> Verdict {
         var response = HttpResponse.problem(overflow, "the request was not let through: \(reason)")
-        response.fields.append(RetryAfter.line(1))
+        response.fields.append(FieldLine(.retryAfter, number: 1))
         return .abort(with: response)
     }
 

@@ -48,7 +48,7 @@ enum TokenHold {
         let reason = failure?.reason ?? "no token came in time"
         var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")
         let seconds = failure?.retryAfter.map { max(1, ($0.milliseconds + 999) / 1000) } ?? 1
-        response.fields.append(RetryAfter.line(seconds))
+        response.fields.append(FieldLine(.retryAfter, number: seconds))
         return response
     }
 }

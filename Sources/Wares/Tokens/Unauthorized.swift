@@ -62,17 +62,8 @@ public struct Unauthorized: Postware, CredentialUser {
         }
     }
 
-    private static let json = line("application/json")
-    private static let text = line("text/plain; charset=utf-8")
-
-    private static func line(_ value: StaticString) -> FieldLine {
-        do {
-            return try FieldLine(.contentType, "\(value)")
-        } catch {
-            // Never: both values are written above.
-            preconditionFailure("not a field value: \(value)")
-        }
-    }
+    private static let json = FieldLine(literal: .contentType, "application/json")
+    private static let text = FieldLine(literal: .contentType, "text/plain; charset=utf-8")
 }
 
 extension Unauthorized: ConfigurableWare {
