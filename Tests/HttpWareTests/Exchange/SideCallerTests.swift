@@ -116,7 +116,7 @@ import Testing
 
     @Test func `a cancelled call closes its connection`() async throws {
         try await ScriptedOrigin.run([.expectHead(startingWith: "GET / "), .expectEnd]) { origin in
-            try await withLoop { loop in
+            try await withLoop(clock: ManualClock()) { loop in
                 let transport = await loop.submit { Handed(LoopTransport(loop: loop, resolver: nil)) }
                 let request = try HttpRequest(.get, "http://127.0.0.1:\(origin.port)/")
                 let task = Task(executorPreference: loop) { try await SideCaller().send(request) }
