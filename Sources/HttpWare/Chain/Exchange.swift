@@ -54,6 +54,11 @@ public final class Exchange {
     /// The status of the final response and how the exchange ended; for `onEnd`.
     public internal(set) var finalStatus: HttpStatus?
     public internal(set) var end: ExchangeEnd?
+    /// Asked when the client leaves, or takes its content slowly, while the response is under way: whether it goes on without
+    /// waiting for the client, because others wait for it. For a ware that bounds what that costs.
+    public var outlivesClient: (() -> Bool)?
+    /// Who sends requests without a client.
+    weak var starter: (any BackgroundStarter)?
     /// Time limits of this exchange in place of the service's.
     public var timeouts = ExchangeTimeouts()
 
@@ -175,6 +180,7 @@ public final class Exchange {
         finalStatus = nil
         end = nil
         timeouts = ExchangeTimeouts()
+        if outlivesClient != nil { outlivesClient = nil }
         if !values.isEmpty { values.removeAll(keepingCapacity: true) }
         if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }

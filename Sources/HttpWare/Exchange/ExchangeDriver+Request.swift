@@ -145,7 +145,7 @@ extension ExchangeDriver: RequestHandler {
         case .abort(let response):
             if isObserved { noteRequest(exchange, .aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
-            exchange.responder = .ware(chain.middlewares[index].label)
+            exchange.responder = response.isStored ? .cache : .ware(chain.middlewares[index].label)
             answer(with: response, from: index - 1)
             return false
         case .wait(let continuing):
@@ -322,7 +322,7 @@ extension ExchangeDriver: RequestHandler {
     }
 
     func clientLeft() {
-        guard phase != .ended else { return }
+        guard phase != .ended, !goesOnWithoutClient() else { return }
         sink = nil
         exchange.failure = exchange.failure ?? GatewayError(.downstream, .clientLeft, "the client left")
         end(.clientLeft)

@@ -107,7 +107,7 @@ extension ExchangeDriver: ResponseHandler {
         let exchange = self.exchange
         if isObserved { watchResponse() }
         if chain.hasResponseHalves {
-            while halfIndex >= 0 {
+            while halfIndex > halfFloor {
                 let index = halfIndex
                 guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index) else {
                     halfIndex = index - 1
@@ -119,6 +119,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         halfIndex = -1
+        if isBackground { return deliver() }
         while postIndex < chain.postwares.count {
             let index = postIndex
             var isMeant = true
@@ -188,7 +189,7 @@ extension ExchangeDriver: ResponseHandler {
             exchange.responseFilters.removeAll()
             response = other
             takeSource()
-            exchange.responder = .ware(label)
+            exchange.responder = other.isStored ? .cache : .ware(label)
             if isObserved { watch.begin(&response) }
             advance()
             return true
@@ -451,7 +452,7 @@ extension ExchangeDriver: ResponseHandler {
                 }
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
-            if sink.isBlocked { upstream?.pause() }
+            if sink.isBlocked, exchange.outlivesClient?() != true { upstream?.pause() }
         case .collectingResponse:
             collected.append(contentsOf: bytes)
             if let limit = response.content.limit, collected.count > limit {

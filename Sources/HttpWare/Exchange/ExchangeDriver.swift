@@ -122,6 +122,15 @@ final class ExchangeDriver: LoopTimerHandler {
     var waitNumber = 0
     let totalTimer: LoopTimer
 
+    // Without a client.
+
+    /// Nobody is told of what happens, and no postware is asked.
+    var isBackground = false
+    /// The client was there once, and left.
+    var hasClientLeft = false
+    /// The response halves of middlewares up to this place are not asked; -1 asks all.
+    var halfFloor = -1
+
     // Observing.
 
     /// What wares do is noted.
@@ -146,6 +155,7 @@ final class ExchangeDriver: LoopTimerHandler {
         plan = router.listenerPlan
         totalTimer = LoopTimer(loop: server.transport.loop)
         totalTimer.handler = self
+        exchange.starter = self
     }
 
     /// An exchange that knows what all of this listener's have in common. A driver serves one configuration of it only.
@@ -162,7 +172,10 @@ final class ExchangeDriver: LoopTimerHandler {
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
     func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
-        if !isKnownUniquelyReferenced(&self.exchange) { self.exchange = ExchangeDriver.makeExchange(of: server) }
+        if !isKnownUniquelyReferenced(&self.exchange) {
+            self.exchange = ExchangeDriver.makeExchange(of: server)
+            self.exchange.starter = self
+        }
         let exchange = self.exchange
         exchange.reset()
         exchange.request.reset()
@@ -189,13 +202,21 @@ final class ExchangeDriver: LoopTimerHandler {
         upstreamEndedTunnel = false
         halfIndex = -1
         postIndex = 0
+        isBackground = false
+        hasClientLeft = false
+        halfFloor = -1
     }
 
     // MARK: 9. Endings
 
     /// Ends the exchange, once; nothing of it is touched afterwards.
-    func end(_ end: ExchangeEnd) {
+    func end(_ way: ExchangeEnd) {
         guard phase != .ended else { return }
+        var end = way
+        if hasClientLeft {
+            end = .clientLeft
+            exchange.failure = exchange.failure ?? GatewayError(.downstream, .clientLeft, "the client left")
+        }
         let hasBegun = phase != .awaitingRequest
         if isObserved { noteGivenUp() }
         takeRequestBack()
@@ -212,12 +233,13 @@ final class ExchangeDriver: LoopTimerHandler {
         let sink = self.sink
         self.sink = nil
         if hasBegun { tellObservers() }
-        switch end {
+        switch way {
         case .completed: sink?.sendEnd(responseTrailers)
         case .cutOff: sink?.cutOff()
         case .clientLeft: break
         }
         letGo()
+        if isBackground { server.backgroundCount -= 1 }
         server.recycle(self)
     }
 
@@ -234,9 +256,13 @@ final class ExchangeDriver: LoopTimerHandler {
 
     /// 10. Those who asked to know.
     private func tellObservers() {
-        if exchange.failure != nil { server.onFailure?(exchange) }
-        server.counters?.ended(exchange, plan)
-        for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+        // What never had a client was no exchange of anybody's.
+        let hadClient = !isBackground || hasClientLeft
+        if hadClient {
+            if exchange.failure != nil { server.onFailure?(exchange) }
+            server.counters?.ended(exchange, plan)
+            for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+        }
         // They are let go, for they may hold the exchange that holds them.
         while !exchange.endHandlers.isEmpty {
             let handlers = exchange.endHandlers

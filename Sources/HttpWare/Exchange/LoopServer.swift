@@ -35,10 +35,16 @@ public final class LoopServer: ExchangeSource {
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     private var handshakes: [ObjectIdentifier: TlsHandshake] = [:]
     private var spare: [ExchangeDriver] = []
+    /// How many exchanges run without a client.
+    var backgroundCount = 0
     private var isStopped = false
     /// Set when the listener drains: how long a connection may wait for a request.
     private var drainNanoseconds: Int64 = 0
     private static let mostSpare = 256
+    private static let mostBackground = 256
+
+    /// Whether another exchange may run without a client.
+    var mayRunInBackground: Bool { backgroundCount < LoopServer.mostBackground && !isStopped }
 
     public init(
         name: String, transport: LoopTransport, settings: ServerSettings = ServerSettings(),

@@ -217,6 +217,15 @@ public struct HttpFields: Sendable {
         }
     }
 
+    /// Gives each value of the name as it was received, whatever was changed since, as bytes that are valid during the call
+    /// only.
+    public func forEachReceivedValue(of name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+        guard mayHold(name) else { return }
+        for line in lines.prefix(receivedCount) where line.flags & Line.hopByHop == 0 && isNamed(line, name) {
+            bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[line.value])) }
+        }
+    }
+
     // MARK: Inside the module
 
     mutating func remove(_ known: KnownField) {

@@ -16,6 +16,8 @@ public struct HttpResponse: Sendable {
     var isPersistent = true
     /// The content ends where the connection does. RFC 9112 §6.3.
     var endsByClose = false
+    /// It was stored, and no ware made it: `exchange.responder` is the cache.
+    public var isStored = false
     /// Brings the content, until the driver has taken it over.
     var source: (any ContentSource)?
 
@@ -43,6 +45,7 @@ public struct HttpResponse: Sendable {
         isPersistent = true
         endsByClose = false
         source = nil
+        isStored = false
     }
 }
 

@@ -43,6 +43,13 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
+    /// Its 64 hexadecimal digits.
+    public var hex: String {
+        withUnsafeBytes(of: words) { bytes in
+            String(decoding: bytes.flatMap { [ByteClass.hexDigit($0 >> 4), ByteClass.hexDigit($0 & 15)] }, as: UTF8.self)
+        }
+    }
+
     /// The first byte of the digest: for tables.
     public var firstByte: Int { withUnsafeBytes(of: words) { Int($0[0]) } }
 }

@@ -1,0 +1,85 @@
+// Exchanges without a client: started by a ware, or left by the client while others wait for their response.
+
+extension ExchangeDriver: BackgroundStarter {
+    func startBackground(_ request: HttpRequest, to receiver: any BackgroundReceiver) -> Bool {
+        let index = phase == .middlewares ? requestIndex : halfIndex
+        guard phase == .middlewares || phase == .responseWares, index >= 0, server.mayRunInBackground else {
+            return false
+        }
+        server.backgroundCount += 1
+        let driver = ExchangeDriver(server: server)
+        let sink = BackgroundSink(driver, receiver)
+        driver.prepare(sink: sink, connection: exchange.connection)
+        driver.isBackground = true
+        driver.plan = plan
+        driver.halfFloor = index
+        driver.requestIndex = index + 1
+        let inner = driver.exchange
+        inner.request = request
+        inner.route = exchange.route
+        inner.service = exchange.service
+        inner.captures = exchange.captures
+        inner.principals = exchange.principals
+        inner.receivedForwardedFor = exchange.receivedForwardedFor
+        inner.record.started = loop.now.nanoseconds
+        driver.isObserved = false
+        driver.isRequestWhole = true
+        driver.phase = .middlewares
+        driver.setDeadline()
+        transport.inEvent { driver.runMiddlewares() }
+        return true
+    }
+
+    /// Whether the exchange has no client any more, and goes on for others.
+    func goesOnWithoutClient() -> Bool {
+        guard !isBackground, isRequestWhole, let outlives = exchange.outlivesClient, outlives(), server.mayRunInBackground
+        else { return false }
+        switch phase {
+        case .middlewares, .connecting, .awaitingResponse, .responseWares, .streaming: break
+        default: return false
+        }
+        server.backgroundCount += 1
+        isBackground = true
+        hasClientLeft = true
+        sink = BackgroundSink(self, nil)
+        upstream?.resume()
+        return true
+    }
+}
+
+/// Stands where a client's connection would be. It keeps the driver alive until the exchange has ended.
+private final class BackgroundSink: ResponseSink {
+    private var driver: ExchangeDriver?
+    private var receiver: (any BackgroundReceiver)?
+
+    init(_ driver: ExchangeDriver, _ receiver: (any BackgroundReceiver)?) {
+        self.driver = driver
+        self.receiver = receiver
+    }
+
+    func sendInterim(_ response: HttpResponse) {}
+
+    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
+        var response = exchange.response
+        response.content = HttpContent(extent: extent)
+        receiver?.responseStarted(response, in: exchange)
+    }
+
+    func sendContent(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }
+    func sendEnd(_ trailers: HttpFields?) { end(isWhole: true) }
+    func cutOff() { end(isWhole: false) }
+
+    private func end(isWhole: Bool) {
+        driver = nil
+        let receiver = self.receiver
+        self.receiver = nil
+        receiver?.responseEnded(isWhole: isWhole)
+    }
+
+    func startTunnel() {}
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
+    func endTunnel() {}
+    func pauseRequest() {}
+    func resumeRequest() {}
+    var isBlocked: Bool { false }
+}
