@@ -89,7 +89,12 @@ let package = Package(
             ],
             swiftSettings: settings + dataPath),
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
-        .target(name: "Wares", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
+        .target(
+            name: "Wares",
+            dependencies: [
+                "HttpWare", "Credentials", "HttpCaching", .product(name: "DequeModule", package: "swift-collections"),
+            ],
+            swiftSettings: settings + dataPath),
         .target(
             name: "GatewayConfig", dependencies: ["HttpWare", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
@@ -118,7 +123,7 @@ let package = Package(
             name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
+            name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpCaching", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
             name: "GatewayConfigTests", dependencies: ["GatewayConfig", "Credentials", "HttpWare"],

@@ -12,6 +12,7 @@ public enum BuiltinWares {
         ErrorPage.self,
         Forwarded.self,
         HostRule.self,
+        HttpCache.self,
         Introspect.self,
         IpRule.self,
         Jwt.self,

@@ -37,32 +37,10 @@ public final class HoldPlace: Sendable {
     /// Waits for the refresh, on the loop of the calling task. Throws `CancellationError` when the task is cancelled: the
     /// client left, and the place is free.
     public func outcome() async throws(CancellationError) -> Outcome {
-        let timer = Deadline(wait, after: timeout)
-        defer {
-            timer.cancel()
-            leave(self)
-        }
-        return try await wait.value()
+        defer { leave(self) }
+        return try await wait.value(within: timeout, else: .timedOut)
     }
 
     /// How long it has been waiting.
     public func held(until now: LoopInstant) -> Duration { now - since }
-}
-
-/// Ends a wait when its time is over.
-// @unchecked Sendable: the timer is touched on the loop that made it only.
-private final class Deadline: @unchecked Sendable {
-    private let loop: EventLoop?
-    private var timer: LoopTimer?
-
-    init(_ wait: LoopWait<HoldPlace.Outcome>, after timeout: Duration) {
-        loop = EventLoop.current
-        timer = loop?.schedule(after: timeout) { wait.resume(returning: .timedOut) }
-    }
-
-    func cancel() {
-        guard loop?.isCurrent == true else { return }
-        timer?.cancel()
-        timer = nil
-    }
 }

@@ -14,6 +14,9 @@ public struct CacheKey: Sendable, Hashable {
         hashed = hasher.finalize()
     }
 
+    /// Spreads keys evenly over shards.
+    public var spread: Int { hashed >> 40 }
+
     public static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.hashed == right.hashed && left.bytes == right.bytes
     }
@@ -27,8 +30,6 @@ extension CacheKey: CustomStringConvertible {
 
 /// How keys are made of requests.
 public struct CacheKeyRule: Sendable, Equatable {
-    /// Request fields whose values tell keys apart.
-    public var fields: [FieldName] = []
     /// The only query parameters that tell keys apart; `nil` is all of them.
     public var query: [String]?
     /// Query parameters that do not tell keys apart.
@@ -48,10 +49,6 @@ public struct CacheKeyRule: Sendable, Equatable {
         } else {
             request.appendTargetUri(to: &bytes, includesQuery: false)
             appendQuery(request.query, to: &bytes)
-        }
-        for name in fields {
-            bytes.append(0x0a)
-            bytes.append(contentsOf: (request.fields[name] ?? "").utf8)
         }
         return bytes.count <= longest ? CacheKey(bytes) : nil
     }

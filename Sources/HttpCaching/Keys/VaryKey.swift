@@ -19,15 +19,15 @@ public struct VaryKey: Sendable, Equatable {
     }
 
     /// The key of a response to that request; `nil` when it matches no request (`*`, or a name that is none), or names more
-    /// fields than are compared.
-    public init?(_ response: HttpFields, request: (FieldName) -> [String]) {
-        guard response.contains(.vary) else {
+    /// fields than are compared. `always` are names that tell requests apart whatever the response says.
+    public init?(_ response: HttpFields, always: [FieldName] = [], request: (FieldName) -> [String]) {
+        guard response.contains(.vary) || !always.isEmpty else {
             self.init()
             return
         }
         let members = response.listMembers(of: .vary)
-        guard members.count <= VaryKey.mostNames else { return nil }
-        var names: [FieldName] = []
+        guard members.count + always.count <= VaryKey.mostNames else { return nil }
+        var names = always
         for member in members {
             guard member != "*", let name = FieldName(member) else { return nil }
             if !names.contains(name) { names.append(name) }

@@ -32,7 +32,8 @@ extension ExchangeDriver: BackgroundStarter {
 
     /// Whether the exchange has no client any more, and goes on for others.
     func goesOnWithoutClient() -> Bool {
-        guard !isBackground, isRequestWhole, let outlives = exchange.outlivesClient, outlives(), server.mayRunInBackground
+        guard !isBackground, isRequestWhole, let outlives = exchange.outlivesClient, outlives(),
+            server.mayRunInBackground
         else { return false }
         switch phase {
         case .middlewares, .connecting, .awaitingResponse, .responseWares, .streaming: break

@@ -46,7 +46,8 @@ public struct Digest256: Sendable {
     /// Its 64 hexadecimal digits.
     public var hex: String {
         withUnsafeBytes(of: words) { bytes in
-            String(decoding: bytes.flatMap { [ByteClass.hexDigit($0 >> 4), ByteClass.hexDigit($0 & 15)] }, as: UTF8.self)
+            let digits = Array("0123456789abcdef".utf8)
+            return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
         }
     }
 

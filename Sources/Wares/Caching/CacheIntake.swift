@@ -1,0 +1,125 @@
+import HttpCaching
+import HttpWare
+
+/// Takes a response in: into the store, if it may be stored, and to those who follow, as it comes. Used on one loop only.
+final class CacheIntake: ContentFilter {
+    private let cache: HttpCache
+    private let turn: CacheTurn
+    private var head: StoredHead?
+    private var writer: (any StoreWriter)?
+    /// A part's content, which is put together with what there is already.
+    private var part: [UInt8]?
+    private let shares: Bool
+    private var taken = 0
+    private var isOver = false
+
+    /// Prepares to take the response's content. `head` is what is stored of it; `nil` where it is only shared.
+    init(_ cache: HttpCache, _ turn: CacheTurn, head: StoredHead?, length: Int?, shares: Bool) {
+        self.cache = cache
+        self.turn = turn
+        self.shares = shares
+        guard let head else { return }
+        if head.part == nil {
+            writer = cache.store.write(under: turn.key, length: length)
+        } else {
+            part = []
+        }
+        self.head = writer == nil && part == nil ? nil : head
+    }
+
+    var keepsLength: Bool { true }
+    /// Whether it goes into the store, as far as can be told.
+    var stores: Bool { head != nil }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+        if output.isEmpty { output = Array(input) } else { output.append(contentsOf: input) }
+        if output.count == input.count { take(output) } else { take(Array(input)) }
+    }
+
+    /// The next piece.
+    func take(_ piece: [UInt8]) {
+        guard !isOver else { return }
+        taken += piece.count
+        if taken > cache.maxObject.bytes { giveUpStoring() }
+        if let writer {
+            var rest = piece[...]
+            while !rest.isEmpty {
+                let next = rest.prefix(CacheIntake.largestPiece)
+                rest = rest.dropFirst(next.count)
+                guard writer.append(next.count == piece.count ? piece : Array(next)) else {
+                    giveUpStoring()
+                    break
+                }
+            }
+        }
+        part?.append(contentsOf: piece)
+        if shares { turn.leads?.response.append(piece) }
+    }
+
+    private static let largestPiece = 256 << 10
+
+    private func giveUpStoring() {
+        writer?.cancel()
+        writer = nil
+        part = nil
+        head = nil
+    }
+
+    func finish(into output: inout [UInt8]) { finish() }
+
+    /// The content is whole.
+    func finish() {
+        guard !isOver else { return }
+        isOver = true
+        if let head {
+            if let part {
+                cache.store(part: part, head, turn)
+            } else {
+                writer?.finish(head)
+            }
+        }
+        endSharing(isWhole: true)
+    }
+
+    /// It ended before that: nothing is stored. Does nothing after `finish`.
+    func abandon() {
+        guard !isOver else { return }
+        isOver = true
+        giveUpStoring()
+        endSharing(isWhole: false)
+    }
+
+    /// Only behind the store's end, so that whoever comes finds the one or the other.
+    private func endSharing(isWhole: Bool) {
+        guard shares, let (response, key) = turn.leads else { return }
+        turn.leads = nil
+        cache.collapsed.close(response, key)
+        response.finish(isWhole: isWhole)
+    }
+}
+
+/// Takes the response to a question whether a stored one still holds, that no client asked.
+final class CacheRevalidation: BackgroundReceiver {
+    private let cache: HttpCache
+    private let turn: CacheTurn
+    private var intake: CacheIntake?
+
+    init(_ cache: HttpCache, _ turn: CacheTurn) {
+        self.cache = cache
+        self.turn = turn
+    }
+
+    func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
+        switch cache.take(response, turn, in: exchange) {
+        case .updated, .failed, .passing: break
+        case .storing(let intake, _): self.intake = intake
+        }
+    }
+
+    func responseContent(_ bytes: UnsafeRawBufferPointer) { intake?.take(Array(bytes)) }
+
+    func responseEnded(isWhole: Bool) {
+        if isWhole { intake?.finish() } else { intake?.abandon() }
+        cache.settle(turn)
+    }
+}

@@ -1,0 +1,19 @@
+import HttpWare
+
+/// The tags that a response names: separated by commas or white space.
+enum CacheTags {
+    /// More tags, or longer ones, than this are left out.
+    static let most = 128
+    static let longest = 256
+
+    static func read(_ lines: [String]) -> [String] {
+        var tags: [String] = []
+        for line in lines {
+            for tag in line.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
+                guard tags.count < most else { return tags }
+                if tag.utf8.count <= longest { tags.append(String(tag)) }
+            }
+        }
+        return tags
+    }
+}

@@ -1,0 +1,23 @@
+import HttpCaching
+import HttpWare
+
+/// How a cache asks whether a stored response still holds. RFC 9111 §4.3.1.
+enum CacheValidation {
+    /// What makes a request conditional, or one for a part.
+    static let conditions: [FieldName] = [.ifNoneMatch, .ifModifiedSince, .ifRange, .range]
+
+    /// Makes the request ask for another representation than the stored one. What the client has by its own word is asked
+    /// about too, so that one answer does for both.
+    static func ask(about stored: StoredResponse, in request: inout HttpRequest) {
+        let fields = stored.fields
+        let own = request.fields.values(of: .ifNoneMatch)
+        for name in conditions { request.fields.remove(name) }
+        if let tag = fields[.etag], EntityTag(reading: tag) != nil {
+            // What was received once as field values can be sent as one.
+            try? request.fields.set(.ifNoneMatch, to: ([tag] + own).joined(separator: ", "))
+        }
+        if let modified = fields[.lastModified], stored.validators.lastModified != nil {
+            try? request.fields.set(.ifModifiedSince, to: modified)
+        }
+    }
+}

@@ -1,0 +1,279 @@
+public import HttpCaching
+public import HttpWare
+
+extension HttpCache {
+    /// What becomes of a response.
+    enum Taking {
+        /// The stored one still holds: this is it now.
+        case updated(StoredResponse)
+        /// The origin server could not be asked, or failed.
+        case failed
+        /// It is stored as its content comes.
+        case storing(CacheIntake, VaryKey)
+        /// It is not stored.
+        case passing(String)
+    }
+
+    // MARK: The response half
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        guard let turn = exchange[CacheTurn.Key.self] else { return .pass }
+        exchange[CacheTurn.Key.self] = nil
+        if !turn.request.method.isSafe { invalidate(turn, response) }
+        switch take(response, turn, in: exchange) {
+        case .updated(let stored): return answer(updated: stored, turn, exchange)
+        case .failed: return answer(failure: &response, turn, exchange)
+        case .storing(let intake, let vary):
+            turn.status.isStored = intake.stores
+            exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
+            share(response, vary, turn, isFailure: false)
+            tell(turn.status, in: &response)
+            pass(response, through: intake, exchange)
+            return .pass
+        case .passing(let reason):
+            exchange.note("not stored: \(reason)")
+            if response.status.code >= 500 { return pass(failure: &response, turn, exchange) }
+            if let (shared, key) = turn.leads {
+                turn.leads = nil
+                collapsed.markUnshared(key, at: exchange.now)
+                collapsed.close(shared, key)
+                shared.release(.goAlone)
+            }
+            if turn.status.forward != .method { tell(turn.status, in: &response) }
+            return .pass
+        }
+    }
+
+    /// The stored response still holds.
+    private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+        release(turn, with: stored)
+        exchange.note("validated", asDecision: true)
+        turn.status.forwardStatus = 304
+        return .replace(with: answer(stored, turn, exchange))
+    }
+
+    /// The origin server failed: a stale response, where that is allowed.
+    private func answer(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+        if let stored = turn.validated {
+            let age = stored.age(at: exchange.wallNow)
+            let mayUse = Reuse.mayUseOnError(
+                age: age, rules: stored.rules, request: turn.wishes, policy: policy,
+                isDisconnected: exchange.responder == .gateway)
+            if mayUse {
+                release(turn, with: stored)
+                exchange.note("stale, because of an error", asDecision: true)
+                if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
+                return .replace(with: answer(stored, turn, exchange))
+            }
+        }
+        exchange.note("not stored: the origin server failed")
+        return pass(failure: &response, turn, exchange)
+    }
+
+    /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
+    private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+        if let (shared, _) = turn.leads {
+            if shared.passOn() {
+                turn.leads = nil
+            } else {
+                share(response, .none, turn, isFailure: true)
+                pass(
+                    response,
+                    through: CacheIntake(self, turn, head: nil, length: response.content.length, shares: true), exchange
+                )
+            }
+        }
+        tell(turn.status, in: &response)
+        return .pass
+    }
+
+    private func answer(_ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> HttpResponse {
+        let now = exchange.wallNow
+        let age = stored.age(at: now)
+        turn.status.ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000
+        var response = StoredAnswer.make(
+            stored, for: turn.request.method, turn.request.fields, age: age, now: now)
+        tell(turn.status, in: &response)
+        return response
+    }
+
+    /// Those who follow have this one.
+    private func release(_ turn: CacheTurn, with stored: StoredResponse) {
+        guard let (shared, key) = turn.leads else { return }
+        turn.leads = nil
+        collapsed.close(shared, key)
+        shared.release(.stored(stored))
+    }
+
+    /// Tells those who follow of a response whose content comes.
+    private func share(_ response: HttpResponse, _ vary: VaryKey, _ turn: CacheTurn, isFailure: Bool) {
+        guard let (shared, _) = turn.leads else { return }
+        let head = HttpResponse(response.status, fields: response.fields)
+        shared.begin(
+            CollapsedResponse.Head(
+                response: head, vary: vary, length: response.content.length, isFailure: isFailure))
+    }
+
+    /// Lets the intake see the content.
+    private func pass(_ response: HttpResponse, through intake: CacheIntake, _ exchange: Exchange) {
+        guard !response.content.isEmpty else { return intake.finish() }
+        exchange.filterResponseContent(with: intake)
+        exchange.onEnd { _ in intake.abandon() }
+    }
+
+    // MARK: Taking responses
+
+    /// Decides about a response, and updates what is stored.
+    func take(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
+        if exchange.responder == .gateway { return .failed }
+        if let stored = turn.validated {
+            if response.status == .notModified { return take(notModified: response, stored, turn, exchange) }
+            if [500, 502, 503, 504].contains(response.status.code) { return .failed }
+        }
+        let now = exchange.wallNow
+        let times = MessageTimes(response.fields, requested: requestTime(exchange, now), received: now)
+        if turn.request.method == .head {
+            take(headOf: response, turn, times)
+            return .passing("a response to HEAD has no content")
+        }
+        let (directives, isTargeted) = policy.directives(of: response.fields)
+        let lifetime = FreshnessLifetime(
+            status: response.status, fields: response.fields, directives: directives, isTargeted: isTargeted,
+            times: times, policy: policy)
+        let storability = Storability.decide(
+            method: turn.request.method, request: turn.wishes, isAuthorized: turn.isAuthorized, status: response.status,
+            fields: response.fields, directives: directives, lifetime: lifetime, policy: policy)
+        if case .mayNot(let obstacle) = storability { return .passing(obstacle.rawValue) }
+        if let reason = obstacle(response, turn) { return .passing(reason) }
+        guard let vary = VaryKey(response.fields, always: keyFields, request: turn.values) else {
+            return .passing("it varies by more fields than are compared")
+        }
+        var part: ContentRange?
+        if response.status == .partialContent {
+            part = response.fields[.contentRange].flatMap { ContentRange(reading: $0) }
+            guard let part, response.content.length == part.range.count else {
+                return .passing(Storability.Obstacle.contentRange.rawValue)
+            }
+        }
+        var fields = response.fields
+        if !fields.contains(.date) { try? fields.set(.date, to: HttpDate.text(now)) }
+        let head = StoredHead(
+            status: response.status, fields: fields, times: times, directives: directives, lifetime: lifetime,
+            vary: vary, mode: policy.mode, part: part, tags: CacheTags.read(fields.values(of: tagField)))
+        let intake = CacheIntake(self, turn, head: head, length: response.content.length, shares: true)
+        return .storing(intake, vary)
+    }
+
+    /// What stands against storing beside the RFC's own rules.
+    private func obstacle(_ response: HttpResponse, _ turn: CacheTurn) -> String? {
+        if let length = response.content.length, length > maxObject.bytes { return "it is larger than \(maxObject)" }
+        if alwaysValidates, Validators(response.fields, now: WallTime(seconds: 0)).isEmpty {
+            return "it has no validator"
+        }
+        guard turn.request.method == .post else { return nil }
+        // A POST's response is one for GET only where it says that it is of the same resource. RFC 9110 §9.3.3.
+        let location = response.fields[.contentLocation].flatMap { key($0, turn) }
+        return location == turn.key && response.status == .ok ? nil : "it does not say that it answers GET, too"
+    }
+
+    /// The key of what a reference in the response names, if it is of the same origin.
+    private func key(_ reference: String, _ turn: CacheTurn) -> CacheKey? {
+        guard let plain = keyRule.key(for: reference, from: turn.request), let own = keyRule.key(for: turn.request)
+        else {
+            return nil
+        }
+        // In a private cache the key goes on with who asks.
+        return CacheKey(plain.bytes + turn.key.bytes.dropFirst(own.bytes.count))
+    }
+
+    /// When the request was sent. RFC 9111 §4.2.3.
+    private func requestTime(_ exchange: Exchange, _ now: WallTime) -> WallTime {
+        let sent = exchange.record.sendStarted
+        return sent == 0 ? now : now + .nanoseconds(min(0, sent - exchange.now.nanoseconds))
+    }
+
+    /// 304: the stored response gets the new fields, if it is the one that is meant. RFC 9111 §4.3.4.
+    private func take(
+        notModified response: HttpResponse, _ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange
+    ) -> Taking {
+        let now = exchange.wallNow
+        guard stored.validators.arePicked(by: Validators(response.fields, now: now)) else {
+            store.remove(stored, under: turn.key)
+            return .passing("304 is about another representation than the stored one")
+        }
+        let head = stored.head.updated(
+            by: response.fields, requested: requestTime(exchange, now), received: now, policy: policy)
+        let (directives, _) = policy.directives(of: response.fields)
+        if directives.noStore || policy.mode == .shared && directives.isPrivate == .response {
+            store.remove(stored, under: turn.key)
+        } else {
+            store.replace(stored, with: head, under: turn.key)
+        }
+        return .updated(StoredResponse(head, content: stored.content))
+    }
+
+    /// The response to a HEAD tells whether what is stored for GET still holds. RFC 9111 §4.3.5.
+    private func take(headOf response: HttpResponse, _ turn: CacheTurn, _ times: MessageTimes) {
+        guard response.status == .ok,
+            case .response(let stored) = store.find(turn.key, where: { $0.vary.matches(turn.values) }),
+            stored.status == .ok, stored.part == nil
+        else { return }
+        let theirs = Validators(response.fields, now: times.received)
+        let ours = stored.validators
+        let isSame =
+            (theirs.etag == nil || theirs.etag == ours.etag)
+            && (theirs.lastModified == nil || theirs.lastModified == ours.lastModified)
+            && (response.fields[.contentLength].map { $0 == "\(stored.content.count)" } ?? true)
+        if isSame, !theirs.isEmpty {
+            let head = stored.head.updated(
+                by: response.fields, requested: times.requested, received: times.received, policy: policy)
+            store.replace(stored, with: head, under: turn.key)
+        } else if !isSame {
+            store.remove(stored, under: turn.key)
+        }
+    }
+
+    /// A part is put together with what there is of the same representation. RFC 9111 §3.4.
+    func store(part bytes: [UInt8], _ head: StoredHead, _ turn: CacheTurn) {
+        guard let part = head.part, bytes.count == part.range.count else { return }
+        var head = head
+        var bytes = bytes
+        let own = Validators(head.fields, now: head.received)
+        if case .response(let stored) = store.find(turn.key, where: { $0.vary.matches(turn.values) }),
+            case .bytes(let others) = stored.content, own.areStronglyEqual(to: stored.validators)
+        {
+            // What is whole already is not made less.
+            guard let other = stored.part else { return }
+            if let joined = StoredParts.join((part, bytes), (other, others)) {
+                head.part = joined.part
+                bytes = joined.bytes
+            }
+        }
+        if let complete = head.part?.complete, bytes.count == complete {
+            head.part = nil
+            head.status = .ok
+            head.fields.remove(.contentRange)
+        }
+        guard bytes.count <= maxObject.bytes, let writer = store.write(under: turn.key, length: bytes.count) else {
+            return
+        }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            guard writer.append(Array(rest.prefix(256 << 10))) else { return }
+            rest = rest.dropFirst(256 << 10)
+        }
+        writer.finish(head)
+    }
+
+    // MARK: Invalidation
+
+    /// After a request that may have changed something, what is stored for its target, and for what the response names on the
+    /// same origin, is taken away – unless it failed. RFC 9111 §4.4.
+    private func invalidate(_ turn: CacheTurn, _ response: HttpResponse) {
+        guard invalidatesOnUnsafe, (200..<400).contains(response.status.code) else { return }
+        store.invalidate(turn.key)
+        for name in [FieldName.location, .contentLocation] {
+            if let reference = response.fields[name], let key = key(reference, turn) { store.invalidate(key) }
+        }
+    }
+}

@@ -1,0 +1,360 @@
+public import HttpCaching
+public import HttpWare
+
+/// Answers requests from stored responses, and stores responses, as RFC 9111 has it.
+///
+/// | option                 | type                          | default | allowed |
+/// |------------------------|-------------------------------|---------|---------|
+/// | `store`                | name under `stores`           | `memory` |        |
+/// | `maxObject`            | byte count                    | `8MiB`  | 1KiB … 1TiB |
+/// | `mode`                 | `shared`, `private`           | `shared` |        |
+/// | `methods`              | list of `GET`, `HEAD`         | `[GET, HEAD]` |   |
+/// | `key`                  | `headers`, `query`, `ignoreQuery` | the target URI | |
+/// | `heuristic`            | `ratio`, `max`                | `{ratio: 0.1, max: 24h}` | |
+/// | `staleWhileRevalidate` | duration                      | what responses say | |
+/// | `staleIfError`         | duration                      | what responses say | |
+/// | `invalidateOnUnsafe`   | boolean                       | `true`  |         |
+/// | `collapse`             | boolean                       | `true`  |         |
+/// | `targeted`             | list of field names           | `[CDN-Cache-Control]` | |
+/// | `tags`                 | field name                    | `Cache-Tag` |     |
+/// | `status`               | boolean                       | `true`  |         |
+/// | `setCookie`            | `store`, `pass`               | `store` |         |
+public struct HttpCache: Middleware, Postware {
+    /// Where responses are kept.
+    public var store: any CacheStore
+    /// The most content of a response that is stored.
+    public var maxObject: ByteCount = .mebibytes(8)
+    /// The methods whose requests are answered from the store.
+    public var methods: [HttpMethod] = [.get, .head]
+    /// How keys are made.
+    public var keyRule = CacheKeyRule()
+    /// Request fields whose values tell responses apart, whatever `Vary` says.
+    public var keyFields: [FieldName] = []
+    public var policy = CachePolicy()
+    /// Requests with unsafe methods take away what is stored for their target. RFC 9111 §4.4.
+    public var invalidatesOnUnsafe = true
+    /// Requests for what is on its way already wait for it.
+    public var collapses = true
+    /// Whether responses say in `Cache-Status` what was done. RFC 9211.
+    public var emitsStatus = true
+    /// Where responses name tags by which they can be purged.
+    public var tagField: FieldName = "Cache-Tag"
+    /// Each response is validated before it answers, and nothing is stored that cannot be.
+    var alwaysValidates = false
+    /// What is on its way for several.
+    let collapsed: CollapsedRequests
+
+    /// The longest that a request waits for another one's response before it goes itself.
+    static let collapseTimeout = Duration.seconds(5)
+    private static let mostFollowers = 10_000
+
+    public var failsOpen: Bool { true }
+    public var holdsState: Bool { true }
+
+    public init(store: any CacheStore, maxObject: ByteCount = .mebibytes(8)) {
+        self.store = store
+        self.maxObject = maxObject
+        collapsed = CollapsedRequests(mostFollowers: HttpCache.mostFollowers, window: maxObject.bytes)
+    }
+
+    // MARK: Requests
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        guard methods.contains(request.method) else { return pass(unanswerable: request, in: exchange) }
+        guard request.content.isEmpty, request.upgrade == nil, !Preconditions.areForOrigin(request.fields),
+            let key = key(for: request, in: exchange)
+        else {
+            exchange.note("not for the cache")
+            return .pass
+        }
+        let wishes = exchange[CacheWishes.self] ?? RequestDirectives(request.fields)
+        let found = find(key, request, exchange)
+        guard case .mustWait = found else { return decide(found, key, wishes, &request, exchange) }
+        return .wait { request, exchange in
+            let stored = await self.store.load(key)
+            let now = exchange.wallNow
+            let meant = stored.first { self.isMeant($0, request, now) }
+            let found = meant.map { Found.response($0) } ?? .none(hasOthers: !stored.isEmpty)
+            return self.decide(found, key, wishes, &request, exchange)
+        }
+    }
+
+    /// The key of the request; in a private cache that of its sender, too.
+    private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
+        guard let key = keyRule.key(for: copy request) else { return nil }
+        return policy.mode == .shared ? key : CacheIdentity.key(key, for: request, in: exchange)
+    }
+
+    private func find(_ key: CacheKey, _ request: borrowing HttpRequest, _ exchange: Exchange) -> Found {
+        let request = copy request
+        return store.find(key) { isMeant($0, request, exchange.wallNow) }
+    }
+
+    private func isMeant(_ stored: StoredResponse, _ request: HttpRequest, _ now: WallTime) -> Bool {
+        stored.vary.matches { request.fields.values(of: $0) }
+            && (stored.part == nil || StoredAnswer.serves(stored, request.method, request.fields, now: now))
+    }
+
+    /// A request of another method goes on; what it may change is remembered.
+    private func pass(unanswerable request: HttpRequest, in exchange: Exchange) -> Verdict {
+        guard !request.method.isSafe, let key = key(for: request, in: exchange) else { return .pass }
+        let turn = CacheTurn(
+            request, key, RequestDirectives(request.fields),
+            isAuthorized: CacheIdentity.isKnown(request, in: exchange))
+        turn.status.forward = .method
+        exchange[CacheTurn.Key.self] = turn
+        return .pass
+    }
+
+    /// Answers with what was found, or sends the request on.
+    private func decide(
+        _ found: Found, _ key: CacheKey, _ wishes: RequestDirectives, _ request: inout HttpRequest, _ exchange: Exchange
+    ) -> Verdict {
+        var stored: StoredResponse?
+        var forward: CacheStatus.Forward
+        switch found {
+        case .response(let response):
+            let now = exchange.wallNow
+            let age = response.age(at: now)
+            var reuse = Reuse.decide(age: age, rules: response.rules, request: wishes, policy: policy)
+            if alwaysValidates, reuse == .fresh { reuse = .validate(.isStale) }
+            switch reuse {
+            case .fresh, .stale: return answer(response, age, now, request, exchange)
+            case .staleWhileRevalidating:
+                revalidate(response, key, wishes, request, exchange)
+                return answer(response, age, now, request, exchange)
+            case .validate(let reason):
+                stored = response
+                forward = reason == .request ? .request : .stale
+            }
+        case .none(let hasOthers): forward = hasOthers ? .varyMiss : .uriMiss
+        case .mustWait: forward = .bypass
+        }
+        if wishes.onlyIfCached {
+            exchange.note("only-if-cached, and nothing is stored that will do")
+            return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
+        }
+        if stored?.part != nil { stored = nil }
+        if let stored, stored.validators.isEmpty {
+            // Nothing to ask by: it is asked for anew.
+            forward = .stale
+        }
+        return goOn(stored, forward, key, wishes, &request, exchange)
+    }
+
+    /// The answer that a stored response gives.
+    private func answer(
+        _ stored: StoredResponse, _ age: Int64, _ now: WallTime, _ request: HttpRequest, _ exchange: Exchange
+    ) -> Verdict {
+        exchange.note("hit", asDecision: true)
+        var status = CacheStatus()
+        status.isHit = true
+        status.ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000
+        return .abort(with: answer(stored, age, now, request, status))
+    }
+
+    private func answer(
+        _ stored: StoredResponse, _ age: Int64, _ now: WallTime, _ request: HttpRequest, _ status: CacheStatus
+    ) -> HttpResponse {
+        var response = StoredAnswer.make(stored, for: request.method, request.fields, age: age, now: now)
+        tell(status, in: &response)
+        return response
+    }
+
+    func tell(_ status: CacheStatus, in response: inout HttpResponse) {
+        if emitsStatus { try? response.fields.append("Cache-Status", status.text) }
+    }
+
+    // MARK: Going upstream
+
+    /// Sends the request on, unless another one's response is on its way that will do.
+    private func goOn(
+        _ stored: StoredResponse?, _ forward: CacheStatus.Forward, _ key: CacheKey, _ wishes: RequestDirectives,
+        _ request: inout HttpRequest, _ exchange: Exchange
+    ) -> Verdict {
+        let turn = CacheTurn(request, key, wishes, isAuthorized: CacheIdentity.isKnown(request, in: exchange))
+        turn.validated = stored
+        turn.status.forward = forward
+        guard collapses, turn.mayShare else { return lead(turn, nil, &request, exchange) }
+        let shared = CacheIdentity.key(key, for: request, in: exchange)
+        switch collapsed.join(shared, at: exchange.now) {
+        case .alone: return lead(turn, nil, &request, exchange)
+        case .lead(let response):
+            // What came in between is there now: the leader before stored it, then made room for this one.
+            if stored == nil, case .response(let found) = find(key, request, exchange) {
+                collapsed.close(response, shared)
+                response.release(.stored(found))
+                return decide(.response(found), key, wishes, &request, exchange)
+            }
+            return lead(turn, (response, shared), &request, exchange)
+        case .follow(let response, let follower):
+            return .wait { request, exchange in
+                try await self.follow(response, shared, follower, turn, &request, exchange)
+            }
+        }
+    }
+
+    /// The request goes upstream, with what asks whether the stored response still holds.
+    private func lead(
+        _ turn: CacheTurn, _ leads: (response: CollapsedResponse, key: CacheKey)?, _ request: inout HttpRequest,
+        _ exchange: Exchange
+    ) -> Verdict {
+        if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
+        if let leads {
+            turn.leads = leads
+            exchange.outlivesClient = { leads.response.isWanted }
+        }
+        exchange[CacheTurn.Key.self] = turn
+        if leads != nil { exchange.onEnd { _ in self.settle(turn) } }
+        exchange.note("\(turn.status.forward?.rawValue ?? "miss")", asDecision: true)
+        return .pass
+    }
+
+    /// Whoever still follows a response that did not come goes on without it.
+    func settle(_ turn: CacheTurn) {
+        guard let (response, key) = turn.leads else { return }
+        turn.leads = nil
+        collapsed.abandon(response, key)
+    }
+
+    /// Waits behind the request whose response will do, too.
+    private func follow(
+        _ response: CollapsedResponse, _ shared: CacheKey, _ follower: CollapsedResponse.Follower, _ turn: CacheTurn,
+        _ request: inout HttpRequest, _ exchange: Exchange
+    ) async throws -> Verdict {
+        defer { response.leave(follower) }
+        let outcome = try await follower.wait.value(within: HttpCache.collapseTimeout, else: .goAlone)
+        if Task.isCancelled {
+            if case .lead = outcome { collapsed.abandon(response, shared) }
+            throw CancellationError()
+        }
+        switch outcome {
+        case .begins(let head):
+            guard head.isFailure || head.vary.matches(turn.values) else {
+                turn.status.forward = .varyMiss
+                return lead(turn, nil, &request, exchange)
+            }
+            var answer = head.response
+            if head.length != 0 {
+                guard let content = response.content() else { return lead(turn, nil, &request, exchange) }
+                answer = HttpResponse(answer.status, fields: answer.fields, source: content, length: head.length)
+            }
+            answer.isStored = true
+            turn.status.isCollapsed = true
+            exchange.note("collapsed", asDecision: true)
+            tell(turn.status, in: &answer)
+            return .abort(with: answer)
+        case .stored(let stored):
+            let now = exchange.wallNow
+            turn.status.isCollapsed = true
+            exchange.note("collapsed", asDecision: true)
+            return .abort(with: answer(stored, stored.age(at: now), now, request, turn.status))
+        case .goAlone:
+            // What was waited for may be in the store by now, or may have become fresh there.
+            if case .response(let stored) = find(turn.key, request, exchange) {
+                let now = exchange.wallNow
+                let age = stored.age(at: now)
+                if Reuse.decide(age: age, rules: stored.rules, request: turn.wishes, policy: policy) == .fresh {
+                    return answer(stored, age, now, request, exchange)
+                }
+            }
+            return lead(turn, nil, &request, exchange)
+        case .lead: return lead(turn, (response, shared), &request, exchange)
+        }
+    }
+
+    /// Asks in the background whether a stale response still holds, once at a time.
+    private func revalidate(
+        _ stored: StoredResponse, _ key: CacheKey, _ wishes: RequestDirectives, _ request: HttpRequest,
+        _ exchange: Exchange
+    ) {
+        let shared = CacheIdentity.key(key, for: request, in: exchange)
+        guard case .lead(let response) = collapsed.join(shared, at: exchange.now, follows: false) else { return }
+        var plain = request
+        plain.method = .get
+        for name in CacheValidation.conditions { plain.fields.remove(name) }
+        let turn = CacheTurn(
+            plain, key, RequestDirectives(), isAuthorized: CacheIdentity.isKnown(request, in: exchange))
+        turn.validated = stored
+        turn.leads = (response, shared)
+        CacheValidation.ask(about: stored, in: &plain)
+        if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { settle(turn) }
+    }
+}
+
+extension HttpCache: ConfigurableWare {
+    public static let name: WareName = "httpCache"
+    public static let about = WareAbout(
+        "Answers from stored responses, and stores responses.",
+        source: "RFC 9111, RFC 5861, RFC 8246, RFC 9211, RFC 9213",
+        example: #"""
+            - httpCache: { maxObject: 1MiB, staleWhileRevalidate: 30s, staleIfError: 1h }
+            """#,
+        details: #"""
+            What may be stored, how long it is fresh, and which requests it answers is decided as RFC 9111 says, for a cache that
+            several users share, or (`mode: private`) for one that keeps apart what belongs to different ones. A response that does
+            not say how long it stays fresh is fresh for `heuristic.ratio` of the time since it was modified, at most
+            `heuristic.max`. `CDN-Cache-Control`, or what `targeted` names, is obeyed in place of `Cache-Control`.
+
+            Requests for what is on its way already wait for it, up to 5s, and are sent it as it comes. If the first one fails, one of
+            them tries again; a second failure is for all that wait. Who sent `Authorization` or `Cookie` shares with nobody else.
+
+            A stale response is used where it says so, or where `staleWhileRevalidate` and `staleIfError` say it in its place: while it
+            is validated in the background, and when the origin server fails. It never is where it says `must-revalidate`,
+            `proxy-revalidate`, `s-maxage` or `no-cache`.
+
+            Ranges are answered from whole responses, and from parts that are put together. Conditional requests are answered from
+            the store. An unsafe request that succeeds takes away what is stored for its target. `Cache-Status` tells what was done.
+            """#)
+
+    public init(options: inout OptionsReader) {
+        var maxObject = ByteCount.mebibytes(8)
+        options.read(
+            "maxObject", into: &maxObject, in: .kibibytes(1) ... .gibibytes(1024),
+            doc: "the most content of a response that is stored")
+        self.init(store: MemoryStore.shared, maxObject: maxObject)
+        options.read("mode", into: &policy.mode, doc: "for whom responses are stored")
+        options.read("methods", into: &methods, doc: "the methods whose requests are answered")
+        if methods.contains(where: { $0 != .get && $0 != .head }) {
+            options.fail(
+                at: "methods", "holds another method than GET and HEAD, the only ones that are answered from a cache")
+        }
+        options.read("key", doc: "what tells stored responses apart") {
+            $0.read("headers", into: &keyFields, doc: "request fields, beside those that Vary names")
+            $0.read("query", into: &keyRule.query, doc: "the only query parameters that count")
+            $0.read("ignoreQuery", into: &keyRule.ignoredQuery, doc: "query parameters that do not count")
+        }
+        options.read("heuristic", doc: "how long a response is fresh that does not say so") {
+            var ratio = Ratio(policy.heuristicRatio)
+            var most = Duration.seconds(policy.heuristicLimit)
+            $0.read("ratio", into: &ratio, doc: "of the time since it was modified")
+            $0.read("max", into: &most, in: .zero ... .seconds(31_536_000), doc: "the longest")
+            policy.heuristicRatio = ratio.value
+            policy.heuristicLimit = most.components.seconds
+        }
+        var whileRevalidate: Duration?
+        var ifError: Duration?
+        let year = Duration.zero ... .seconds(31_536_000)
+        options.read(
+            "staleWhileRevalidate", into: &whileRevalidate, in: year,
+            doc: "how long a stale response may be used while it is validated, where it does not say")
+        options.read(
+            "staleIfError", into: &ifError, in: year,
+            doc: "how long a stale response may be used when the origin server fails, where it does not say")
+        policy.staleWhileRevalidate = whileRevalidate?.components.seconds
+        policy.staleIfError = ifError?.components.seconds
+        options.read("invalidateOnUnsafe", into: &invalidatesOnUnsafe, doc: "unsafe requests take away what is stored")
+        options.read("collapse", into: &collapses, doc: "requests for what is on its way wait for it")
+        options.read("targeted", into: &policy.targeted, doc: "fields obeyed in place of Cache-Control")
+        options.read("tags", into: &tagField, doc: "the field that names tags to purge by")
+        options.read("status", into: &emitsStatus, doc: "tell in Cache-Status what was done")
+        var cookies = CookieResponses.store
+        options.read("setCookie", into: &cookies, doc: "what becomes of responses that set cookies")
+        policy.storesCookies = cookies == .store
+    }
+
+    /// What becomes of responses that set cookies.
+    private enum CookieResponses: String, OptionWord {
+        case store, pass
+    }
+}

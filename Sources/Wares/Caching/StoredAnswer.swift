@@ -1,0 +1,112 @@
+import HttpCaching
+import HttpWare
+
+/// Makes responses of stored ones, as a request wants them: whole, without content, a part, or *not modified*.
+enum StoredAnswer {
+    /// The answer to a request with these fields. `age` in nanoseconds.
+    static func make(
+        _ stored: StoredResponse, for method: HttpMethod, _ request: HttpFields, age: Int64, now: WallTime
+    ) -> HttpResponse {
+        var fields = stored.fields
+        fields.set(FieldLine(.age, number: Int(clamping: age / 1_000_000_000)))
+        var response = HttpResponse(stored.status, fields: fields)
+        response.isStored = true
+        if stored.status == .ok, stored.part == nil {
+            if Preconditions.areConditional(request),
+                Preconditions.decide(request, stored: stored.validators, received: stored.head.received) == .notModified
+            {
+                return notModified(response)
+            }
+        }
+        if method == .get, request.contains(.range), stored.status == .ok || stored.part != nil {
+            if let part = answerOfParts(stored, response, request, now: now) { return part }
+        }
+        put(stored.content, 0..<stored.content.count, into: &response)
+        return response
+    }
+
+    /// Whether the stored response has what the request asks for: a stored part answers only requests for parts of it.
+    static func serves(_ stored: StoredResponse, _ method: HttpMethod, _ request: HttpFields, now: WallTime) -> Bool {
+        guard let part = stored.part else { return true }
+        guard method == .get, request.contains(.range), let complete = part.complete,
+            Preconditions.allowsRange(request, stored: stored.validators, now: now),
+            case .part(let wanted)? = ByteRange(request.values(of: .range), length: complete)
+        else { return false }
+        return part.range.lowerBound <= wanted.lowerBound && wanted.upperBound <= part.range.upperBound
+    }
+
+    /// 304 with the fields that it must have, and those that a cache needs. RFC 9110 §15.4.5.
+    private static func notModified(_ whole: HttpResponse) -> HttpResponse {
+        var response = whole
+        response.status = .notModified
+        for name in representation { response.fields.remove(name) }
+        return response
+    }
+
+    /// What describes content that is not sent.
+    private static let representation: [FieldName] = [
+        .contentLength, .contentType, .contentEncoding, .contentRange, "Content-Language",
+    ]
+
+    /// The parts that are asked for; `nil` where the whole is to be sent. RFC 9110 §14.2.
+    private static func answerOfParts(
+        _ stored: StoredResponse, _ whole: HttpResponse, _ request: HttpFields, now: WallTime
+    ) -> HttpResponse? {
+        let complete = stored.part?.complete ?? stored.content.count
+        guard Preconditions.allowsRange(request, stored: stored.validators, now: now),
+            let wanted = ByteRange(request.values(of: .range), length: complete)
+        else { return nil }
+        var response = whole
+        response.fields.remove(.contentLength)
+        let start = stored.part?.range.lowerBound ?? 0
+        switch wanted {
+        case .unsatisfiable:
+            response.status = .rangeNotSatisfiable
+            response.fields.remove(.contentType)
+            response.fields.remove(.contentEncoding)
+            try? response.fields.set(.contentRange, to: "bytes */\(complete)")
+        case .part(let range):
+            response.status = .partialContent
+            try? response.fields.set(.contentRange, to: ContentRange(range: range, complete: complete).text)
+            put(stored.content, (range.lowerBound - start)..<(range.upperBound - start), into: &response)
+        case .parts(let ranges):
+            guard case .bytes(let bytes) = stored.content, stored.part == nil else { return nil }
+            response.status = .partialContent
+            let type = response.fields[.contentType]
+            // Not to be foreseen by whoever made the content.
+            let boundary =
+                String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
+            try? response.fields.set(.contentType, to: "multipart/byteranges; boundary=\(boundary)")
+            response.content = .bytes(multipart(ranges, of: bytes, complete, type, boundary))
+        }
+        return response
+    }
+
+    /// Parts behind boundaries. RFC 9110 §14.6.
+    private static func multipart(
+        _ ranges: [Range<Int>], of bytes: [UInt8], _ complete: Int, _ type: String?, _ boundary: String
+    ) -> [UInt8] {
+        var content: [UInt8] = []
+        content.reserveCapacity(ranges.reduce(0) { $0 + $1.count + 160 })
+        for range in ranges {
+            content += "\r\n--\(boundary)\r\n".utf8
+            if let type { content += "Content-Type: \(type)\r\n".utf8 }
+            content += "Content-Range: \(ContentRange(range: range, complete: complete).text)\r\n\r\n".utf8
+            content += bytes[range]
+        }
+        content += "\r\n--\(boundary)--\r\n".utf8
+        return content
+    }
+
+    private static func put(_ content: StoredContent, _ part: Range<Int>, into response: inout HttpResponse) {
+        guard !part.isEmpty else { return }
+        switch content {
+        case .bytes(let bytes):
+            response.content = .bytes(part.count == bytes.count ? bytes : Array(bytes[part]))
+        case .elsewhere(let reader):
+            response = HttpResponse(
+                response.status, fields: response.fields, source: reader.source(of: part), length: part.count)
+            response.isStored = true
+        }
+    }
+}

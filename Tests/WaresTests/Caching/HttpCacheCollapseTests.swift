@@ -1,0 +1,185 @@
+import HttpCaching
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpWare
+
+@Suite struct HttpCacheCollapseTests {
+    private let fresh = "Cache-Control: max-age=60"
+
+    /// So many requests at once, the first of which is upstream.
+    private func crowd(_ stage: CacheStage, _ count: Int, _ lines: [String] = []) async throws -> [TestExchange.Pending]
+    {
+        var pending: [TestExchange.Pending] = []
+        for _ in 0..<count { pending.append(try await stage.start("/", lines)) }
+        return pending
+    }
+
+    private func respond(_ stage: CacheStage, _ status: Int, _ lines: [String])
+        throws
+    {
+        stage.exchange.upstream.respond(
+            with: HttpResponse(
+                try #require(HttpStatus(status)), fields: try CacheStage.fields(lines), content: .text("one")),
+            after: .seconds(1))
+    }
+
+    /// Lets those answer that wait for the origin server's clock.
+    private func answers(_ pending: [TestExchange.Pending], _ stage: CacheStage, asked: Int = 1) async throws
+        -> [HttpResponse]
+    {
+        while stage.asked < asked { await Task.yield() }
+        await stage.advance(1)
+        var responses: [HttpResponse] = []
+        for one in pending { responses.append(try await one.response()) }
+        return responses
+    }
+
+    @Test func `a thousand requests at once are one upstream`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 200, [fresh])
+        let responses = try await answers(try await crowd(stage, 1000), stage)
+        #expect(responses.allSatisfy { $0.status == .ok && $0.content.text == "one" })
+        #expect(responses[0].fields["Cache-Status"] == "httpware; fwd=uri-miss; stored")
+        #expect(
+            responses[999].fields["Cache-Status"] == "httpware; fwd=uri-miss; stored, httpware; fwd=uri-miss; collapsed"
+                || responses[999].fields["Cache-Status"] == "httpware; fwd=uri-miss; collapsed")
+        #expect(stage.asked == 1)
+    }
+
+    @Test func `what turns out not to be for sharing lets each go its own way, and none waits next time`() async throws
+    {
+        let stage = try CacheStage()
+        try respond(stage, 200, ["Cache-Control: no-store"])
+        try stage.respond(["Cache-Control: no-store"], "own", always: true)
+        let responses = try await answers(try await crowd(stage, 10), stage)
+        #expect(responses.map { $0.content.text ?? "" } == ["one"] + Array(repeating: "own", count: 9))
+        #expect(stage.asked == 10)
+        stage.exchange.upstream.neverRespond()
+        let slow = try await stage.start()
+        #expect(try await stage.send().text == "own")
+        await slow.leave()
+    }
+
+    @Test func `a failure is tried once more by one, and a second one is for all`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 503, [])
+        try stage.respond(503, [], "down", always: true)
+        let responses = try await answers(try await crowd(stage, 10), stage)
+        #expect(responses.allSatisfy { $0.status == .serviceUnavailable })
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `a failure that the second try does not meet is the first one's alone`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 503, [])
+        try stage.respond([fresh], "up", always: true)
+        let responses = try await answers(try await crowd(stage, 10), stage)
+        #expect(responses.map(\.status.code) == [503] + Array(repeating: 200, count: 9))
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `a leader that leaves ends nothing that others wait for`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 200, [fresh])
+        let pending = try await crowd(stage, 3)
+        while stage.asked < 1 { await Task.yield() }
+        await pending[0].leave()
+        let responses = try await answers(Array(pending.dropFirst()), stage)
+        #expect(responses.allSatisfy { $0.content.text == "one" })
+        #expect(stage.asked == 1)
+        #expect(try await stage.send().isHit)
+    }
+
+    @Test func `a leader that leaves alone ends its request`() async throws {
+        let stage = try CacheStage()
+        stage.exchange.upstream.neverRespond()
+        try stage.respond([fresh], "two", always: true)
+        let first = try await stage.start()
+        while stage.asked < 1 { await Task.yield() }
+        await first.leave()
+        #expect(try await stage.send().text == "two")
+    }
+
+    @Test func `who follows and leaves does not hold up the others`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 200, [fresh])
+        let pending = try await crowd(stage, 3)
+        await pending[1].leave()
+        let responses = try await answers([pending[0], pending[2]], stage)
+        #expect(responses.allSatisfy { $0.content.text == "one" } && stage.asked == 1)
+    }
+
+    @Test func `who waits too long goes alone`() async throws {
+        let stage = try CacheStage()
+        stage.exchange.upstream.neverRespond()
+        try stage.respond([fresh], "two", always: true)
+        let pending = try await crowd(stage, 2)
+        while stage.asked < 1 { await Task.yield() }
+        await stage.advance(5)
+        #expect(try await pending[1].response().content.text == "two")
+        await pending[0].leave()
+    }
+
+    @Test func `a variant for another is not for you, RFC 9111 §4.1`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 200, [fresh, "Vary: Accept-Language"])
+        try stage.respond([fresh, "Vary: Accept-Language"], "two", always: true)
+        let first = try await stage.start("/", ["Accept-Language: de"])
+        let second = try await stage.start("/", ["Accept-Language: en"])
+        let third = try await stage.start("/", ["Accept-Language: de"])
+        let responses = try await answers([first, second, third], stage)
+        #expect(responses.map { $0.content.text ?? "" } == ["one", "two", "one"])
+        #expect(stage.asked == 2)
+    }
+
+    @Test(arguments: ["Authorization", "Cookie"])
+    func `people do not share what is on its way, RFC 9111 §3.5`(field: String) async throws {
+        let stage = try CacheStage()
+        for _ in 0..<2 { try respond(stage, 200, ["Cache-Control: public, max-age=60"]) }
+        let first = try await stage.start("/", ["\(field): a"])
+        let second = try await stage.start("/", ["\(field): b"])
+        _ = try await answers([first, second], stage, asked: 2)
+        #expect(stage.asked == 2)
+    }
+
+    @Test(arguments: ["Range: bytes=0-1", "If-None-Match: \"a\"", "Cache-Control: no-cache", "Cache-Control: no-store"])
+    func `a request of another kind waits for nobody`(line: String) async throws {
+        let stage = try CacheStage()
+        stage.exchange.upstream.neverRespond()
+        try stage.respond([fresh], "two", always: true)
+        let first = try await stage.start()
+        while stage.asked < 1 { await Task.yield() }
+        #expect(try await stage.send(.get, "/", [line]).status == 200)
+        await first.leave()
+    }
+
+    @Test func `those who wait for a validation have the stored response, RFC 9111 §4.3.3`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([fresh, "ETag: \"a\""], "old")
+        _ = try await stage.send()
+        await stage.advance(70)
+        stage.exchange.upstream.respond(
+            with: HttpResponse(.notModified, fields: try CacheStage.fields([fresh, "ETag: \"a\""])), after: .seconds(1))
+        let responses = try await answers(try await crowd(stage, 10), stage, asked: 2)
+        #expect(responses.allSatisfy { $0.status == .ok && $0.content.text == "old" })
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `collapsing can be turned off`() async throws {
+        let stage = try CacheStage { $0.collapses = false }
+        for _ in 0..<3 { try respond(stage, 200, [fresh]) }
+        _ = try await answers(try await crowd(stage, 3), stage, asked: 3)
+        #expect(stage.asked == 3)
+    }
+
+    @Test func `large content goes to all of them as it comes`() async throws {
+        let stage = try CacheStage()
+        let text = String(repeating: "0123456789", count: 300_000)
+        stage.exchange.upstream.respond(
+            with: HttpResponse(.ok, fields: try CacheStage.fields([fresh]), content: .text(text)), after: .seconds(1))
+        let responses = try await answers(try await crowd(stage, 20), stage)
+        #expect(responses.allSatisfy { $0.content.text == text } && stage.asked == 1)
+    }
+}

@@ -1,0 +1,324 @@
+import HttpCaching
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpWare
+
+@Suite struct HttpCacheTests {
+    private static let fresh = "Cache-Control: max-age=60"
+
+    // MARK: Fresh responses
+
+    @Test func `what is fresh is answered without asking, with its age, RFC 9111 §4 and §5.1`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh], "one")
+        let first = try await stage.send()
+        #expect(first.text == "one" && first[.age] == nil)
+        #expect(first.cacheStatus == "httpware; fwd=uri-miss; stored")
+        await stage.advance(7)
+        let second = try await stage.send()
+        #expect(second.text == "one" && second[.age] == "7")
+        #expect(second.cacheStatus == "httpware; hit; ttl=53")
+        #expect(second[.date] == first[.date])
+        #expect(stage.asked == 1)
+        #expect(stage.exchange.outcomes.map(\.responder) == [.upstream, .cache])
+    }
+
+    @Test func `an age that the response came with goes on, RFC 9111 §4.2.3`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh, "Age: 50"])
+        _ = try await stage.send()
+        await stage.advance(5)
+        #expect(try await stage.send()[.age] == "55")
+        await stage.advance(5)
+        _ = try await stage.send()
+        #expect(stage.asked == 2)
+    }
+
+    @Test(arguments: [
+        ([], ["Cache-Control: no-store"]), ([], ["Cache-Control: private"]), ([], ["Vary: *", fresh]),
+        (["Cache-Control: no-store"], [fresh]), (["Authorization: x"], [fresh]), ([], ["Cache-Control: max-age=0"]),
+    ])
+    func `what may not be stored is asked for each time, RFC 9111 §3`(request: [String], response: [String])
+        async throws
+    {
+        let stage = try CacheStage()
+        try stage.respond(response, always: true)
+        for _ in 0..<2 { #expect(try await !stage.send(.get, "/", request).cacheStatus.contains("stored")) }
+        #expect(stage.asked == 2)
+        #expect(stage.store.census.responses == 0)
+    }
+
+    @Test(arguments: ["public, max-age=60", "s-maxage=60", "must-revalidate, max-age=60"])
+    func `authorized requests share what says so, RFC 9111 §3.5`(directives: String) async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: \(directives)"])
+        _ = try await stage.send(.get, "/", ["Authorization: x"])
+        #expect(try await stage.send(.get, "/", ["Authorization: y"]).isHit)
+    }
+
+    @Test func `an identity that a ware took from the request still counts, RFC 9111 §3.5`() async throws {
+        let stage = try CacheStage(before: [Removing(name: .authorization)])
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        for _ in 0..<2 { _ = try await stage.send(.get, "/", ["Authorization: x"]) }
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `who was authenticated by a ware shares nothing that does not say so, RFC 9111 §3.5`() async throws {
+        let stage = try CacheStage(before: [Naming()])
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        for _ in 0..<2 { _ = try await stage.send(.get, "/", ["X-User: a"]) }
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `a private cache keeps people apart, RFC 9111 §3`() async throws {
+        let stage = try CacheStage { $0.policy.mode = .private }
+        try stage.respond(["Cache-Control: private, max-age=60"], "a")
+        try stage.respond(["Cache-Control: private, max-age=60"], "b")
+        _ = try await stage.send(.get, "/", ["Authorization: a"])
+        _ = try await stage.send(.get, "/", ["Authorization: b"])
+        #expect(try await stage.send(.get, "/", ["Authorization: a"]).text == "a")
+        #expect(try await stage.send(.get, "/", ["Authorization: b"]).text == "b")
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `responses that set cookies are stored, or not, as configured, RFC 9111 §7.3`() async throws {
+        for stores in [true, false] {
+            let stage = try CacheStage { $0.policy.storesCookies = stores }
+            try stage.respond([HttpCacheTests.fresh, "Set-Cookie: a=b"], always: true)
+            for _ in 0..<2 { #expect(try await stage.send()["Set-Cookie"] == "a=b") }
+            #expect(stage.asked == (stores ? 1 : 2))
+        }
+    }
+
+    @Test func `fields that no-cache names are not given again without asking, RFC 9111 §5.2.2.4`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, no-cache=\"X-A\"", "X-A: 1", "X-B: 2"])
+        #expect(try await stage.send()["X-A"] == "1")
+        let second = try await stage.send()
+        #expect(second.isHit && second["X-A"] == nil && second["X-B"] == "2")
+    }
+
+    @Test func `CDN-Cache-Control replaces Cache-Control here, RFC 9213 §2.1`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: no-store", "CDN-Cache-Control: max-age=60"])
+        _ = try await stage.send()
+        #expect(try await stage.send().isHit)
+    }
+
+    @Test func `a response without a lifetime is fresh for a tenth of its time, RFC 9111 §4.2.2`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Last-Modified: Wed, 31 Dec 2025 23:50:00 GMT"], always: true)
+        _ = try await stage.send()
+        await stage.advance(59)
+        #expect(try await stage.send().isHit)
+        await stage.advance(1)
+        #expect(try await !stage.send().isHit)
+    }
+
+    @Test func `what is larger than maxObject is passed on and not stored`() async throws {
+        let stage = try CacheStage { $0.maxObject = .bytes(10) }
+        try stage.respond([HttpCacheTests.fresh], "12345678901", always: true)
+        for _ in 0..<2 { #expect(try await stage.send().text == "12345678901") }
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `other methods pass, and say so in Cache-Status only where they change something`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        #expect(try await stage.send(.options, "/").cacheStatus == "")
+        #expect(try await stage.send(.post, "/").cacheStatus == "")
+        #expect(stage.store.census.responses == 0)
+    }
+
+    @Test func `conditions that only the origin server can decide are its, RFC 9111 §4.3.2`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh, "ETag: \"a\""], always: true)
+        _ = try await stage.send()
+        _ = try await stage.send(.get, "/", ["If-Match: \"b\""])
+        #expect(stage.asked == 2 && stage.last[.ifMatch] == "\"b\"")
+    }
+
+    // MARK: Requests' directives
+
+    @Test func `only-if-cached is answered from the store, or 504, RFC 9111 §5.2.1.7`() async throws {
+        let stage = try CacheStage()
+        #expect(try await stage.send(.get, "/", ["Cache-Control: only-if-cached"]).status == 504)
+        try stage.respond([HttpCacheTests.fresh])
+        _ = try await stage.send()
+        #expect(try await stage.send(.get, "/", ["Cache-Control: only-if-cached"]).status == 200)
+        #expect(stage.asked == 1)
+    }
+
+    @Test(arguments: ["Cache-Control: no-cache", "Pragma: no-cache", "Cache-Control: max-age=0"])
+    func `a request may ask for validation, RFC 9111 §5.2.1`(line: String) async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh, "ETag: \"a\""])
+        _ = try await stage.send()
+        await stage.advance(1)
+        try stage.respond(304, ["ETag: \"a\"", HttpCacheTests.fresh], "")
+        let second = try await stage.send(.get, "/", [line])
+        #expect(second.status == 200 && second.text == "x")
+        #expect(stage.last[.ifNoneMatch] == "\"a\"")
+        #expect(second.cacheStatus == "httpware; fwd=request; fwd-status=304; ttl=60")
+    }
+
+    @Test func `max-stale takes what is stale, RFC 9111 §5.2.1.2`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh])
+        _ = try await stage.send()
+        await stage.advance(70)
+        let second = try await stage.send(.get, "/", ["Cache-Control: max-stale=10"])
+        #expect(second.cacheStatus == "httpware; hit; ttl=-10")
+    }
+
+    // MARK: Vary
+
+    @Test func `variants are kept side by side, RFC 9111 §4.1`() async throws {
+        let stage = try CacheStage()
+        for text in ["de", "en"] {
+            try stage.respond([HttpCacheTests.fresh, "Vary: Accept-Language"], text)
+            #expect(try await stage.send(.get, "/", ["Accept-Language: \(text)"]).text == text)
+        }
+        #expect(try await stage.send(.get, "/", ["Accept-Language: DE"]).text == "de")
+        #expect(try await stage.send(.get, "/", ["Accept-Language: en"]).text == "en")
+        #expect(stage.asked == 2)
+        try stage.respond([HttpCacheTests.fresh, "Vary: Accept-Language"], "fr")
+        #expect(
+            try await stage.send(.get, "/", ["Accept-Language: fr"]).cacheStatus == "httpware; fwd=vary-miss; stored")
+    }
+
+    @Test func `what varies by is the request as it came to the cache, not as it went on`() async throws {
+        let stage = try CacheStage(behind: [Removing(name: "X-A")])
+        try stage.respond([HttpCacheTests.fresh, "Vary: X-A"], always: true)
+        for value in ["1", "2", "1"] { _ = try await stage.send(.get, "/", ["X-A: \(value)"]) }
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `a Vary of ten thousand fields is not stored`() async throws {
+        let stage = try CacheStage()
+        let names = (0..<1000).map { "f\($0)" }.joined(separator: ",")
+        try stage.respond([HttpCacheTests.fresh, "Vary: \(names)"], always: true)
+        for _ in 0..<2 { _ = try await stage.send() }
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `configured fields tell responses apart, and an unsafe request takes all of them away`() async throws {
+        let stage = try CacheStage { $0.keyFields = ["X-Tenant"] }
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        for tenant in ["a", "b", "a"] { _ = try await stage.send(.get, "/", ["X-Tenant: \(tenant)"]) }
+        #expect(stage.asked == 2)
+        _ = try await stage.send(.delete, "/")
+        #expect(stage.store.census.responses == 0)
+    }
+
+    // MARK: Invalidation
+
+    @Test(arguments: ["PUT", "POST", "DELETE", "PATCH", "MADEUP"])
+    func `unsafe and unknown methods take away what is stored for their target, RFC 9111 §4.4`(method: String)
+        async throws
+    {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        _ = try await stage.send()
+        _ = try await stage.send(try #require(HttpMethod(method)))
+        #expect(try await !stage.send().isHit)
+    }
+
+    @Test(arguments: [400, 404, 500, 503])
+    func `an error takes nothing away, RFC 9111 §4.4`(status: Int) async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh])
+        _ = try await stage.send()
+        try stage.respond(status, [])
+        _ = try await stage.send(.put)
+        #expect(try await stage.send().isHit)
+    }
+
+    @Test(arguments: ["Location", "Content-Location"])
+    func `what the response names on the same origin is taken away, too, RFC 9111 §4.4`(field: String) async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        for path in ["/a", "/b"] { _ = try await stage.send(.get, path) }
+        try stage.respond(201, ["\(field): /a"])
+        _ = try await stage.send(.post, "/x")
+        #expect(try await !stage.send(.get, "/a").isHit)
+        try stage.respond(201, ["\(field): http://other.test/b"])
+        _ = try await stage.send(.post, "/x")
+        #expect(try await stage.send(.get, "/b").isHit)
+    }
+
+    @Test func `invalidation can be turned off`() async throws {
+        let stage = try CacheStage { $0.invalidatesOnUnsafe = false }
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        _ = try await stage.send()
+        _ = try await stage.send(.put)
+        #expect(try await stage.send().isHit)
+    }
+
+    @Test func `a POST's response answers GET where it says so, RFC 9110 §9.3.3`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh, "Content-Location: /form"], "posted")
+        _ = try await stage.send(.post, "/form")
+        #expect(try await stage.send(.get, "/form").text == "posted")
+        try stage.respond([HttpCacheTests.fresh], "other", always: true)
+        _ = try await stage.send(.post, "/b")
+        #expect(try await !stage.send(.get, "/b").isHit)
+    }
+
+    // MARK: Options
+
+    @Test func `the defaults are those of the reference`() throws {
+        let cache = try TestExchange.make(HttpCache.self)
+        #expect(cache.maxObject == .mebibytes(8))
+        #expect(cache.methods == [.get, .head])
+        #expect(cache.policy == CachePolicy())
+        #expect(cache.collapses && cache.emitsStatus && cache.invalidatesOnUnsafe)
+        #expect(cache.store === MemoryStore.shared)
+    }
+
+    @Test func `options are what they say`() throws {
+        let cache = try TestExchange.make(
+            HttpCache.self,
+            [
+                "maxObject": "1MiB", "mode": "private", "methods": ["GET"], "heuristic": ["ratio": "20%", "max": "1h"],
+                "staleWhileRevalidate": "30s", "staleIfError": "1h", "invalidateOnUnsafe": false, "collapse": false,
+                "targeted": ["My-Cache-Control"], "tags": "X-Tags", "status": false, "setCookie": "pass",
+                "key": ["headers": ["X-A"], "query": ["q"], "ignoreQuery": ["utm"]],
+            ])
+        #expect(cache.policy.mode == .private && cache.methods == [.get] && cache.maxObject == .mebibytes(1))
+        #expect(cache.policy.heuristicRatio == 0.2 && cache.policy.heuristicLimit == 3600)
+        #expect(cache.policy.staleWhileRevalidate == 30 && cache.policy.staleIfError == 3600)
+        #expect(!cache.invalidatesOnUnsafe && !cache.collapses && !cache.emitsStatus && !cache.policy.storesCookies)
+        #expect(cache.policy.targeted == ["My-Cache-Control"] && cache.tagField == "X-Tags")
+        #expect(cache.keyFields == ["X-A"] && cache.keyRule.query == ["q"] && cache.keyRule.ignoredQuery == ["utm"])
+    }
+
+    @Test(
+        arguments: [
+            ["maxObject": "1B"], ["mode": "other"], ["methods": ["POST"]], ["setCookie": "x"],
+            ["heuristic": ["max": "-1s"]], ["status": "yes"],
+        ] as [ConfigNode])
+    func `a wrong option is refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(HttpCache.self, options) }
+    }
+}
+
+/// Takes a field from the request.
+struct Removing: Middleware {
+    let name: FieldName
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        request.fields.remove(name)
+        return .pass
+    }
+}
+
+/// Makes sure who asks, by the word of the request.
+struct Naming: Middleware {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if let user = request.fields["X-User"] { exchange.authenticated(as: Principal(method: "test", name: user)) }
+        return .pass
+    }
+}

@@ -1,0 +1,202 @@
+import HttpCaching
+import HttpWareTesting
+import Testing
+import Wares
+
+@testable import HttpWare
+
+@Suite struct HttpCacheValidationTests {
+    private let fresh = "Cache-Control: max-age=60"
+
+    /// A cache that holds one response, which is 70 seconds old.
+    private func stale(
+        _ lines: [String], _ text: String = "old", _ change: (inout HttpCache) -> Void = { _ in }
+    ) async throws -> CacheStage {
+        let stage = try CacheStage(change)
+        try stage.respond(["Cache-Control: max-age=60"] + lines, text)
+        _ = try await stage.send()
+        await stage.advance(70)
+        return stage
+    }
+
+    @Test func `a stale response is validated by what it has, RFC 9111 §4.3.1`() async throws {
+        let modified = "Wed, 31 Dec 2025 00:00:00 GMT"
+        let stage = try await stale(["ETag: W/\"a\"", "Last-Modified: \(modified)"])
+        try stage.respond(304, ["ETag: W/\"a\"", fresh, "X-New: 1"], "")
+        let second = try await stage.send()
+        #expect(stage.last[.ifNoneMatch] == "W/\"a\"" && stage.last[.ifModifiedSince] == modified)
+        #expect(second.status == 200 && second.text == "old" && second["X-New"] == "1")
+        #expect(second.cacheStatus == "httpware; fwd=stale; fwd-status=304; ttl=60")
+        let third = try await stage.send()
+        #expect(third.isHit && third["X-New"] == "1" && third[.age] == "0")
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `another response takes the place of a stale one, RFC 9111 §4.3.3`() async throws {
+        let stage = try await stale(["ETag: \"a\""])
+        try stage.respond([fresh, "ETag: \"b\""], "new")
+        #expect(try await stage.send().text == "new")
+        #expect(try await stage.send().text == "new")
+        #expect(stage.asked == 2 && stage.store.census.responses == 1)
+    }
+
+    @Test func `304 about another representation changes nothing and is not made up for, RFC 9111 §4.3.4`() async throws
+    {
+        let stage = try await stale(["ETag: \"a\""])
+        try stage.respond(304, ["ETag: \"b\""], "")
+        #expect(try await stage.send().status == 304)
+        #expect(stage.store.census.responses == 0)
+    }
+
+    @Test func `no-cache is validated each time, RFC 9111 §5.2.2.4`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: no-cache", "ETag: \"a\""])
+        _ = try await stage.send()
+        for _ in 0..<2 {
+            try stage.respond(304, ["ETag: \"a\""], "")
+            #expect(try await stage.send().text == "x")
+        }
+        #expect(stage.asked == 3)
+    }
+
+    // MARK: Conditional clients
+
+    @Test(arguments: [
+        (["If-None-Match: \"a\""], 304), (["If-None-Match: W/\"a\""], 304), (["If-None-Match: \"b\", \"a\""], 304),
+        (["If-None-Match: *"], 304), (["If-None-Match: \"b\""], 200),
+        (["If-Modified-Since: Wed, 31 Dec 2025 00:00:00 GMT"], 304),
+        (["If-Modified-Since: Tue, 30 Dec 2025 00:00:00 GMT"], 200), (["If-Modified-Since: x"], 200),
+        (["If-None-Match: \"b\"", "If-Modified-Since: Wed, 31 Dec 2025 00:00:00 GMT"], 200),
+    ])
+    func `conditional clients are answered from the store, RFC 9111 §4.3.2`(lines: [String], status: Int) async throws {
+        let stage = try CacheStage()
+        try stage.respond([fresh, "ETag: \"a\"", "Last-Modified: Wed, 31 Dec 2025 00:00:00 GMT", "Content-Type: a/b"])
+        _ = try await stage.send()
+        let second = try await stage.send(.get, "/", lines)
+        #expect(second.status == status && stage.asked == 1)
+        #expect(second[.etag] == "\"a\"")
+        #expect(second[.contentType] == (status == 304 ? nil : "a/b"))
+        #expect(second.text == (status == 304 ? "" : "x"))
+    }
+
+    @Test func `a client's own tags are asked about too, and answered with its 304`() async throws {
+        let stage = try await stale(["ETag: \"a\""])
+        try stage.respond(304, ["ETag: \"mine\""], "")
+        let second = try await stage.send(.get, "/", ["If-None-Match: \"mine\""])
+        #expect(stage.last[.ifNoneMatch] == "\"a\", \"mine\"")
+        #expect(second.status == 304)
+    }
+
+    @Test func `a conditional request for what is not stored goes on as it is`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(304, ["ETag: \"a\""], "")
+        #expect(try await stage.send(.get, "/", ["If-None-Match: \"a\""]).status == 304)
+        #expect(stage.last[.ifNoneMatch] == "\"a\"")
+        #expect(stage.store.census.responses == 0)
+    }
+
+    // MARK: HEAD
+
+    @Test func `HEAD is answered from what is stored for GET, RFC 9111 §4`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([fresh], "12345")
+        _ = try await stage.send()
+        let head = try await stage.send(.head)
+        #expect(head.isHit && head.text == "" && stage.asked == 1)
+    }
+
+    @Test(arguments: [("ETag: \"a\"", true), ("ETag: \"b\"", false), ("Content-Length: 99", false)])
+    func `a HEAD's response tells whether what is stored holds, RFC 9111 §4.3.5`(line: String, holds: Bool) async throws
+    {
+        let stage = try CacheStage()
+        try stage.respond([fresh, "ETag: \"a\""])
+        _ = try await stage.send()
+        var lines = [fresh, "X-New: 1"]
+        if !line.hasPrefix("Content-Length") { lines.append(line) }
+        let content = line.hasPrefix("Content-Length") ? String(repeating: "y", count: 99) : "x"
+        try stage.respond(lines, content)
+        _ = try await stage.send(.head, "/", ["Cache-Control: no-cache"])
+        try stage.respond([fresh], "other")
+        let third = try await stage.send()
+        #expect(third.isHit == holds)
+        if holds { #expect(third["X-New"] == "1") }
+    }
+
+    // MARK: Stale responses
+
+    @Test func `stale-while-revalidate answers at once and validates behind it, RFC 5861 §3`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, stale-while-revalidate=30", "ETag: \"a\""], "old")
+        _ = try await stage.send()
+        await stage.advance(70)
+        try stage.respond([fresh], "new")
+        let second = try await stage.send()
+        #expect(second.text == "old" && second.cacheStatus == "httpware; hit; ttl=-10")
+        while stage.asked < 2 { await Task.yield() }
+        #expect(stage.last[.ifNoneMatch] == "\"a\"")
+        while try await stage.send().text != "new" { await Task.yield() }
+        #expect(stage.asked == 2)
+        #expect(stage.exchange.outcomes.allSatisfy { $0.end == .completed })
+    }
+
+    @Test func `while one validates in the background no other does`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, stale-while-revalidate=30"], "old")
+        _ = try await stage.send()
+        await stage.advance(70)
+        stage.exchange.upstream.neverRespond()
+        for _ in 0..<5 { #expect(try await stage.send().text == "old") }
+        while stage.asked < 2 { await Task.yield() }
+        #expect(try await stage.send().text == "old")
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `the ware's own window counts where the response has none`() async throws {
+        let stage = try await stale([]) { $0.policy.staleWhileRevalidate = 30 }
+        #expect(try await stage.send().text == "old")
+    }
+
+    @Test(arguments: [500, 502, 503, 504])
+    func `an error of the origin server lets a stale response do, where it says so, RFC 5861 §4`(status: Int)
+        async throws
+    {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, stale-if-error=30"], "old")
+        _ = try await stage.send()
+        await stage.advance(90)
+        try stage.respond(status, [], always: true)
+        let second = try await stage.send()
+        #expect(second.text == "old")
+        #expect(second.cacheStatus == "httpware; fwd=stale; fwd-status=\(status); ttl=-30")
+        await stage.advance(1)
+        #expect(try await stage.send().status == status)
+    }
+
+    @Test func `an origin server that is gone lets a stale response do, where it says so`() async throws {
+        let stage = try await stale([]) { $0.policy.staleIfError = 3600 }
+        stage.exchange.upstream.refuse()
+        #expect(try await stage.send().text == "old")
+        await stage.advance(3600)
+        #expect(try await stage.send().status == 502)
+    }
+
+    @Test(arguments: ["must-revalidate", "proxy-revalidate", "s-maxage=60", "no-cache"])
+    func `no error excuses what the response forbids, RFC 9111 §4.2.4`(directive: String) async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, stale-if-error=100, \(directive)", "ETag: \"a\""])
+        _ = try await stage.send()
+        await stage.advance(70)
+        try stage.respond(503, [])
+        #expect(try await stage.send().status == 503)
+        stage.exchange.upstream.refuse()
+        #expect(try await stage.send().status == 502)
+    }
+
+    @Test func `an error does not take away what is stored`() async throws {
+        let stage = try await stale(["ETag: \"a\""])
+        try stage.respond(503, [])
+        #expect(try await stage.send().status == 503)
+        try stage.respond(304, [fresh], "")
+        #expect(try await stage.send().text == "old")
+    }
+}
