@@ -91,7 +91,8 @@ let package = Package(
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
         .target(name: "Wares", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(
-            name: "GatewayConfig", dependencies: ["HttpWare", "Credentials", .product(name: "Yams", package: "Yams")],
+            name: "GatewayConfig",
+            dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
             name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
@@ -121,7 +122,7 @@ let package = Package(
             name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "Credentials", "HttpWare"],
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpCaching", "Credentials", "HttpWare"],
             exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(
