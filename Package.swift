@@ -28,13 +28,13 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            name: "FuzzSupport", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
-            "TokenResponse",
+            "TokenResponse", "StoredRecord",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
