@@ -28,13 +28,13 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            name: "FuzzSupport", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
-            "TokenResponse",
+            "TokenResponse", "StoredRecord",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -96,7 +96,8 @@ let package = Package(
             ],
             swiftSettings: settings + dataPath),
         .target(
-            name: "GatewayConfig", dependencies: ["HttpWare", "Credentials", .product(name: "Yams", package: "Yams")],
+            name: "GatewayConfig",
+            dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
             name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
@@ -126,7 +127,7 @@ let package = Package(
             name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpCaching", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "Credentials", "HttpWare"],
+            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpCaching", "Credentials", "HttpWare"],
             exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(

@@ -1,5 +1,6 @@
 import Credentials
 import GatewayConfig
+import HttpCaching
 import HttpWare
 import Testing
 
@@ -119,6 +120,49 @@ import Testing
         }
         #expect(users.count == 2)
         #expect(users.allSatisfy { $0.credential === next.credentials[0].credential })
+    }
+
+    // MARK: Stores
+
+    private let stores = """
+        version: 1
+        listeners: { web: { bind: "127.0.0.1:1" } }
+        services: { api: { baseUrl: "http://a" } }
+        stores: { pages: { memory: { maxSize: 2MiB } } }
+        chains: { c: { middlewares: [httpCache, { httpCache: { store: pages }, as: other }] } }
+        routes: [{ service: api, chain: c }]
+        """
+
+    private func stores(_ configuration: GatewayConfiguration) -> [NamedStore?] {
+        configuration.listeners[0].routes[0].chain.entries.middlewares.map {
+            ($0.ware as? ScriptedWares.HttpCache)?.store
+        }
+    }
+
+    @Test func `wares have the store that they name, and memory where they name none`() throws {
+        let configuration = try read(stores)
+        #expect(configuration.stores.map(\.name) == ["pages", "memory"])
+        #expect(stores(configuration).map(\.?.name) == ["memory", "pages"])
+        #expect(stores(configuration)[0] === configuration.stores[1].store)
+        #expect(stores(configuration)[1]?.store.census.limit == 2 << 20)
+    }
+
+    @Test func `a store whose definition is unchanged goes on with what it holds`() throws {
+        let former = try read(stores)
+        let next = try read("# moved\n" + stores, keeping: former)
+        #expect(zip(stores(former), stores(next)).allSatisfy { $0 === $1 })
+        #expect(ConfigurationDifference(from: former, to: next).losses.isEmpty)
+    }
+
+    @Test func `a changed store is a new one, for the wares that name it too`() throws {
+        let former = try read(stores)
+        let next = try read(stores.replacing("2MiB", with: "3MiB"), keeping: former)
+        #expect(stores(former)[0] === stores(next)[0])
+        #expect(stores(former)[1] !== stores(next)[1])
+        #expect(stores(next)[1] === next.stores[0].store)
+        let difference = ConfigurationDifference(from: former, to: next)
+        #expect(difference.changes.map(\.what) == ["stores.pages"])
+        #expect(difference.losses.map(\.what) == ["stores.pages: the responses it holds"])
     }
 
     @Test func `what is secret of a credential is shown nowhere`() throws {

@@ -1,4 +1,5 @@
 import Credentials
+import HttpCaching
 import HttpWare
 
 /// Wares that do nothing, for configurations that name them.
@@ -142,7 +143,18 @@ enum ScriptedWares {
     }
 
     struct Jwt: NamedMiddleware { static let name: WareName = "jwt" }
-    struct HttpCache: NamedMiddleware { static let name: WareName = "httpCache" }
+    struct HttpCache: Middleware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "httpCache"
+        static let about = WareAbout("Stores responses.")
+        var store: NamedStore?
+        var holdsState: Bool { false }
+
+        init(options: inout OptionsReader) { options.readStore("store", into: &store) }
+
+        var description: String { "httpCache" }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
     struct Coalesce: NamedMiddleware { static let name: WareName = "coalesce" }
     /// Does nothing with a credential.
     protocol NamedUser: Middleware, ConfigurableWare, CredentialUser, CustomStringConvertible {

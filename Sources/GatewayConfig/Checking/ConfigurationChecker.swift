@@ -1,4 +1,5 @@
 import Credentials
+import HttpCaching
 import HttpWare
 
 /// Gives the joined files their meaning: definitions, names that resolve, chains that are built and joined.
@@ -10,9 +11,9 @@ struct ConfigurationChecker {
     private var entryRules = EntryRules()
     private var references = References()
     private let former: [ConfiguredCredential]
+    private let formerStores: [ConfiguredStore]
 
-    static let nouns = ["listeners", "credentials", "services", "chains", "routes", "admin", "log"]
-    private static let notYet = ["stores"]
+    static let nouns = ["listeners", "credentials", "stores", "services", "chains", "routes", "admin", "log"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
@@ -25,6 +26,7 @@ struct ConfigurationChecker {
     ) {
         source = files
         self.former = former?.credentials ?? []
+        formerStores = former?.stores ?? []
         builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
     }
 
@@ -42,6 +44,7 @@ struct ConfigurationChecker {
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
         let credentials = readCredentials(entries)
+        let stores = readStores(entries)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
         for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
@@ -75,17 +78,17 @@ struct ConfigurationChecker {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
             diagnostics.append(entryRules.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
-            let used = Set(builder.references.filter { $0.noun == "credentials" }.map(\.name))
-            for credential in credentials where !used.contains(credential.name) {
-                diagnostics.warning(
-                    at: credential.location, "credentials.\(credential.name)", "nothing uses it")
+            for credential in credentials { warnOfUnused("credentials", credential.name, at: credential.location) }
+            for store in stores where store.name != StoreDefinition.builtinName {
+                warnOfUnused("stores", store.name, at: store.location)
             }
             for chain in written where !chains.used.contains(chain.name) {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
         return GatewayConfiguration(
-            listeners: listeners, credentials: credentials, services: services, routes: routes, admin: admin, log: log,
+            listeners: listeners, credentials: credentials, stores: stores, services: services, routes: routes,
+            admin: admin, log: log,
             written: entries, wares: builder.built)
     }
 
@@ -107,15 +110,41 @@ struct ConfigurationChecker {
         return found
     }
 
+    /// The stores, and the one that is built in; one whose definition did not change is the one that runs.
+    private mutating func readStores(_ entries: [ConfigNode.Entry]) -> [ConfiguredStore] {
+        var definitions: [(location: SourceLocation, definition: StoreDefinition)] = []
+        var isBuiltinWritten = false
+        for entry in named("stores", entries) {
+            if entry.key == StoreDefinition.builtinName { isBuiltinWritten = true }
+            let errors = diagnostics.all.count { $0.severity == .error }
+            let definition = read(entry, "stores") { StoreDefinition(name: entry.key, options: &$0) }
+            if errors == diagnostics.all.count(where: { $0.severity == .error }) {
+                definitions.append((entry.location, definition))
+            } else {
+                builder.objects.add(nil, noun: "stores", name: entry.key)
+            }
+        }
+        if !isBuiltinWritten { definitions.append((.code, .builtin)) }
+        return definitions.map { location, definition in
+            let kept = formerStores.first { $0.store.definition == definition }?.store
+            let store = kept ?? NamedStore(definition)
+            builder.objects.add(store, noun: "stores", name: definition.name)
+            return ConfiguredStore(location: location, store: store)
+        }
+    }
+
+    private mutating func warnOfUnused(_ noun: String, _ name: String, at location: SourceLocation) {
+        if !builder.references.contains(where: { $0.noun == noun && $0.name == name }) {
+            diagnostics.warning(at: location, "\(noun).\(name)", "nothing uses it")
+        }
+    }
+
     // MARK: Nouns
 
     private mutating func checkKeys(_ entries: [ConfigNode.Entry]) {
         for entry in entries where !Self.nouns.contains(entry.key) {
-            let message =
-                Self.notYet.contains(entry.key)
-                ? "is not supported yet"
-                : "unknown key\(didYouMean(entry.key, among: Self.nouns + Self.notYet + ["version", "include"]))"
-            diagnostics.error(at: entry.location, entry.key.shortened, message)
+            let near = didYouMean(entry.key, among: Self.nouns + ["version", "include"])
+            diagnostics.error(at: entry.location, entry.key.shortened, "unknown key\(near)")
         }
     }
 

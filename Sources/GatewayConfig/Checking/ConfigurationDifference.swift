@@ -1,4 +1,5 @@
 import Credentials
+import HttpCaching
 public import HttpWare
 
 /// What one configuration changes against another: what a reload does, and what it keeps.
@@ -257,6 +258,10 @@ public struct ConfigurationDifference: Sendable {
             guard !new.credentials.contains(where: { $0.credential === former.credential }) else { continue }
             losses.append(
                 Loss(what: "credentials.\(former.name): its tokens, but what its file has", location: former.location))
+        }
+        for former in old.stores where !former.store.definition.outlives {
+            guard !new.stores.contains(where: { $0.store.definition == former.store.definition }) else { continue }
+            losses.append(Loss(what: "stores.\(former.name): the responses it holds", location: former.location))
         }
         let lost = old.wares.filter { place, built in
             built.ware.holdsState && new.wares[place].map { !built.isSame(as: $0) } ?? true

@@ -7,6 +7,8 @@ public struct GatewayConfiguration: Sendable {
     public private(set) var listeners: [ListenerDefinition]
     /// In file order.
     public let credentials: [ConfiguredCredential]
+    /// In file order; the one that is built in is last, where it is not written.
+    public let stores: [ConfiguredStore]
     /// In file order; the built-in `passthrough` is not among them.
     public let services: [ServiceDefinition]
     /// In file order; the first that matches wins.

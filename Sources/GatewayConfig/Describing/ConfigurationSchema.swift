@@ -1,4 +1,5 @@
 import Credentials
+import HttpCaching
 public import HttpWare
 
 /// The JSON Schema (2020-12) of configuration files, made from what nouns and wares say of their own options.
@@ -31,6 +32,7 @@ public struct ConfigurationSchema: Sendable {
             ("include", OptionShape.list(of: ["type": "string", "minLength": 1])),
             ("listeners", named(object { _ = ListenerDefinition(name: "", options: &$0) })),
             ("credentials", named(object { _ = CredentialDefinition(name: "", options: &$0) })),
+            ("stores", named(object { _ = StoreDefinition(name: "", options: &$0) })),
             ("services", named(object { _ = ServiceDefinition(name: "", options: &$0) })),
             ("chains", named(chain)),
             ("routes", OptionShape.list(of: route)),

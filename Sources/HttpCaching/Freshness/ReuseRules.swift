@@ -24,4 +24,17 @@ public struct ReuseRules: Sendable, Equatable {
         forbidsStale = directives.forbidsStale(in: mode)
         isHeuristic = lifetime.source == .heuristic
     }
+
+    /// The rules as they were stored.
+    init(
+        lifetime: UInt32, staleWhileRevalidate: UInt32?, staleIfError: UInt32?, needsValidation: Bool,
+        forbidsStale: Bool, isHeuristic: Bool
+    ) {
+        self.lifetime = lifetime
+        self.staleWhileRevalidate = staleWhileRevalidate
+        self.staleIfError = staleIfError
+        self.needsValidation = needsValidation
+        self.forbidsStale = forbidsStale
+        self.isHeuristic = isHeuristic
+    }
 }

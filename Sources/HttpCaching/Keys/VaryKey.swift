@@ -5,7 +5,7 @@ public import HttpWare
 public struct VaryKey: Sendable, Equatable {
     /// The names, in the order of the response.
     public let names: [FieldName]
-    private let values: [String?]
+    let values: [String?]
 
     /// More names than this are not compared: such a response is not stored.
     public static let mostNames = 64
@@ -13,7 +13,8 @@ public struct VaryKey: Sendable, Equatable {
     /// Nothing varies.
     public static let none = VaryKey()
 
-    private init(names: [FieldName] = [], values: [String?] = []) {
+    /// A key of names, each once, and as many values.
+    init(names: [FieldName] = [], values: [String?] = []) {
         self.names = names
         self.values = values
     }

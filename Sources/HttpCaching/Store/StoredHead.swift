@@ -36,6 +36,22 @@ public struct StoredHead: Sendable {
         self.tags = tags
     }
 
+    /// The head as it was stored.
+    init(
+        status: HttpStatus, fields: HttpFields, received: WallTime, initialAge: Int64, date: WallTime,
+        rules: ReuseRules, vary: VaryKey, part: ContentRange?, tags: [String]
+    ) {
+        self.status = status
+        self.fields = fields
+        self.received = received
+        self.initialAge = initialAge
+        self.date = date
+        self.rules = rules
+        self.vary = vary
+        self.part = part
+        self.tags = tags
+    }
+
     /// Nanoseconds. RFC 9111 §4.2.3.
     public func age(at now: WallTime) -> Int64 {
         let resident = max(0, MessageTimes.nanoseconds(from: received, to: now))

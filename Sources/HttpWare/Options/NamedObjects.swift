@@ -26,6 +26,23 @@ extension OptionsReader {
         var name: String?
         read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "a name under \(noun): \(doc)")
         guard let name else { return }
+        find(name, for: key, into: &object, of: noun)
+    }
+
+    /// Reads the name of something that the configuration defines elsewhere, or has under the standard name; and finds it. One
+    /// that is written and not there is an error.
+    public mutating func read<Object: AnyObject & Sendable>(
+        _ key: String, into object: inout Object?, of noun: String, otherwise standard: String, doc: String = ""
+    ) {
+        var name = standard
+        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "a name under \(noun): \(doc)")
+        guard isGiven(key) || objects.contains(noun, name) else { return }
+        find(name, for: key, into: &object, of: noun)
+    }
+
+    private mutating func find<Object: AnyObject & Sendable>(
+        _ name: String, for key: String, into object: inout Object?, of noun: String
+    ) {
         guard objects.contains(noun, name) else {
             let near = didYouMean(name, among: objects.names(of: noun))
             let hint = near.isEmpty ? "; define it under \(noun)" : near

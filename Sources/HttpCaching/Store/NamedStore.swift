@@ -1,0 +1,28 @@
+public import HttpWare
+
+/// A store that a configuration names: shared by all loops, and by all wares that name it. It lives on over a reload, with
+/// what it holds, while its definition is the same.
+public final class NamedStore: Sendable {
+    public let definition: StoreDefinition
+    /// Where responses are kept.
+    public let store: any CacheStore
+
+    /// As metrics, logs and errors call it.
+    public var name: String { definition.name }
+
+    public init(_ definition: StoreDefinition) {
+        self.definition = definition
+        switch definition.kind {
+        case .memory(let maxSize): store = MemoryStore(limit: maxSize)
+        }
+    }
+}
+
+extension OptionsReader {
+    /// Reads the name of a store, `memory` where none is written. Options that no configuration holds, as in code and in
+    /// tests, have a store of their own.
+    public mutating func readStore(_ key: String, into store: inout NamedStore?, doc: String = "") {
+        read(key, into: &store, of: "stores", otherwise: StoreDefinition.builtinName, doc: doc)
+        if store == nil, !isGiven(key), !isDescribing { store = NamedStore(.builtin) }
+    }
+}

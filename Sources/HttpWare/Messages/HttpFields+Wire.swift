@@ -1,0 +1,58 @@
+/// Field lines as one run of bytes, for those who keep them: `Name: value` and CRLF, line after line. RFC 9112 §5.
+extension HttpFields {
+    /// How many bytes `appendWire` adds.
+    public var lineBytes: Int {
+        lines.reduce(0) { $1.isRemoved ? $0 : $0 + Int($1.nameCount) + Int($1.valueCount) + 4 }
+    }
+
+    /// Adds the lines to the bytes. White space around values goes.
+    public func appendWire(to wire: inout [UInt8]) {
+        for line in lines where !line.isRemoved {
+            wire += bytes[line.name]
+            wire.append(0x3a)
+            wire.append(0x20)
+            wire += bytes[line.value]
+            wire.append(0x0d)
+            wire.append(0x0a)
+        }
+    }
+
+    /// Reads what `appendWire` wrote there, with room for as many bytes and lines more as the reader is about to append;
+    /// `nil` for anything else, and for more lines than `most`.
+    public init?(
+        wire: [UInt8], in range: Range<Int>, most: Int = .max, sparing spare: (bytes: Int, lines: Int) = (0, 0)
+    ) {
+        guard range.upperBound <= wire.count else { return nil }
+        self.init()
+        bytes.reserveCapacity(range.count + spare.bytes)
+        bytes += wire[range]
+        var start = 0
+        while start < bytes.count {
+            guard lines.count < most, let line = HttpFields.line(in: bytes, at: start) else { return nil }
+            if lines.isEmpty { lines.reserveCapacity(Swift.min(most, 8) + spare.lines) }
+            let trace =
+                line.known == .other
+                ? NameFilter(bytes.span.bytes, from: start, count: Int(line.nameCount)) : NameFilter()
+            addLine(line, others: trace)
+            start = Int(line.end)
+        }
+    }
+
+    /// The line that begins there; `nil` where none does, or it does not end.
+    private static func line(in bytes: [UInt8], at start: Int) -> Line? {
+        var index = start
+        while index < bytes.count, ByteClass.isToken(bytes[index]) { index += 1 }
+        let nameCount = index - start
+        guard nameCount > 0, nameCount <= Int(UInt16.max), index + 1 < bytes.count, bytes[index] == 0x3a,
+            bytes[index + 1] == 0x20
+        else { return nil }
+        index += 2
+        let valueStart = index
+        while index < bytes.count, ByteClass.isFieldValue(bytes[index]) { index += 1 }
+        guard index + 1 < bytes.count, bytes[index] == 0x0d, bytes[index + 1] == 0x0a else { return nil }
+        return Line(
+            start: UInt32(start), valueStart: UInt32(valueStart), valueCount: UInt32(index - valueStart),
+            nameCount: UInt16(nameCount),
+            known: KnownField.identify(bytes.span.bytes, from: start, count: nameCount), flags: Line.exact)
+    }
+}
