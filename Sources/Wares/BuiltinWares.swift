@@ -17,6 +17,7 @@ public enum BuiltinWares {
         IpRule.self,
         Jwt.self,
         Mock.self,
+        NotModified.self,
         Redirect.self,
         RequestHeaders.self,
         RequestId.self,

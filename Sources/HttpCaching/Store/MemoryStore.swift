@@ -5,9 +5,6 @@ public import HttpWare
 ///
 /// Keys are spread over shards, each behind a lock of its own that is held for a look-up or a change only.
 public final class MemoryStore: CacheStore {
-    /// The one that is there without being configured: 256 MiB.
-    public static let shared = MemoryStore(limit: .mebibytes(256))
-
     private let shards: [ThreadLock<MemoryShard>]
     /// The most bytes that one response may take: what a shard has room for.
     let largest: Int

@@ -26,8 +26,10 @@ public struct StoreDefinition: Sendable, Hashable {
 
     /// The name of the store that is there without being written.
     public static let builtinName = "memory"
+    /// Its size.
+    public static let builtinSize = ByteCount.mebibytes(256)
     /// The store that is there without being written.
-    public static let builtin = StoreDefinition(name: builtinName, kind: .memory(maxSize: .mebibytes(256)))
+    public static let builtin = StoreDefinition(name: builtinName, kind: .memory(maxSize: builtinSize))
 }
 
 extension StoreDefinition {

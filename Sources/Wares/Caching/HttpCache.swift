@@ -312,7 +312,9 @@ extension HttpCache: ConfigurableWare {
         options.read(
             "maxObject", into: &maxObject, in: .kibibytes(1) ... .gibibytes(1024),
             doc: "the most content of a response that is stored")
-        self.init(store: MemoryStore.shared, maxObject: maxObject)
+        var named: NamedStore?
+        options.readStore("store", into: &named, doc: "where responses are kept")
+        self.init(store: named?.store ?? MemoryStore(limit: StoreDefinition.builtinSize), maxObject: maxObject)
         options.read("mode", into: &policy.mode, doc: "for whom responses are stored")
         options.read("methods", into: &methods, doc: "the methods whose requests are answered")
         if methods.contains(where: { $0 != .get && $0 != .head }) {

@@ -275,7 +275,7 @@ import Wares
         #expect(cache.methods == [.get, .head])
         #expect(cache.policy == CachePolicy())
         #expect(cache.collapses && cache.emitsStatus && cache.invalidatesOnUnsafe)
-        #expect(cache.store === MemoryStore.shared)
+        #expect(cache.store.census.limit == 256 << 20)
     }
 
     @Test func `options are what they say`() throws {
