@@ -1,0 +1,55 @@
+public import HttpWare
+import Synchronization
+
+/// The mode of an `offline` ware: the configured one, or one that is set in its place for a while. From any thread, without
+/// a lock.
+public final class OfflineState: Sendable {
+    /// A mode in place of the configured one.
+    public struct Override: Sendable, Equatable {
+        public let mode: OfflineMode
+        /// When it ends, to the millisecond; `nil` when it does not.
+        public let until: WallTime?
+    }
+
+    /// What the configuration says.
+    public let configured: OfflineMode
+    /// 0 without an override; else its mode in the two lowest bits, counted from 1, and above them when it ends, in
+    /// milliseconds since 1970, all ones when it does not.
+    private let packed = Atomic<UInt64>(0)
+
+    private static let endless = UInt64.max >> 2
+
+    public init(_ configured: OfflineMode) { self.configured = configured }
+
+    /// The mode that counts at that time.
+    public func mode(at now: WallTime) -> OfflineMode { override(at: now)?.mode ?? configured }
+
+    /// What is set in place of the configured mode at that time; `nil` when nothing is, or it has ended.
+    public func override(at now: WallTime) -> Override? {
+        let bits = packed.load(ordering: .relaxed)
+        guard bits != 0 else { return nil }
+        let mode = OfflineMode.allCases[Int(bits & 3) - 1]
+        let end = bits >> 2
+        guard end != OfflineState.endless else { return Override(mode: mode, until: nil) }
+        guard OfflineState.milliseconds(now) < end else { return nil }
+        return Override(
+            mode: mode,
+            until: WallTime(seconds: Int64(end / 1000), nanoseconds: Int32(end % 1000) * 1_000_000))
+    }
+
+    /// Sets a mode in place of the configured one until then, or until it is set again; `nil` is the configured one.
+    public func set(_ mode: OfflineMode?, until: WallTime? = nil) {
+        guard let mode, let index = OfflineMode.allCases.firstIndex(of: mode) else {
+            packed.store(0, ordering: .relaxed)
+            return
+        }
+        let end = until.map(OfflineState.milliseconds) ?? OfflineState.endless
+        packed.store(end << 2 | UInt64(index + 1), ordering: .relaxed)
+    }
+
+    /// Since 1970, at most what fits.
+    private static func milliseconds(_ time: WallTime) -> UInt64 {
+        let seconds = min(UInt64(max(0, time.seconds)), endless / 1000 - 1)
+        return seconds * 1000 + UInt64(max(0, time.nanoseconds)) / 1_000_000
+    }
+}
