@@ -5,12 +5,15 @@ public import HttpWare
 public struct CarriedTokens: ExchangeKey {
     /// Notes that the request carries this token of the credential, in place of another of it.
     public static func note(_ credential: Credential, _ number: Int, in exchange: Exchange) {
-        guard var carried = exchange[CarriedTokens.self] else {
-            exchange[CarriedTokens.self] = Value(credential, number)
-            return
+        note(credential, number, &exchange[CarriedTokens.self])
+    }
+
+    private static func note(_ credential: Credential, _ number: Int, _ carried: inout Value?) {
+        if carried == nil {
+            carried = Value(credential, number)
+        } else {
+            carried?.add(credential, number)
         }
-        carried.add(credential, number)
-        exchange[CarriedTokens.self] = carried
     }
 
     /// Most requests carry one.

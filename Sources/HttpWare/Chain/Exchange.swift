@@ -119,13 +119,10 @@ public final class Exchange {
     @inlinable
     public subscript<Key: ExchangeKey>(key: Key.Type) -> Key.Value? {
         get { notebook.page(of: key)?.value }
-        set {
-            if let page = notebook.page(of: key) {
-                page.isUsed = true
-                page.value = newValue
-            } else if let newValue {
-                notebook.begin(ExchangePage<Key>(newValue))
-            }
+        _modify {
+            let page = notebook.page(of: key) ?? notebook.begin(key)
+            page.isUsed = true
+            yield &page.value
         }
     }
 

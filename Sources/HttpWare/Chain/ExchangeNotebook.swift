@@ -17,17 +17,25 @@ struct ExchangeNotebook {
 
     @usableFromInline
     func find(_ key: ObjectIdentifier) -> ExchangePageOfAny? {
-        for page in pages where page.key == key { return page }
+        for index in pages.indices where pages[index].key == key { return pages[index] }
         return nil
     }
 
     /// Adds the first page of its key.
+    @inlinable
+    mutating func begin<Key: ExchangeKey>(_ key: Key.Type) -> ExchangePage<Key> {
+        let page = ExchangePage<Key>()
+        add(page)
+        return page
+    }
+
     @usableFromInline
-    mutating func begin(_ page: ExchangePageOfAny) { pages.append(page) }
+    mutating func add(_ page: ExchangePageOfAny) { pages.append(page) }
 
     /// Forgets what is on the pages.
     func empty() {
-        for page in pages where page.isUsed {
+        for index in pages.indices where pages[index].isUsed {
+            let page = pages[index]
             page.isUsed = false
             page.forget(page)
         }
@@ -39,7 +47,7 @@ struct ExchangeNotebook {
 class ExchangePageOfAny {
     let key: ObjectIdentifier
     /// Something was written since it was empty.
-    @usableFromInline var isUsed = true
+    @usableFromInline var isUsed = false
     /// Empties it. A method would look its type up each time; this was made where the type is known.
     let forget: (ExchangePageOfAny) -> Void
 
@@ -56,8 +64,7 @@ final class ExchangePage<Key: ExchangeKey>: ExchangePageOfAny {
     @usableFromInline var value: Key.Value?
 
     @inlinable
-    init(_ value: Key.Value) {
-        self.value = value
+    init() {
         super.init(ObjectIdentifier(Key.self)) { unsafeDowncast($0, to: ExchangePage<Key>.self).value = nil }
     }
 }
