@@ -4,8 +4,8 @@
     python3 Tests/Load/tokens.py --binary .build/release/httpware [--seconds 60] [--clients 500]
 
 A token endpoint that takes 300 ms, gives tokens that live for one second, and rotates refresh tokens; keep-alive clients (wrk, each
-waits 250 ms between its requests) and an origin server (nginx) that are faster than the gateway, so that what is measured is it. The
-origin server's log says which token came when. Then what can go wrong with the endpoint, and two gateways that share one rotating
+waits 125 to 375 ms between its requests, so that they do not march in step) and an origin server (nginx) that are faster than the gateway,
+so that what is measured is it. The origin server's log says which token came when. Then what can go wrong with the endpoint, and two gateways that share one rotating
 token, with an origin server that refuses what has expired. Needs wrk and nginx. Exits 1 when a promise is broken.
 """
 import argparse
@@ -279,7 +279,7 @@ http {{
 }}
 """
 WRK = """
-function delay() return {pause} end
+function delay() return math.random({pause} / 2, {pause} * 3 / 2) end
 function done(summary, latency)
   local e = summary.errors
   io.write(string.format('{{"requests":%d,"failed":%d,"p50":%f,"p99":%f,"max":%f}}\\n', summary.requests,
@@ -351,7 +351,7 @@ def main():
     parser.add_argument("--binary", default=".build/release/httpware")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=500)
-    parser.add_argument("--pause", type=float, default=0.25, help="between the requests of one client, in seconds")
+    parser.add_argument("--pause", type=float, default=0.25, help="between the requests of one client, in seconds, on average")
     options = parser.parse_args()
     missing = [program for program in ("nginx", "wrk") if not shutil.which(program)]
     if missing:
