@@ -132,7 +132,7 @@ extension ExchangeDriver: RequestHandler {
     private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
         if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay {
-            snapshots.take(index, request, filters: exchange.requestFilters.count)
+            snapshots.take(index, &request, filters: exchange.requestFilters.count)
         }
         requestIndex = index + 1
     }

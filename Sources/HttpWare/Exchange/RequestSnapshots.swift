@@ -20,12 +20,14 @@ struct RequestSnapshots {
     private static let mostBytes = 16 << 10
 
     /// Takes one, in place of that of the same ware and of those further in.
-    mutating func take(_ index: Int, _ request: HttpRequest, filters: Int) {
+    ///
+    /// The request is not changed: given as `inout` it need not be copied out of the object that holds it.
+    mutating func take(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         while count > 0, taken[count - 1].index >= index { count -= 1 }
         if count == taken.count { taken.append(Snapshot(index: index, request: HttpRequest(), filters: filters)) }
         taken[count].index = index
         taken[count].filters = filters
-        taken[count].request.copy(request)
+        taken[count].request.copy(&request)
         count += 1
         used = max(used, count)
     }
@@ -45,7 +47,7 @@ struct RequestSnapshots {
 
 extension HttpRequest {
     /// Becomes the same as another, with fields of its own, in the memory that it has.
-    fileprivate mutating func copy(_ other: HttpRequest) {
+    fileprivate mutating func copy(_ other: inout HttpRequest) {
         fields.copy(other.fields)
         // Each by itself: to copy all and put the own fields back counts every reference twice.
         method = other.method

@@ -13,11 +13,11 @@ import Testing
         var snapshots = RequestSnapshots()
         for round in 0..<3 {
             var request = try request("one\(round)")
-            snapshots.take(1, request, filters: round)
+            snapshots.take(1, &request, filters: round)
             try request.fields.set("X-Value", to: "two")
             request.fields.append(try FieldLine("X-More", "more"))
             try request.setPath("/two")
-            snapshots.take(4, request, filters: 7)
+            snapshots.take(4, &request, filters: 7)
             request.fields.remove("X-More")
             #expect(snapshots[0] == nil)
             #expect(snapshots[1]?.request.fields["x-value"] == "one\(round)")
@@ -35,8 +35,9 @@ import Testing
 
     @Test func `one that is taken again is in place of its former and of those further in`() throws {
         var snapshots = RequestSnapshots()
-        for index in [1, 2, 5] { snapshots.take(index, try request("first"), filters: 0) }
-        snapshots.take(2, try request("second"), filters: 0)
+        var (first, second) = (try request("first"), try request("second"))
+        for index in [1, 2, 5] { snapshots.take(index, &first, filters: 0) }
+        snapshots.take(2, &second, filters: 0)
         #expect(snapshots[1]?.request.fields["x-value"] == "first")
         #expect(snapshots[2]?.request.fields["x-value"] == "second")
         #expect(snapshots[5] == nil)
