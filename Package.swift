@@ -44,6 +44,8 @@ let fuzzTargets: [Target] =
 let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil
 let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-testing"])] : []
 let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
+// Counts what the benchmarks allocate, in place of the C library's own malloc.
+let benchTargets: [Target] = isMeasured ? [.target(name: "CAllocations")] : []
 
 // What `httpware version` calls the commit; the Makefile asks git. SwiftPM's own `Context.gitInformation` stays that of the
 // first build, as the result of this file is kept until its text or the environment changes.
@@ -111,7 +113,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .executableTarget(
-            name: "httpware-bench", dependencies: ["HttpWare", "Credentials", "Wares"],
+            name: "httpware-bench",
+            dependencies: ["HttpWare", "Credentials", "Wares"] + (isMeasured ? ["CAllocations"] : []),
             swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
@@ -136,6 +139,6 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
-    ] + fuzzTargets,
+    ] + fuzzTargets + benchTargets,
     swiftLanguageModes: [.v6]
 )

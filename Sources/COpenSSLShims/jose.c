@@ -7,7 +7,6 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
@@ -23,9 +22,39 @@ void jose_sha256(const uint8_t *salt, size_t saltCount, const uint8_t *bytes, si
     SHA256_Final(digest, &state);
 }
 
-int jose_hmac_sha256(const uint8_t *key, size_t keyCount, const uint8_t *bytes, size_t count, uint8_t *mac) {
-    unsigned int length = 0;
-    return HMAC(EVP_sha256(), key, (int)keyCount, bytes, count, mac, &length) != NULL && length == 32;
+struct jose_hmac {
+    SHA256_CTX inner, outer;
+};
+
+// RFC 2104 §2, with the two first blocks, which are those of the key, done once: §4.
+struct jose_hmac *jose_hmac_make(const uint8_t *key, size_t count) {
+    uint8_t block[64] = {0}, padded[64];
+    struct jose_hmac *made = OPENSSL_malloc(sizeof *made);
+    if (made == NULL) return NULL;
+    if (count > sizeof block)
+        jose_sha256(NULL, 0, key, count, block);
+    else
+        memcpy(block, key, count);
+    for (size_t at = 0; at < sizeof block; at++) padded[at] = block[at] ^ 0x36;
+    SHA256_Init(&made->inner);
+    SHA256_Update(&made->inner, padded, sizeof padded);
+    for (size_t at = 0; at < sizeof block; at++) padded[at] = block[at] ^ 0x5c;
+    SHA256_Init(&made->outer);
+    SHA256_Update(&made->outer, padded, sizeof padded);
+    OPENSSL_cleanse(block, sizeof block);
+    OPENSSL_cleanse(padded, sizeof padded);
+    return made;
+}
+
+void jose_hmac_free(struct jose_hmac *key) { OPENSSL_clear_free(key, sizeof *key); }
+
+void jose_hmac_sha256(const struct jose_hmac *key, const uint8_t *bytes, size_t count, uint8_t *mac) {
+    SHA256_CTX state = key->inner;
+    SHA256_Update(&state, bytes, count);
+    SHA256_Final(mac, &state);
+    state = key->outer;
+    SHA256_Update(&state, mac, 32);
+    SHA256_Final(mac, &state);
 }
 
 int jose_equal(const uint8_t *left, const uint8_t *right, size_t count) { return CRYPTO_memcmp(left, right, count) == 0; }
@@ -139,10 +168,29 @@ static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t ro
     return count;
 }
 
-int jose_verify(
-    EVP_PKEY *key, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature, size_t signatureCount) {
-    uint8_t der[160];
-    const EVP_MD *digest = algorithm == JOSE_ES384 ? EVP_sha384() : algorithm == JOSE_EDDSA ? NULL : EVP_sha256();
+EVP_PKEY_CTX *jose_checker(EVP_PKEY *key, int algorithm) {
+    const EVP_MD *digest = algorithm == JOSE_ES384 ? EVP_sha384() : EVP_sha256();
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
+    int isReady = context != NULL && EVP_PKEY_verify_init(context) == 1
+                  && EVP_PKEY_CTX_set_signature_md(context, digest) == 1;
+    if (isReady && algorithm == JOSE_RS256)
+        isReady = EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
+    if (isReady && algorithm == JOSE_PS256)
+        isReady = EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PSS_PADDING) == 1
+                  && EVP_PKEY_CTX_set_rsa_pss_saltlen(context, RSA_PSS_SALTLEN_DIGEST) == 1
+                  && EVP_PKEY_CTX_set_rsa_mgf1_md(context, digest) == 1;
+    if (!isReady) {
+        EVP_PKEY_CTX_free(context);
+        ERR_clear_error();
+        return NULL;
+    }
+    return context;
+}
+
+int jose_check(
+    EVP_PKEY_CTX *context, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature,
+    size_t signatureCount) {
+    uint8_t der[160], digest[48];
     if (algorithm == JOSE_ES256 || algorithm == JOSE_ES384) {
         size_t half = algorithm == JOSE_ES256 ? 32 : 48;
         if (signatureCount != 2 * half) return 0;
@@ -151,14 +199,21 @@ int jose_verify(
         signature = der;
         signatureCount = (size_t)made;
     }
-    EVP_PKEY_CTX *settings = NULL;
+    if (algorithm == JOSE_ES384)
+        SHA384(bytes, count, digest);
+    else
+        jose_sha256(NULL, 0, bytes, count, digest);
+    size_t digestCount = algorithm == JOSE_ES384 ? 48 : 32;
+    int isGood = EVP_PKEY_verify(context, signature, signatureCount, digest, digestCount) == 1;
+    if (!isGood) ERR_clear_error();
+    return isGood;
+}
+
+int jose_check_edwards(
+    EVP_PKEY *key, const uint8_t *bytes, size_t count, const uint8_t *signature, size_t signatureCount) {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    int isGood = context != NULL && EVP_DigestVerifyInit(context, &settings, digest, NULL, key) == 1;
-    if (isGood && algorithm == JOSE_PS256)
-        isGood = EVP_PKEY_CTX_set_rsa_padding(settings, RSA_PKCS1_PSS_PADDING) == 1
-                 && EVP_PKEY_CTX_set_rsa_pss_saltlen(settings, RSA_PSS_SALTLEN_DIGEST) == 1
-                 && EVP_PKEY_CTX_set_rsa_mgf1_md(settings, digest) == 1;
-    isGood = isGood && EVP_DigestVerify(context, signature, signatureCount, bytes, count) == 1;
+    int isGood = context != NULL && EVP_DigestVerifyInit(context, NULL, NULL, NULL, key) == 1
+                 && EVP_DigestVerify(context, signature, signatureCount, bytes, count) == 1;
     EVP_MD_CTX_free(context);
     if (!isGood) ERR_clear_error();
     return isGood;

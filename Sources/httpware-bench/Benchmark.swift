@@ -1,3 +1,6 @@
+#if HTTPWARE_BENCH
+    import CAllocations
+#endif
 import Glibc
 
 /// Something that is done over and over, and how long one time takes.
@@ -15,6 +18,24 @@ struct Benchmark: Sendable {
         let batches = (0..<21).map { _ in Double(elapsed(times)) / Double(times) }.sorted()
         return batches[batches.count / 2]
     }
+
+    /// How often memory is asked for in one time, once buffers have grown: what a thousand more times ask for.
+    func allocations() -> Double {
+        #if HTTPWARE_BENCH
+            let few = allocated(1000)
+            return Double(allocated(2000) - few) / 1000
+        #else
+            return .nan
+        #endif
+    }
+
+    #if HTTPWARE_BENCH
+        private func allocated(_ times: Int) -> Int {
+            let before = callocations_count()
+            body(times)
+            return Int(callocations_count() - before)
+        }
+    #endif
 
     /// Time of this thread, so that others on the machine count less.
     private func elapsed(_ times: Int) -> Int {

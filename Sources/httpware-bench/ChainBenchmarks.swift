@@ -1,5 +1,6 @@
 #if HTTPWARE_BENCH
     import Credentials
+    import Dispatch
     @testable import HttpWare
     import Wares
 
@@ -87,6 +88,43 @@
         }
     }
 
+    private let fewFields = Array(
+        "GET /orders/17?expand=lines HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
+            .utf8)
+
+    /// An exchange as a connection begins it: a turn of the loop, its request decoded into memory that is used again.
+    private func decodedExchange(
+        _ what: String, _ wares: [any Middleware], answer: HttpResponse = HttpResponse(.noContent)
+    )
+        -> Benchmark
+    {
+        Benchmark(name: "a request is decoded, \(what), and answered") { times in
+            struct Answer: Middleware {
+                let response: HttpResponse
+                func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .abort(with: response) }
+            }
+            guard let loop = try? EventLoop(name: "bench"),
+                let chain = try? WareChain(
+                    middlewares: wares.map { ChainEntry($0) } + [ChainEntry(Answer(response: answer))], postwares: [])
+            else { return }
+            let server = LoopServer(
+                name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
+                router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
+            let sink = NoSink()
+            let driver = ExchangeDriver(server: server)
+            for _ in 0..<times {
+                loop.enter()
+                driver.prepare(sink: sink, connection: .none)
+                var decoder = RequestHeadDecoder()
+                keep(
+                    try? decoder.decode(
+                        fewFields.span.bytes, into: &driver.exchange.request, limits: HeadLimits(), isReverse: true))
+                driver.requestStarted()
+                loop.leave()
+            }
+        }
+    }
+
     private let passing: @Sendable (Int) -> any Middleware = { _ in PassRequest() }
     private let passingTwice: @Sendable (Int) -> any Middleware = { _ in Pass() }
     private let settingThree: @Sendable (Int) -> any Middleware = { index in
@@ -96,18 +134,53 @@
         return SetField(line: line)
     }
 
-    /// The token is at hand: what most requests find.
-    private let withToken: @Sendable (Int) -> any Middleware = {
-        var definition = CredentialDefinition(name: "bench", grant: .static)
-        definition.value = Secret(String(repeating: "t", count: 400))
-        let credential = Credential(definition)
-        return { index in
-            if index == 0 { return TokenRefresh(credential: credential) }
-            return TokenInject(credential: credential)
+    /// A token endpoint that answers at once.
+    private struct TokenServer: HttpClient {
+        final class Answered: HttpCall {
+            func cancel() {}
         }
+
+        func start(
+            _ request: HttpRequest, limits: CallLimits,
+            completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+        ) -> any HttpCall {
+            let token = String(repeating: "t", count: 400)
+            var response = HttpResponse(.ok)
+            response.content = .text(#"{"access_token":"\#(token)","token_type":"Bearer","expires_in":3600}"#)
+            response.fields.append(FieldLine(literal: .contentType, "application/json"))
+            completion(.success(response))
+            return Answered()
+        }
+    }
+
+    /// The token is at hand, and valid for an hour: what most requests find.
+    private let credential: Credential = {
+        var definition = CredentialDefinition(name: "bench", grant: .clientCredentials)
+        definition.tokenUrl = EndpointUrl("http://127.0.0.1/token")
+        definition.clientId = "bench"
+        definition.clientSecret = Secret("bench")
+        let credential = Credential(definition, client: TokenServer())
+        guard let loop = try? EventLoop.start(name: "tokens") else { return credential }
+        let isThere = DispatchSemaphore(value: 0)
+        Task(executorPreference: loop) {
+            let failure = await credential.refresh()
+            precondition(failure == nil, "no token")
+            isThere.signal()
+        }
+        isThere.wait()
+        loop.stop()
+        loop.join()
+        return credential
     }()
 
+    private let withToken: @Sendable (Int) -> any Middleware = { index in
+        if index == 0 { return TokenRefresh(credential: credential) }
+        return TokenInject(credential: credential)
+    }
+
     let chainBenchmarks: [Benchmark] = [
+        decodedExchange("passes no ware", []),
+        decodedExchange("passes tokenRefresh and tokenInject with a valid token", [withToken(0), withToken(1)]),
         exchange(wares: 2, ", which only pass", ware: passingTwice),
         exchange(wares: 1, ", which sets a field", ware: settingThree),
         exchange(wares: 2, ", tokenRefresh and tokenInject", ware: withToken),

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The gateway's credentials with a real authorization server: glewlwyd with SQLite, refresh tokens of one use.
 
-    apt-get download glewlwyd glewlwyd-common    # and its libraries: apt-get install libulfius2.7 libhoel1.4 libiddawc1.1 …
-    dpkg-deb -x glewlwyd_*.deb DIR; dpkg-deb -x glewlwyd-common_*.deb DIR
     python3 Tests/Clients/glewlwyd.py --binary .build/release/httpware [--root DIR]
+
+Where it is not installed, it and those of its libraries that are missing are fetched from Debian and unpacked into a folder of the
+run's own; nothing is installed. DIR is where somebody has unpacked them before.
 
 Both grants, by `tokenUrl` and by discovery, client authentication by `basic` and `post`, rotation, a restart that goes on from the
 file, a spent refresh token. Exits 1 when something is not as it should be, 0 with a word when there is no glewlwyd.
@@ -11,6 +12,7 @@ file, a spent refresh token. Exits 1 when something is not as it should be, 0 wi
 import argparse
 import base64
 import contextlib
+import glob
 import http.server
 import json
 import os
@@ -43,6 +45,45 @@ def wait_for(port, process, log):
             break
         time.sleep(0.025)
     sys.exit("it does not start: " + open(log, errors="replace").read())
+
+
+def packages():
+    """glewlwyd, and what it needs of libraries that are not installed."""
+    found, left = [], ["glewlwyd"]
+    while left:
+        name = left.pop()
+        state = subprocess.run(["dpkg-query", "-W", "-f", "${Status}", name], capture_output=True, text=True, check=False).stdout
+        if name in found or state == "install ok installed":
+            continue
+        found.append(name)
+        listed = subprocess.run(["apt-cache", "depends", "--important", name], capture_output=True, text=True, check=False).stdout
+        for line in listed.splitlines():
+            kind, _, other = line.strip().partition(": ")
+            if kind == "Depends" and (other.startswith("lib") or other == "glewlwyd-common"):
+                left.append(other)
+    return found
+
+
+def fetched(folder):
+    """Where glewlwyd is unpacked; `None` where it cannot be had."""
+    root = os.path.join(folder, "root")
+    os.makedirs(root)
+    if shutil.which("apt-get") is None or shutil.which("dpkg-query") is None:
+        return None
+    done = subprocess.run(["apt-get", "download", "-qq", *packages()], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        print(done.stderr.strip())
+        return None
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".deb"):
+            subprocess.run(["dpkg-deb", "-x", os.path.join(folder, name), root], check=True, timeout=60)
+    return root if os.path.exists(os.path.join(root, "usr/bin/glewlwyd")) else None
+
+
+def libraries(root):
+    """The environment in which what is unpacked there finds its libraries."""
+    folders = [os.path.join(root, "usr/lib")] + glob.glob(os.path.join(root, "usr/lib/*-linux-gnu")) + glob.glob(os.path.join(root, "lib/*-linux-gnu"))
+    return dict(os.environ, LD_LIBRARY_PATH=":".join(folders)) if root != "/" else dict(os.environ)
 
 
 class Glewlwyd:
@@ -82,7 +123,8 @@ database = {{ type = "sqlite3"; path = "{database}"; }};
 """)
         binary = os.path.join(root, "usr/bin/glewlwyd")
         self.process = subprocess.Popen(
-            [binary, f"--config-file={path}"], stdout=open(self.log, "w"), stderr=subprocess.STDOUT, cwd=folder)
+            [binary, f"--config-file={path}"], stdout=open(self.log, "w"), stderr=subprocess.STDOUT, cwd=folder,
+            env=libraries(root))
         wait_for(self.port, self.process, self.log)
         self.cookie = None
 
@@ -211,8 +253,11 @@ def main():
     parser.add_argument("--binary", default=".build/release/httpware")
     parser.add_argument("--root", default="/", help="where the package is unpacked")
     options = parser.parse_args()
-    if not os.path.exists(os.path.join(options.root, "usr/bin/glewlwyd")):
-        print("skipped: there is no glewlwyd; see the beginning of this file")
+    folder = tempfile.mkdtemp(prefix="httpware-glewlwyd-")
+    root = options.root if os.path.exists(os.path.join(options.root, "usr/bin/glewlwyd")) else fetched(folder)
+    if root is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        print("skipped: there is no glewlwyd, and Debian's cannot be fetched here")
         return 0
     failed = 0
 
@@ -221,8 +266,7 @@ def main():
         failed += not good
         print(f"  {'ok  ' if good else 'FAIL'} {name}" + (f": {shown}" if shown != "" else ""), flush=True)
 
-    folder = tempfile.mkdtemp(prefix="httpware-glewlwyd-")
-    server = Glewlwyd(options.root, folder)
+    server = Glewlwyd(root, folder)
     origin = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
     threading.Thread(target=origin.serve_forever, daemon=True).start()
     gateway = None

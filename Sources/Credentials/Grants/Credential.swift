@@ -9,15 +9,43 @@ public final class Credential: Sendable {
     /// What it was made from.
     public let definition: CredentialDefinition
     private let state: Mutex<CredentialState>
+    /// Until when the present token may be sent as it is, in nanoseconds since 1970, and its number: what most requests want to
+    /// know, to be read without the lock. Written under it.
+    private let freshUntil = Atomic<Int64>(.min)
+    private let freshNumber = Atomic<Int>(0)
     private let endpoint: TokenEndpoint
     private let file: TokenFile?
+    private let lineage: TokenLineage
 
     /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
-    public init(_ definition: CredentialDefinition, client: any HttpClient = SideCaller()) {
+    ///
+    /// Where one of `former`, which may still be refreshing, redeems the same refresh token, this one goes on from what that has.
+    public init(
+        _ definition: CredentialDefinition, after former: [Credential] = [], client: any HttpClient = SideCaller()
+    ) {
+        lineage = former.first { $0.definition.redeemsSame(as: definition) }?.lineage ?? TokenLineage()
         self.definition = definition
-        state = Mutex(CredentialState(definition))
+        let state = CredentialState(definition)
+        self.state = Mutex(state)
         endpoint = TokenEndpoint(definition, client: client)
         file = definition.file.map { TokenFile(path: $0.path) }
+        show(state)
+    }
+
+    /// Reads or changes what is known, and shows what became of it.
+    private func change<Result: Sendable>(_ body: (inout CredentialState) -> Result) -> Result {
+        state.withLock { state in
+            let result = body(&state)
+            show(state)
+            return result
+        }
+    }
+
+    /// A number that is read after a time is that of the time's token, or of a newer one.
+    private func show(_ state: borrowing CredentialState) {
+        freshUntil.store(.min, ordering: .releasing)
+        freshNumber.store(state.token?.number ?? 0, ordering: .releasing)
+        freshUntil.store(state.freshUntil, ordering: .releasing)
     }
 
     /// The name in the configuration.
@@ -29,9 +57,18 @@ public final class Credential: Sendable {
     ///
     /// To be called on a loop. Allocates nothing while nothing has to be renewed.
     public func current(_ wall: WallTime) -> IssuedToken? {
-        let (token, isDue) = state.withLock { state in (state.usable(at: wall), state.isDue(at: wall)) }
+        let (token, isDue) = change { state in (state.usable(at: wall), state.isDue(at: wall)) }
         if isDue { renewInBackground(wall) }
         return token
+    }
+
+    /// The number of the token that may be sent now, where nothing else is to be done; `nil` where `current` has to look closely.
+    ///
+    /// From any thread; takes no lock.
+    public func freshNumber(at wall: WallTime) -> Int? {
+        guard wall.sinceEpoch < freshUntil.load(ordering: .acquiring) else { return nil }
+        let number = freshNumber.load(ordering: .acquiring)
+        return number == 0 ? nil : number
     }
 
     /// What a request without a token does.
@@ -51,7 +88,7 @@ public final class Credential: Sendable {
             return .refused(CredentialFailure(.failed, "a credential is used on a loop"))
         }
         let now = loop.now
-        let entry = state.withLock { state in
+        let entry = change { state in
             state.enter(wall, now, bytes: bytes, limits: limits) { [weak self] in self?.leave($0) }
         }
         switch entry {
@@ -63,30 +100,30 @@ public final class Credential: Sendable {
         }
     }
 
-    /// The origin server does not take this token (rule 3): it is not sent any more, and if it is the present one, the next
+    /// The origin server does not take the token of this number (rule 3): it is not sent any more, and if it is the present one, the next
     /// one is asked for in the background.
-    public func reject(_ token: IssuedToken, at wall: WallTime) {
+    public func reject(_ number: Int, at wall: WallTime) {
         guard let loop = EventLoop.current else { return }
-        state.withLock { $0.reject(token, at: loop.now) }
+        change { $0.reject(number, at: loop.now) }
         renewInBackground(wall)
     }
 
     /// The wait of a request was too long.
-    public func noteTimeout() { state.withLock { $0.noteTimeout() } }
+    public func noteTimeout() { change { $0.noteTimeout() } }
 
     /// Whether a refresh is under way and there is nothing to send meanwhile.
     public func isHolding(at wall: WallTime) -> Bool {
-        state.withLock { $0.refreshing != nil && $0.usable(at: wall) == nil }
+        change { $0.refreshing != nil && $0.usable(at: wall) == nil }
     }
 
-    private func leave(_ place: HoldPlace) { state.withLock { $0.leave(place) } }
+    private func leave(_ place: HoldPlace) { change { $0.leave(place) } }
 
     // MARK: For those who run the gateway
 
     /// What may be known of it.
     public func report() -> CredentialReport {
         let clock = EventLoop.current?.clock ?? SystemLoopClock()
-        return state.withLock { $0.report(at: clock.wallNow(), clock.now()) }
+        return change { $0.report(at: clock.wallNow(), clock.now()) }
     }
 
     /// Refreshes now, whatever failed before, unless a refresh is under way: then waits for that. Answers the failure, if it is one.
@@ -96,8 +133,8 @@ public final class Credential: Sendable {
             return CredentialFailure(.failed, "a credential is used on a loop")
         }
         if definition.grant == .static { return CredentialFailure(.rejected, "a static token cannot be renewed") }
-        if let begins = state.withLock({ $0.force(loop.now) }) { return await run(begins, on: loop) }
-        while state.withLock({ $0.refreshing != nil }) {
+        if let begins = change({ $0.force(loop.now) }) { return await run(begins, on: loop) }
+        while change({ $0.refreshing != nil }) {
             do { try await loop.sleep(for: .milliseconds(10)) } catch { break }
         }
         let report = report()
@@ -108,7 +145,8 @@ public final class Credential: Sendable {
     /// Forgets the tokens, in memory and in the file: as after a start with what is configured. A refresh that is under way brings
     /// new ones all the same.
     public func clear() async {
-        state.withLock { $0.clear() }
+        change { $0.clear() }
+        lineage.keep(nil, for: definition)
         if let file { await offLoop { file.remove() } }
     }
 
@@ -116,7 +154,7 @@ public final class Credential: Sendable {
 
     private func renewInBackground(_ wall: WallTime) {
         guard let loop = EventLoop.current else { return }
-        if let begins = state.withLock({ $0.beginIfDue(wall, loop.now) }) { start(begins, on: loop) }
+        if let begins = change({ $0.beginIfDue(wall, loop.now) }) { start(begins, on: loop) }
     }
 
     private func start(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) {
@@ -127,15 +165,22 @@ public final class Credential: Sendable {
     private func run(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> CredentialFailure? {
         let lock: Int32?
         do {
+            try await takeLineage(on: loop)
+        } catch {
+            return settle(error, on: loop)
+        }
+        do {
             lock = try await takeLock(on: loop)
         } catch {
+            lineage.giveBack()
             return settle(error, on: loop)
         }
         let result = await renew(refreshing, on: loop)
         if let lock, let file { await offLoop { file.unlock(lock) } }
+        lineage.giveBack()
         switch result {
         case .success(let outcome):
-            state.withLock { $0.finish(outcome, at: loop.wallNow(), loop.now) }
+            change { $0.finish(outcome, at: loop.wallNow(), loop.now) }
             WareLog.shared.log(.info, "credential \(name): refresh \(refreshing.number): \(outcome.rawValue)")
             return nil
         case .failure(let failure): return settle(failure, on: loop)
@@ -143,7 +188,7 @@ public final class Credential: Sendable {
     }
 
     private func settle(_ failure: CredentialFailure, on loop: EventLoop) -> CredentialFailure {
-        let (places, number) = state.withLock { state in
+        let (places, number) = change { state in
             let places = state.fail(failure, at: loop.now)
             let number = state.refreshing?.number ?? 0
             state.finish(
@@ -163,12 +208,12 @@ public final class Credential: Sendable {
         var attempt = 0
         var hasReadAgain = false
         while true {
-            let sent = state.withLock { $0.refreshToken }
+            let sent = change { $0.refreshToken }
             if definition.grant == .refreshToken {
                 guard let sent else {
                     return .failure(CredentialFailure(.refused, "there is no refresh token", isInvalidGrant: true))
                 }
-                if !refreshing.isForced, sent == state.withLock({ $0.spentRefreshToken }) {
+                if !refreshing.isForced, sent == change({ $0.spentRefreshToken }) {
                     return .failure(
                         CredentialFailure(
                             .refused, "the refresh token was refused before: invalid_grant", isInvalidGrant: true))
@@ -180,12 +225,12 @@ public final class Credential: Sendable {
                 await publish(response, took: loop.now - asked, on: loop)
                 return .success(.renewed)
             } catch {
-                if error.isInvalidGrant, let sent {
-                    state.withLock { $0.spend(sent) }
+                if error.isInvalidGrant || error.isUnexplained, let sent {
+                    if error.isInvalidGrant { change { $0.spend(sent) } }
                     if !hasReadAgain, file != nil {
                         hasReadAgain = true
                         if await adopt(refreshing, on: loop) { return .success(.adopted) }
-                        if state.withLock({ $0.refreshToken }) != sent { continue }
+                        if change({ $0.refreshToken }) != sent { continue }
                     }
                 }
                 guard error.isTransient, attempt < definition.retry else { return .failure(error) }
@@ -196,8 +241,9 @@ public final class Credential: Sendable {
         }
     }
 
-    /// Takes over what the file has: a newer refresh token, or, true, a token that can be sent.
+    /// Takes over what others have that redeem the same: a newer refresh token, or, true, a token that can be sent.
     private func adopt(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> Bool {
+        if let others = lineage.tokens(for: definition), adopt(others, refreshing, on: loop) { return true }
         guard let file else { return false }
         let stored: StoredTokens?
         do {
@@ -208,11 +254,18 @@ public final class Credential: Sendable {
         }
         // A refresh token that was written into the configuration since comes first.
         guard let stored, stored.origin == mark else { return false }
-        if let refreshToken = stored.refreshToken { state.withLock { $0.adopt(refreshToken: refreshToken) } }
+        lineage.keep(stored, for: definition)
+        return adopt(stored, refreshing, on: loop)
+    }
+
+    private func adopt(
+        _ stored: StoredTokens, _ refreshing: CredentialState.Refreshing, on loop: EventLoop
+    ) -> Bool {
+        if let refreshToken = stored.refreshToken { change { $0.adopt(refreshToken: refreshToken) } }
         let wall = loop.wallNow()
         guard !refreshing.isForced, let access = stored.accessToken, let expires = stored.expires, wall < expires
         else { return false }
-        let places = state.withLock { state -> [HoldPlace]? in
+        let places = change { state -> [HoldPlace]? in
             // The one that was refused, or is to be renewed, is no help.
             if let token = state.token, token.value == access { return nil }
             let left = expires - wall
@@ -238,16 +291,17 @@ public final class Credential: Sendable {
             lifetime = stated - wall
             expires = stated
         }
-        let (places, refreshToken) = state.withLock { state in
+        let (places, refreshToken) = change { state in
             let places = state.publish(
                 response.accessToken, expires: expires, lifetime: lifetime, refreshToken: response.refreshToken,
                 at: wall)
             return (places, state.refreshToken)
         }
         for place in places { place.end(.ready) }
-        guard let file else { return }
         let tokens = StoredTokens(
             accessToken: response.accessToken, expires: expires, refreshToken: refreshToken, origin: mark)
+        lineage.keep(tokens, for: definition)
+        guard let file else { return }
         do {
             try await offLoop { () throws(TokenFile.Fault) in try file.write(tokens) }
         } catch {
@@ -259,11 +313,27 @@ public final class Credential: Sendable {
 
     // MARK: The lock
 
+    /// How long another's refresh may take.
+    private var patience: Duration {
+        definition.timeout * (definition.retry + 1) + .seconds(definition.retry * 2 + 1)
+    }
+
+    /// Waits until no credential of this process refreshes what this one redeems.
+    private func takeLineage(on loop: EventLoop) async throws(CredentialFailure) {
+        let due = loop.now + patience
+        while !lineage.tryTake() {
+            guard loop.now < due else { throw CredentialFailure(.failed, "another refresh takes too long") }
+            do {
+                try await loop.sleep(for: .milliseconds(10))
+            } catch {
+                throw CredentialFailure(.failed, "the wait for another refresh was given up")
+            }
+        }
+    }
+
     /// Waits for the lock that gateways share; `nil` where there is none to wait for.
     private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> Int32? {
         guard definition.lock == .file, let file else { return nil }
-        // As long as another gateway's refresh may take.
-        let patience = definition.timeout * (definition.retry + 1) + .seconds(definition.retry * 2 + 1)
         let due = loop.now + patience
         do {
             while true {

@@ -19,13 +19,19 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     public let reason: String
     /// The grant itself was refused: its refresh token is spent, or revoked. RFC 6749 §5.2.
     public let isInvalidGrant: Bool
+    /// The authorization server said no without a reason that can be read: perhaps the grant, perhaps something between.
+    let isUnexplained: Bool
     /// When it is worth trying again; `nil` where nobody knows.
     public internal(set) var retryAfter: Duration?
 
-    init(_ kind: Kind, _ reason: String, isInvalidGrant: Bool = false, retryAfter: Duration? = nil) {
+    init(
+        _ kind: Kind, _ reason: String, isInvalidGrant: Bool = false, isUnexplained: Bool = false,
+        retryAfter: Duration? = nil
+    ) {
         self.kind = kind
         self.reason = reason
         self.isInvalidGrant = isInvalidGrant
+        self.isUnexplained = isUnexplained
         self.retryAfter = retryAfter
     }
 
@@ -48,7 +54,11 @@ public struct CredentialFailure: Error, Equatable, Sendable {
         } else if let code, CredentialFailure.passing.contains(code) {
             self.init(.failed, "the token endpoint is not available: \(code)")
         } else if [400, 401, 403, 404, 405].contains(status.code) {
-            self.init(.refused, "the token endpoint refuses with status \(status.code)")
+            // RFC 6749 §5.2 has 400 and 401 for what the request says, and a reason always. Those that leave it out refuse all the
+            // same; but a refresh token is not given up for what may have come from something between.
+            self.init(
+                .refused, "the token endpoint refuses with status \(status.code)",
+                isUnexplained: status == .badRequest || status == .unauthorized)
         } else {
             self.init(.failed, "the token endpoint answers with status \(status.code)")
         }

@@ -65,6 +65,13 @@ struct CredentialState {
         return token
     }
 
+    /// Until when `usable` answers the present token and `isDue` denies, in nanoseconds since 1970; `Int64.min` where they do not.
+    var freshUntil: Int64 {
+        guard let token, token.number != rejected else { return .min }
+        let renewal = definition.grant == .static ? nil : token.renewal
+        return min(token.expires?.sinceEpoch ?? .max, renewal?.sinceEpoch ?? .max)
+    }
+
     /// Whether the token at hand is to be renewed while requests go on with it (rule 9).
     func isDue(at now: WallTime) -> Bool {
         refreshing == nil && definition.grant != .static && token?.isDue(at: now) ?? false
@@ -121,8 +128,8 @@ struct CredentialState {
 
     /// The origin server does not take this token. One that is not the present one is no news (rule 3). Where no refresh may
     /// begin, the token is sent on: one place that refuses it must not shut out all others.
-    mutating func reject(_ refused: IssuedToken, at now: LoopInstant) {
-        guard let token, token.number == refused.number else { return }
+    mutating func reject(_ number: Int, at now: LoopInstant) {
+        guard let token, token.number == number else { return }
         if refreshing != nil || pause(at: now) == nil { rejected = token.number }
     }
 

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import HttpWare
 
 /// The tokens of one credential as they are kept between runs, and between gateways.
@@ -33,14 +32,20 @@ struct StoredTokens: Equatable {
 
     /// Reads a file's content; `nil` where it is not one of ours. A token that could not be sent is none.
     init?(json: [UInt8]) {
-        guard let members = try? JSONDecoder().decode(Members.self, from: Data(json)) else { return nil }
-        accessToken = members.access_token.flatMap(StoredTokens.token)
-        refreshToken = members.refresh_token.flatMap(StoredTokens.token)
-        if let seconds = members.expires_at, (0...1e15).contains(seconds) {
-            let whole = seconds.rounded(.down)
-            expires = WallTime(seconds: Int64(whole), nanoseconds: Int32((seconds - whole) * 1e9))
+        do {
+            let members = try JsonValue(json)
+            guard members.members != nil else { return nil }
+            // The names of RFC 6749 §5.1.
+            accessToken = try members.text(of: "access_token").flatMap(StoredTokens.token)
+            refreshToken = try members.text(of: "refresh_token").flatMap(StoredTokens.token)
+            origin = try members.text(of: "origin")
+            if let seconds = try members.number(of: "expires_at"), (0...1e15).contains(seconds) {
+                let whole = seconds.rounded(.down)
+                expires = WallTime(seconds: Int64(whole), nanoseconds: Int32((seconds - whole) * 1e9))
+            }
+        } catch {
+            return nil
         }
-        origin = members.origin
     }
 
     private static func token(_ text: String) -> Secret? { TokenResponse.isToken(text) ? Secret(text) : nil }
@@ -50,13 +55,5 @@ struct StoredTokens: Equatable {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in secret.revealed.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return String(hash, radix: 16)
-    }
-
-    private struct Members: Decodable {
-        // The names of RFC 6749 §5.1.
-        let access_token: String?
-        let expires_at: Double?
-        let refresh_token: String?
-        let origin: String?
     }
 }

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import HttpWare
 import Synchronization
 
@@ -87,20 +86,15 @@ final class TokenEndpoint: Sendable {
     /// nothing leads from TLS to clear text.
     static func tokenUrl(in response: HttpResponse, of issuer: EndpointUrl) throws(CredentialFailure) -> String {
         guard TokenResponse.isJson(response.fields[.contentType]), let bytes = response.content.bytes,
-            let metadata = try? JSONDecoder().decode(Metadata.self, from: Data(bytes))
+            let metadata = try? JsonValue(bytes), let named = metadata["issuer"]?.string,
+            let endpoint = metadata["token_endpoint"]?.string
         else { throw .badResponse("the issuer's metadata is not the JSON of RFC 8414 §3.2") }
-        guard metadata.issuer == issuer.text else {
+        guard named == issuer.text else {
             throw .badResponse("the issuer's metadata names another issuer (RFC 8414 §3.3)")
         }
-        guard let url = EndpointUrl(metadata.token_endpoint), url.isSecure || !issuer.isSecure else {
+        guard let url = EndpointUrl(endpoint), url.isSecure || !issuer.isSecure else {
             throw .badResponse("the issuer's metadata names a token endpoint that cannot be used")
         }
         return url.text
-    }
-
-    private struct Metadata: Decodable {
-        let issuer: String
-        // The name in RFC 8414 §2.
-        let token_endpoint: String
     }
 }

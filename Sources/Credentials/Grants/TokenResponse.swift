@@ -1,4 +1,3 @@
-import FoundationEssentials
 import HttpWare
 
 /// What a token endpoint answered, if it is what RFC 6749 §5.1 says; anything else is a `CredentialFailure`.
@@ -21,7 +20,7 @@ struct TokenResponse: Equatable {
         let isSuccess = response.status.code / 100 == 2
         let isJson = TokenResponse.isJson(response.fields[.contentType])
         let members =
-            isJson ? response.content.bytes.flatMap { try? JSONDecoder().decode(Members.self, from: Data($0)) } : nil
+            isJson ? response.content.bytes.flatMap { try? Members($0) } : nil
         guard isSuccess else { throw CredentialFailure(refusal: response.status, code: members?.error) }
         guard isJson else { throw .badResponse("the token endpoint's response is not application/json") }
         guard let members else { throw .badResponse("the token endpoint's response is not the JSON of RFC 6749 §5.1") }
@@ -68,36 +67,29 @@ struct TokenResponse: Equatable {
         byte == 0x21 || (0x23...0x5b).contains(byte) || (0x5d...0x7e).contains(byte)
     }
 
-    /// The members that count; a member of another type than its own makes the response none.
-    private struct Members: Decodable {
-        var accessToken: String?
-        var tokenType: String?
-        var refreshToken: String?
-        var expiresIn: Double?
-        var error: String?
+    /// The members that count. One of another type than its own makes the response none.
+    private struct Members {
+        let accessToken: String?
+        let tokenType: String?
+        let refreshToken: String?
+        let expiresIn: Double?
+        let error: String?
 
-        enum CodingKeys: String, CodingKey {
-            case accessToken = "access_token"
-            case tokenType = "token_type"
-            case refreshToken = "refresh_token"
-            case expiresIn = "expires_in"
-            case error
-        }
-
-        init(from decoder: any Decoder) throws {
-            let values = try decoder.container(keyedBy: CodingKeys.self)
-            accessToken = try values.decodeIfPresent(String.self, forKey: .accessToken)
-            tokenType = try values.decodeIfPresent(String.self, forKey: .tokenType)
-            refreshToken = try values.decodeIfPresent(String.self, forKey: .refreshToken)
-            error = try values.decodeIfPresent(String.self, forKey: .error)
+        init(_ content: [UInt8]) throws(JsonValue.Mistake) {
+            let json = try JsonValue(content)
+            guard json.members != nil else { throw JsonValue.Mistake(description: "the JSON text is no object") }
+            accessToken = try json.text(of: "access_token")
+            tokenType = try json.text(of: "token_type")
+            refreshToken = try json.text(of: "refresh_token")
+            error = try json.text(of: "error")
             // Servers that write the number as a string are many.
-            if let text = try? values.decodeIfPresent(String.self, forKey: .expiresIn) {
-                guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-                    let number = Double(text)
-                else { throw CredentialFailure.badResponse("expires_in") }
-                expiresIn = number
+            if let text = json["expires_in"]?.string {
+                guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+                    throw JsonValue.Mistake(description: "expires_in is no number of seconds")
+                }
+                expiresIn = Double(text)
             } else {
-                expiresIn = try values.decodeIfPresent(Double.self, forKey: .expiresIn)
+                expiresIn = try json.number(of: "expires_in")
             }
         }
     }

@@ -3,7 +3,7 @@ public enum Base64 {
     /// Decodes base64url without padding, as tokens have it (RFC 7515 §2); `nil` for anything else, bits that do not count and
     /// are set included.
     public static func decodeUrl(_ text: some Collection<UInt8>) -> [UInt8]? {
-        decode(text, sixtyTwo: 0x2d, sixtyThree: 0x5f)
+        decode(text, urlAlphabet)
     }
 
     /// Decodes base64 with padding, as Basic credentials have it (RFC 7617 §2); padding may be left out.
@@ -14,7 +14,7 @@ public enum Base64 {
             padding += 1
         }
         guard padding == 0 || padding <= 2 && text.count % 4 == 0 else { return nil }
-        return decode(text.dropLast(padding), sixtyTwo: 0x2b, sixtyThree: 0x2f)
+        return decode(text.dropLast(padding), alphabet)
     }
 
     /// Encodes with padding. RFC 4648 §4.
@@ -32,31 +32,53 @@ public enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    private static func decode(_ text: some Collection<UInt8>, sixtyTwo: UInt8, sixtyThree: UInt8) -> [UInt8]? {
+    private static func decode(_ text: some Collection<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
+        if let result = text.withContiguousStorageIfAvailable({ decode($0, alphabet) }) { return result }
+        return Array(text).withUnsafeBufferPointer { decode($0, alphabet) }
+    }
+
+    /// A token is decoded for each request that shows a new one: by a table, and into memory of the right size.
+    private static func decode(_ text: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
         let count = text.count
         guard count % 4 != 1 else { return nil }
-        var result: [UInt8] = []
-        result.reserveCapacity(count * 3 / 4)
-        var bits: UInt32 = 0
-        var held = 0
-        for byte in text {
-            let value: UInt8
-            switch byte {
-            case 0x41...0x5a: value = byte &- 0x41
-            case 0x61...0x7a: value = byte &- 0x61 &+ 26
-            case 0x30...0x39: value = byte &- 0x30 &+ 52
-            case sixtyTwo: value = 62
-            case sixtyThree: value = 63
-            default: return nil
-            }
-            bits = bits &<< 6 | UInt32(value)
-            held += 6
-            if held >= 8 {
-                held -= 8
-                result.append(UInt8(truncatingIfNeeded: bits &>> UInt32(held)))
+        // All values, and the bits that count for nothing, put together: none may be set above the six of a character.
+        var strange: UInt8 = 0
+        var left: UInt32 = 0
+        let result = [UInt8](unsafeUninitializedCapacity: count * 3 / 4) { bytes, made in
+            alphabet.withUnsafeBufferPointer { values in
+                var bits: UInt32 = 0
+                var held: UInt32 = 0
+                for byte in text {
+                    let value = values[Int(byte)]
+                    strange |= value
+                    bits = bits &<< 6 | UInt32(value & 63)
+                    held &+= 6
+                    if held >= 8 {
+                        held &-= 8
+                        bytes[made] = UInt8(truncatingIfNeeded: bits &>> held)
+                        made &+= 1
+                    }
+                }
+                left = bits & (1 &<< held &- 1)
             }
         }
-        guard bits & (1 &<< UInt32(held) &- 1) == 0 else { return nil }
-        return result
+        return strange & 0xc0 == 0 && left == 0 ? result : nil
     }
+
+    /// What each byte stands for; 255 for those that stand for nothing.
+    private static func table(sixtyTwo: UInt8, sixtyThree: UInt8) -> [UInt8] {
+        (UInt8.min...UInt8.max).map { byte in
+            switch byte {
+            case 0x41...0x5a: byte - 0x41
+            case 0x61...0x7a: byte - 0x61 + 26
+            case 0x30...0x39: byte - 0x30 + 52
+            case sixtyTwo: 62
+            case sixtyThree: 63
+            default: 255
+            }
+        }
+    }
+
+    private static let urlAlphabet = table(sixtyTwo: 0x2d, sixtyThree: 0x5f)
+    private static let alphabet = table(sixtyTwo: 0x2b, sixtyThree: 0x2f)
 }

@@ -16,13 +16,13 @@ struct CompactJwt {
     /// Takes a token apart and reads its header. `algorithms` are those that are allowed here.
     init(_ token: [UInt8], algorithms: [VerifyingKey.Algorithm]) throws(JwtFault) {
         guard token.count <= Self.longest else { throw .invalid("the token is too long") }
-        let dots = token.indices.filter { token[$0] == 0x2e }
         // Five segments are an encrypted token (RFC 7516 §3.1): none is taken.
-        guard dots.count == 2 else { throw .invalid("the token is not three segments") }
-        signed = 0..<dots[1]
-        claims = (dots[0] + 1)..<dots[1]
-        guard let header = Base64.decodeUrl(token[..<dots[0]]),
-            let signature = Base64.decodeUrl(token[(dots[1] + 1)...])
+        guard let first = token.firstIndex(of: 0x2e), let second = token[(first + 1)...].firstIndex(of: 0x2e),
+            !token[(second + 1)...].contains(0x2e)
+        else { throw .invalid("the token is not three segments") }
+        signed = 0..<second
+        claims = (first + 1)..<second
+        guard let header = Base64.decodeUrl(token[..<first]), let signature = Base64.decodeUrl(token[(second + 1)...])
         else { throw .invalid("a segment of the token is not base64url") }
         self.signature = signature
         let json: JsonValue

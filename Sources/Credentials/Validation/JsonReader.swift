@@ -56,6 +56,7 @@ struct JsonReader {
     private mutating func object(depth: Int) throws(JsonValue.Mistake) -> JsonValue {
         at += 1
         var members: [JsonValue.Member] = []
+        // For objects that are too large to compare each name with each.
         var names: Set<String> = []
         if try peek() == 0x7d {
             at += 1
@@ -64,7 +65,9 @@ struct JsonReader {
         while true {
             guard try peek() == 0x22 else { throw mistake("a name is expected in the JSON text") }
             let name = try string()
-            guard names.insert(name).inserted else { throw mistake("the JSON text has two members of one name") }
+            guard isNew(name, among: members, &names) else {
+                throw mistake("the JSON text has two members of one name")
+            }
             guard try peek() == 0x3a else { throw mistake("a colon is expected in the JSON text") }
             at += 1
             members.append(JsonValue.Member(name: name, value: try value(depth: depth + 1)))
@@ -77,6 +80,15 @@ struct JsonReader {
             }
         }
     }
+
+    /// Whether no member has the name. `names` has those of all members once there are more than a few.
+    private func isNew(_ name: String, among members: [JsonValue.Member], _ names: inout Set<String>) -> Bool {
+        if members.count < JsonReader.few { return !members.contains { $0.name == name } }
+        if names.isEmpty { names = Set(members.map(\.name)) }
+        return names.insert(name).inserted
+    }
+
+    private static let few = 16
 
     private mutating func array(depth: Int) throws(JsonValue.Mistake) -> JsonValue {
         at += 1
@@ -128,7 +140,18 @@ struct JsonReader {
 
     private mutating func string() throws(JsonValue.Mistake) -> String {
         at += 1
-        var text: [UInt8] = []
+        // Most strings are as they are written.
+        let start = at
+        while at < bytes.count, bytes[at] != 0x22, bytes[at] != 0x5c, bytes[at] >= 0x20 { at += 1 }
+        if at < bytes.count, bytes[at] == 0x22 {
+            let string = bytes.withUnsafeBufferPointer {
+                String(validating: UnsafeBufferPointer(rebasing: $0[start..<at]), as: UTF8.self)
+            }
+            guard let string else { throw mistake("a string in the JSON text is not UTF-8") }
+            at += 1
+            return string
+        }
+        var text = Array(bytes[start..<at])
         while at < bytes.count {
             let byte = bytes[at]
             at += 1

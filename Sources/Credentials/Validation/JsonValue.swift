@@ -3,7 +3,7 @@ import HttpWare
 /// A JSON text, read strictly: names are unique, text is UTF-8, nothing follows. RFC 8259, RFC 7493.
 ///
 /// Two members of one name would let two readers see two different things: RFC 7519 §4, RFC 7515 §4.
-public indirect enum JsonValue: Sendable, Equatable {
+public enum JsonValue: Sendable, Equatable {
     case null
     case boolean(Bool)
     /// As it is written.
@@ -57,6 +57,27 @@ public indirect enum JsonValue: Sendable, Equatable {
     public var double: Double? {
         guard case .number(let text) = self, let value = Double(text), value.isFinite else { return nil }
         return value
+    }
+
+    /// The text of an object's member; `nil` without one, and for null. Throws for one of another type.
+    func text(of name: String) throws(Mistake) -> String? {
+        switch self[name] {
+        case nil, .null: return nil
+        case .string(let text): return text
+        default: throw Mistake(description: "a member of the JSON text is no string")
+        }
+    }
+
+    /// The value of an object's member; `nil` without one, and for null. Throws for one that is no number, or has no finite value.
+    func number(of name: String) throws(Mistake) -> Double? {
+        switch self[name] {
+        case nil, .null: return nil
+        case .some(let value):
+            guard let number = value.double else {
+                throw Mistake(description: "a member of the JSON text is no number")
+            }
+            return number
+        }
     }
 
     /// What stands for the value in a field or a template: a string as it is, strings of an array between spaces, and JSON

@@ -103,7 +103,7 @@ struct ConfigurationChecker {
                 continue
             }
             let kept = former.first { $0.credential.definition == definition }?.credential
-            let credential = kept ?? Credential(definition)
+            let credential = kept ?? Credential(definition, after: former.map(\.credential))
             builder.objects.add(credential, noun: "credentials", name: entry.key)
             found.append(ConfiguredCredential(location: entry.location, credential: credential))
         }

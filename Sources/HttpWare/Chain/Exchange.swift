@@ -66,7 +66,7 @@ public final class Exchange {
 
     /// The loop; wares have no business with it but through `sleep` and `now`.
     let loop: EventLoop
-    private var values: [(key: ObjectIdentifier, value: Any)] = []
+    @usableFromInline var notebook = ExchangeNotebook()
     var endHandlers: [(Exchange) -> Void] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
@@ -123,11 +123,13 @@ public final class Exchange {
     // MARK: What wares remember
 
     /// What a ware remembers in the exchange, under its own key.
+    @inlinable
     public subscript<Key: ExchangeKey>(key: Key.Type) -> Key.Value? {
-        get { values.first { $0.key == ObjectIdentifier(key) }?.value as? Key.Value }
-        set {
-            values.removeAll { $0.key == ObjectIdentifier(key) }
-            if let newValue { values.append((ObjectIdentifier(key), newValue)) }
+        get { notebook.page(of: key)?.value }
+        _modify {
+            let page = notebook.page(of: key) ?? notebook.begin(key)
+            page.isUsed = true
+            yield &page.value
         }
     }
 
@@ -160,8 +162,8 @@ public final class Exchange {
     /// The loop's time.
     public var now: LoopInstant { loop.now }
 
-    /// The wall clock's time.
-    public var wallNow: WallTime { loop.wallNow() }
+    /// The wall clock's time, read at most once in a callback of the loop.
+    public var wallNow: WallTime { loop.turnWallNow }
 
     /// Tells the loops apart: for what is kept once a loop.
     public var loopIdentity: ObjectIdentifier { ObjectIdentifier(loop) }
@@ -184,7 +186,7 @@ public final class Exchange {
         timeouts = ExchangeTimeouts()
         isOffline = false
         if outlivesClient != nil { outlivesClient = nil }
-        if !values.isEmpty { values.removeAll(keepingCapacity: true) }
+        notebook.empty()
         if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }

@@ -131,7 +131,9 @@ extension ExchangeDriver: RequestHandler {
     @inline(__always)
     private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
-        if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay { snapshot(index) }
+        if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay {
+            snapshots.take(index, &request, filters: exchange.requestFilters.count)
+        }
         requestIndex = index + 1
     }
 
@@ -152,11 +154,6 @@ extension ExchangeDriver: RequestHandler {
             waitForMiddleware(continuing)
             return false
         }
-    }
-
-    private func snapshot(_ index: Int) {
-        snapshots.removeAll { $0.index >= index }
-        snapshots.append(Snapshot(index: index, request: request, filters: exchange.requestFilters.count))
     }
 
     private func waitForMiddleware(_ continuing: Continuing<HttpRequest, Verdict>) {

@@ -248,7 +248,7 @@ extension ExchangeDriver: ResponseHandler {
     /// Whether the request can be sent inward again from that ware: it was kept, and not too often.
     private func mayReplay(_ index: Int) -> Bool {
         guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !isRequestRefused,
-            let snapshot = snapshots.first(where: { $0.index == index })
+            let snapshot = snapshots[index]
         else { return false }
         if snapshot.request.content.isEmpty { return true }
         // A filter from further out has seen the content, and sees no content twice.
@@ -273,7 +273,7 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Nothing of the client is waited for.
     private var isReplayComplete: Bool {
-        guard let snapshot = snapshots.first(where: { $0.index == halfIndex }) else { return true }
+        guard let snapshot = snapshots[halfIndex] else { return true }
         return isRequestWhole || snapshot.request.content.isEmpty || snapshot.request.content.bytes != nil
     }
 
@@ -312,7 +312,7 @@ extension ExchangeDriver: ResponseHandler {
 
     private func sendAgain() {
         waitNumber &+= 1
-        guard let snapshot = snapshots.first(where: { $0.index == halfIndex }) else { return }
+        guard let snapshot = snapshots[halfIndex] else { return }
         if let kept, !snapshot.request.content.isEmpty, snapshot.request.content.bytes == nil { held = kept }
         exchange.request = snapshot.request
         if exchange.requestFilters.count > snapshot.filters {

@@ -73,7 +73,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// All content so far, for sending it again; `nil` when it is not kept, or grew over the limit.
     var kept: [UInt8]?
     /// The request as it was when it left each ware that may replay.
-    var snapshots: [Snapshot] = []
+    var snapshots = RequestSnapshots()
 
     // Upstream.
 
@@ -138,13 +138,6 @@ final class ExchangeDriver: LoopTimerHandler {
     var wareStarted: Int64 = 0
     var watch = ChangeWatch()
 
-    /// A request as it was when it left a ware that may replay, and how many filters it had then.
-    struct Snapshot {
-        let index: Int
-        var request: HttpRequest
-        let filters: Int
-    }
-
     init(server: LoopServer) {
         self.server = server
         generation = server.generation
@@ -190,7 +183,6 @@ final class ExchangeDriver: LoopTimerHandler {
         if requestTrailers != nil { requestTrailers = nil }
         if !held.isEmpty { held = [] }
         kept = nil
-        if !snapshots.isEmpty { snapshots.removeAll() }
         endpointsTried = 0
         hasRetried = false
         hasSentContent = false
@@ -251,7 +243,7 @@ final class ExchangeDriver: LoopTimerHandler {
         if !collected.isEmpty { collected = [] }
         if !held.isEmpty { held = [] }
         kept = nil
-        if !snapshots.isEmpty { snapshots.removeAll() }
+        if !snapshots.isEmpty { snapshots.clear() }
     }
 
     /// 10. Those who asked to know.

@@ -54,6 +54,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private var isStopping = false
     private var isTimeStale = true
     private var cachedNow = LoopInstant(nanoseconds: 0)
+    private var isWallTimeStale = true
+    private var cachedWallNow = WallTime(seconds: 0)
     private var armedDue: Int64 = .max
     private let isSystemClock: Bool
 
@@ -206,10 +208,23 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The wall clock time, read anew at every call.
     public func wallNow() -> WallTime { isSystemClock ? SystemLoopClock().wallNow() : clock.wallNow() }
 
+    /// The wall clock time, read at most once in a callback, where the clock is the system's. On the loop's thread only.
+    var turnWallNow: WallTime {
+        guard isSystemClock else { return clock.wallNow() }
+        if isWallTimeStale {
+            cachedWallNow = SystemLoopClock().wallNow()
+            isWallTimeStale = false
+        }
+        return cachedWallNow
+    }
+
     // MARK: Callbacks
 
-    /// Begins a libevent callback: the time read before is stale.
-    func enter() { isTimeStale = true }
+    /// Begins a libevent callback: the times read before are stale.
+    func enter() {
+        isTimeStale = true
+        isWallTimeStale = true
+    }
 
     /// Ends a libevent callback: runs what it put in the queue, before the loop waits again.
     func leave() {

@@ -12,6 +12,13 @@ public struct WallTime: Comparable, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
+    /// Nanoseconds since 1970, cut to what 64 bits hold: the years 1678 to 2262.
+    public var sinceEpoch: Int64 {
+        let (product, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflow) = product.addingReportingOverflow(Int64(nanoseconds))
+        return isTooLong || overflow ? (seconds < 0 ? .min : .max) : sum
+    }
+
     /// Orders by time.
     public static func < (left: WallTime, right: WallTime) -> Bool {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)

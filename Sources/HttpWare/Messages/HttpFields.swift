@@ -51,6 +51,18 @@ public struct HttpFields: Sendable {
         receivedCount = 0
     }
 
+    /// Becomes the same as another, in the memory that it has.
+    mutating func copy(_ other: HttpFields) {
+        bytes.removeAll(keepingCapacity: true)
+        other.bytes.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+        lines.removeAll(keepingCapacity: true)
+        other.lines.withUnsafeBufferPointer { lines.append(contentsOf: $0) }
+        present = other.present
+        others = other.others
+        changes = other.changes
+        receivedCount = other.receivedCount
+    }
+
     // MARK: Reading
 
     /// How many lines there are.

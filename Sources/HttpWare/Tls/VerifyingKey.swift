@@ -1,10 +1,12 @@
 import COpenSSL
 import COpenSSLShims
+import Synchronization
 
 /// A key that signatures are checked with: a public key, or a secret for HMAC. RFC 7518 §3, RFC 8037 §3.1.
 ///
 /// It never changes and is used on any thread.
-// @unchecked Sendable: OpenSSL's keys count their references atomically, and a key that is only used to verify is not changed.
+// @unchecked Sendable: OpenSSL's keys count their references atomically, and a key that is only used to verify is not changed; a
+// secret is only read; a checker is used by the one who took it out of `checkers`.
 public final class VerifyingKey: @unchecked Sendable {
     /// What a key can be used for follows from its kind.
     public enum Kind: String, Sendable {
@@ -34,7 +36,15 @@ public final class VerifyingKey: @unchecked Sendable {
 
     public let kind: Kind
     private let key: OpaquePointer?
-    private let secret: [UInt8]
+    private let secret: OpaquePointer?
+    /// Those that nobody uses at the moment, by algorithm: as many as ever checked at one time.
+    private let checkers = Mutex<[Checker]>([])
+
+    private struct Checker: @unchecked Sendable {
+        // Unchecked: whoever took it out of the list is the only one who has it.
+        let way: jose_algorithm
+        let context: OpaquePointer
+    }
 
     /// The fewest and the most bits of an RSA key. RFC 7518 §3.3: "A key of size 2048 bits or larger MUST be used"; a check with
     /// 8,192 bits takes less than a millisecond.
@@ -79,10 +89,12 @@ public final class VerifyingKey: @unchecked Sendable {
 
     /// A secret for HS256; `nil` for one of fewer than 32 bytes.
     public init?(secret: [UInt8]) {
-        guard secret.count >= Self.leastSecret, secret.count <= 4096 else { return nil }
+        guard secret.count >= Self.leastSecret, secret.count <= 4096,
+            let made = jose_hmac_make(secret, secret.count)
+        else { return nil }
         kind = .secret
         key = nil
-        self.secret = secret
+        self.secret = made
     }
 
     /// Takes the key over, whatever comes of it.
@@ -102,10 +114,16 @@ public final class VerifyingKey: @unchecked Sendable {
         }
         self.kind = kind
         self.key = key
-        secret = []
+        secret = nil
     }
 
-    deinit { EVP_PKEY_free(key) }
+    deinit {
+        checkers.withLock { checkers in
+            for checker in checkers { EVP_PKEY_CTX_free(checker.context) }
+        }
+        EVP_PKEY_free(key)
+        if let secret { jose_hmac_free(secret) }
+    }
 
     /// Whether the signature over the bytes was made with this key, in this way. An algorithm for another kind of key is no.
     public func isSignature(
@@ -120,15 +138,26 @@ public final class VerifyingKey: @unchecked Sendable {
         case .ps256: way = JOSE_PS256
         case .es256: way = JOSE_ES256
         case .es384: way = JOSE_ES384
-        case .edDSA: way = JOSE_EDDSA
+        case .edDSA:
+            return jose_check_edwards(key, bytes.baseAddress, bytes.count, signature.baseAddress, signature.count) == 1
         case .hs256:
-            guard signature.count == 32 else { return false }
+            guard let secret, signature.count == 32 else { return false }
             return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { mac in
-                jose_hmac_sha256(secret, secret.count, bytes.baseAddress, bytes.count, mac.baseAddress) == 1
-                    && jose_equal(mac.baseAddress, signature.baseAddress, 32) == 1
+                jose_hmac_sha256(secret, bytes.baseAddress, bytes.count, mac.baseAddress)
+                return jose_equal(mac.baseAddress, signature.baseAddress, 32) == 1
             }
         }
-        return jose_verify(
-            key, Int32(way.rawValue), bytes.baseAddress, bytes.count, signature.baseAddress, signature.count) == 1
+        guard let checker = takeChecker(way) else { return false }
+        defer { checkers.withLock { $0.append(checker) } }
+        return jose_check(
+            checker.context, Int32(way.rawValue), bytes.baseAddress, bytes.count, signature.baseAddress,
+            signature.count) == 1
+    }
+
+    private func takeChecker(_ way: jose_algorithm) -> Checker? {
+        let idle = checkers.withLock { checkers in
+            checkers.lastIndex { $0.way == way }.map { checkers.remove(at: $0) }
+        }
+        return idle ?? jose_checker(key, Int32(way.rawValue)).map { Checker(way: way, context: $0) }
     }
 }

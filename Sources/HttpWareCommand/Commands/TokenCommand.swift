@@ -34,13 +34,9 @@ struct TokenCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "refresh", abstract: "Ask for a new token now, whatever failed before.")
 
-        @Argument(help: "The credential.")
-        var name: String
-        @Flag(help: "Print JSON.")
-        var json = false
-        @OptionGroup var admin: AdminOption
+        @OptionGroup var one: One
 
-        func run() throws { try TokenCommand.act("refresh", name, admin, json) }
+        func run() throws { try one.act("refresh") }
     }
 
     /// `httpware token clear NAME`.
@@ -48,30 +44,36 @@ struct TokenCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "clear", abstract: "Forget the tokens of a credential, those in its file too.")
 
+        @OptionGroup var one: One
+
+        func run() throws { try one.act("clear") }
+    }
+
+    /// One credential, and how what became of it is shown.
+    struct One: ParsableArguments {
         @Argument(help: "The credential.")
         var name: String
         @Flag(help: "Print JSON.")
         var json = false
         @OptionGroup var admin: AdminOption
 
-        func run() throws { try TokenCommand.act("clear", name, admin, json) }
-    }
-
-    private static func act(_ action: String, _ name: String, _ admin: AdminOption, _ json: Bool) throws {
-        let isName =
-            !name.isEmpty
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-                default: "-_.".utf8.contains(byte)
+        /// Has the gateway do something with it.
+        func act(_ action: String) throws {
+            let isName =
+                !name.isEmpty
+                && name.utf8.allSatisfy { byte in
+                    switch byte {
+                    case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+                    default: "-_.".utf8.contains(byte)
+                    }
                 }
-            }
-        guard isName else { throw ValidationError("\(name) is not the name of a credential") }
-        let answer = try admin.client().post("/v1/credentials/\(name)/\(action)")
-        if json { Terminal.print(answer.text, end: "") }
-        if json, answer.status == 200 { return }
-        let line = try decode(CredentialLine.self, answer)
-        for line in CredentialLine.table([line]) { Terminal.print(line) }
+            guard isName else { throw ValidationError("\(name) is not the name of a credential") }
+            let answer = try admin.client().post("/v1/credentials/\(name)/\(action)")
+            if json { Terminal.print(answer.text, end: "") }
+            if json, answer.status == 200 { return }
+            let line = try TokenCommand.decode(CredentialLine.self, answer)
+            for line in CredentialLine.table([line]) { Terminal.print(line) }
+        }
     }
 
     private struct Problem: Decodable {

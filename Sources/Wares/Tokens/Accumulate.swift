@@ -201,7 +201,7 @@ extension Accumulate: ConfigurableWare {
         details: #"""
             `credentialRefreshing` holds while the credential has no valid token and one is being asked for: for routes without
             `tokenRefresh`, which holds by itself. `upstreamDown` holds from a request whose connection could not be made until
-            one got an answer; each second one request finds out, and is answered as it comes. `manual` holds between
+            one got an answer, of whatever status; each second one request finds out, and is answered as it comes. `manual` holds between
             `POST /v1/holds/LABEL/close` and `open` of the admin listener; LABEL is that of the entry, else `accumulate`.
 
             One that finds no room, or waits longer than `timeout`, is answered 503 with `Retry-After`.

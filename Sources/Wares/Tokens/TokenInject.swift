@@ -16,7 +16,7 @@ import Synchronization
 /// | `scheme`     | text                      | `Bearer`        | empty for none |
 /// | `overwrite`  | boolean                   | `false`         |         |
 public struct TokenInject: Middleware, CredentialUser {
-    public var credential: Credential?
+    public let credential: Credential?
     /// The field that carries the token.
     public let header: FieldName
     /// What stands before the token; empty for nothing.
@@ -64,6 +64,9 @@ public struct TokenInject: Middleware, CredentialUser {
             return .pass
         }
         let wall = exchange.wallNow
+        if let number = credential.freshNumber(at: wall), let line = made.line(of: number) {
+            return inject(line, number, of: credential, into: &request, exchange)
+        }
         if let token = credential.current(wall) { return inject(token, of: credential, into: &request, exchange) }
         return TokenHold.enter(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in
@@ -77,16 +80,19 @@ public struct TokenInject: Middleware, CredentialUser {
     private func inject(
         _ token: IssuedToken, of credential: Credential, into request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
-        guard let line = made.line(for: token, { try? TokenInject.line(header, scheme, token.value) }) else {
+        guard let line = try? TokenInject.line(header, scheme, token.value) else {
             return .abort(with: TokenHold.refusal(credential, nil))
         }
+        made.keep(line, of: token.number)
+        return inject(line, token.number, of: credential, into: &request, exchange)
+    }
+
+    private func inject(
+        _ line: FieldLine, _ number: Int, of credential: Credential, into request: inout HttpRequest,
+        _ exchange: Exchange
+    ) -> Verdict {
         request.fields.set(line)
-        if var carried = exchange[CarriedTokens.self] {
-            carried.add(credential, token)
-            exchange[CarriedTokens.self] = carried
-        } else {
-            exchange[CarriedTokens.self] = CarriedTokens.Value(credential, token)
-        }
+        CarriedTokens.note(credential, number, in: exchange)
         return .pass
     }
 
@@ -99,15 +105,16 @@ public struct TokenInject: Middleware, CredentialUser {
 
 /// The field line of the last token: made once for each, for all loops. Guarded by a mutex.
 private final class MadeLine: Sendable {
-    private let last = Mutex<(token: IssuedToken, line: FieldLine)?>(nil)
+    private let last = Mutex<(number: Int, line: FieldLine)?>(nil)
 
-    func line(for token: IssuedToken, _ make: () -> FieldLine?) -> FieldLine? {
-        last.withLock { last in
-            if let last, last.token === token { return last.line }
-            guard let line = make() else { return nil }
-            last = (token, line)
-            return line
-        }
+    /// The line of the token of this number; `nil` where another was made last.
+    func line(of number: Int) -> FieldLine? {
+        last.withLock { last in last.flatMap { $0.number == number ? $0.line : nil } }
+    }
+
+    /// A newer one stays.
+    func keep(_ line: FieldLine, of number: Int) {
+        last.withLock { last in if last.map({ $0.number < number }) ?? true { last = (number, line) } }
     }
 }
 

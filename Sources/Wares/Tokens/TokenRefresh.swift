@@ -48,7 +48,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard let credential else { return .pass }
         let wall = exchange.wallNow
-        if credential.current(wall) != nil { return .pass }
+        if credential.freshNumber(at: wall) != nil || credential.current(wall) != nil { return .pass }
         return TokenHold.enter(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass }
     }
 
@@ -56,7 +56,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard statuses.contains(response.status.code), exchange.responder == .upstream, let credential,
-            let carried = exchange[CarriedTokens.self]?.token(of: credential)
+            let carried = exchange[CarriedTokens.self]?.number(of: credential)
         else { return .pass }
         guard isAboutToken(response) else {
             exchange.note("not replayed: the challenge is not invalid_token")
@@ -78,7 +78,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         let status = response.status.code
         // Rule 3: another request may have had it renewed already.
         if let present = credential.current(wall) {
-            guard present.number != carried.number else {
+            guard present.number != carried else {
                 exchange.note("not replayed: the credential cannot be refreshed now")
                 return .pass
             }

@@ -112,6 +112,116 @@ import Testing
         #expect(await result == "token-8")
     }
 
+    @Test(arguments: [400, 401])
+    func `a refusal without a reason is final, looks into the file, and does not spend the refresh token`(status: Int)
+        async throws
+    {
+        let stage = try Stage { $0.window.per = .seconds(5) }
+        defer { stage.end() }
+        let credential = stage.make()
+        stage.client.answer(try #require(HttpStatus(status)), json: "nonsense")
+        #expect(await stage.enter(credential) == nil)
+        #expect(stage.client.requests.count == 1)
+        #expect(credential.report().history.first?.outcome == .refused)
+        // What stood between is gone.
+        stage.clock.advance(by: .seconds(5))
+        stage.client.answer(json: token(1))
+        #expect(await stage.enter(credential) == "token-1")
+        #expect(stage.client.requests.last?.content.text?.contains("refresh_token=refresh-0") == true)
+    }
+
+    @Test func `after a refusal without a reason, what another gateway wrote meanwhile is taken over`() async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let credential = stage.make()
+        async let result = stage.enter(credential)
+        while stage.client.waitingCount == 0 { await Task.yield() }
+        let mark = StoredTokens.mark(Secret("refresh-0"))
+        try stage.write(#"{"refresh_token":"refresh-7","origin":"\#(mark)"}"#)
+        stage.client.answer(.unauthorized, json: "nonsense")
+        while stage.client.waitingCount == 0 { await Task.yield() }
+        stage.client.answer(json: token(8))
+        #expect(await result == "token-8")
+    }
+
+    @Test func `rule 1: a credential that a reload put in place of another waits for its refresh, and takes it over`()
+        async throws
+    {
+        let stage = try Stage {
+            $0.file = nil
+            $0.timeout = .seconds(60)
+        }
+        defer { stage.end() }
+        let former = stage.make()
+        async let first = stage.enter(former)
+        while stage.client.waitingCount == 0 { await Task.yield() }
+        var definition = stage.definition
+        definition.refreshBefore = .seconds(7)
+        let credential = Credential(definition, after: [former], client: stage.client)
+        async let second = stage.enter(credential)
+        while credential.report().state != .refreshing { await Task.yield() }
+        #expect(stage.client.requests.count == 1)
+        stage.client.answer(json: token(1))
+        #expect(await first == "token-1")
+        while credential.report().state == .refreshing {
+            stage.clock.advance(by: .milliseconds(10))
+            await Task.yield()
+        }
+        #expect(await second == "token-1")
+        #expect(stage.client.requests.count == 1)
+        // The refresh tokens go on from there, whoever redeems them.
+        stage.clock.advance(by: .seconds(100))
+        stage.client.answer(json: token(2))
+        #expect(await stage.enter(former) == "token-2")
+        #expect(await stage.enter(credential) == "token-2")
+        #expect(
+            stage.client.requests.map { $0.content.text?.contains("refresh_token=refresh-1") } == [false, true])
+    }
+
+    @Test func `another refresh token, or other scopes, begin anew`() async throws {
+        var stage = try Stage { $0.file = nil }
+        defer { stage.end() }
+        let former = stage.make()
+        stage.client.answer(json: token(1))
+        #expect(await stage.enter(former) == "token-1")
+        stage.definition.scopes = ["read"]
+        stage.client.answer(json: token(2))
+        let scoped = Credential(stage.definition, after: [former], client: stage.client)
+        #expect(await stage.enter(scoped) == "token-2")
+        #expect(stage.client.requests.last?.content.text?.contains("refresh_token=refresh-1") == true)
+        stage.definition.refreshToken = Secret("written-anew")
+        stage.client.answer(json: token(3))
+        let other = Credential(stage.definition, after: [former, scoped], client: stage.client)
+        #expect(await stage.enter(other) == "token-3")
+        #expect(stage.client.requests.last?.content.text?.contains("refresh_token=written-anew") == true)
+    }
+
+    @Test func `a token is fresh while it may be sent and nothing else is to be done`() async throws {
+        let stage = try Stage {
+            $0.file = nil
+            $0.refreshBefore = .seconds(10)
+        }
+        defer { stage.end() }
+        let credential = stage.make()
+        #expect(credential.freshNumber(at: stage.clock.wallNow()) == nil)
+        stage.client.answer(json: token(1))
+        _ = await stage.enter(credential)
+        let began = stage.clock.wallNow()
+        #expect(credential.freshNumber(at: began) == 1)
+        #expect(credential.freshNumber(at: began + .seconds(89)) == 1)
+        #expect(credential.freshNumber(at: began + .seconds(90)) == nil)
+        await stage.loop.submit { credential.reject(7, at: began) }
+        #expect(credential.freshNumber(at: began) == 1)
+        await stage.loop.submit { credential.reject(1, at: began) }
+        #expect(credential.freshNumber(at: began) == nil)
+        while stage.client.waitingCount == 0 { await Task.yield() }
+        stage.client.answer(json: token(2))
+        while credential.freshNumber(at: began) == nil { await Task.yield() }
+        #expect(credential.freshNumber(at: began) == 2)
+        await credential.clear()
+        #expect(credential.freshNumber(at: began) == nil)
+    }
+
     @Test func `a refresh token that was written anew comes before what the file has`() async throws {
         var stage = try Stage()
         defer { stage.end() }
@@ -220,6 +330,7 @@ import Testing
         definition.value = Secret("fixed")
         let credential = Credential(definition, client: stage.client)
         #expect(await stage.current(credential) == "fixed")
+        #expect(credential.freshNumber(at: stage.clock.wallNow()) == 1)
         #expect(await stage.refresh(credential)?.kind == .rejected)
         #expect(stage.client.requests.isEmpty)
     }

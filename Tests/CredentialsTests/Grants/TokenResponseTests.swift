@@ -60,7 +60,10 @@ import Testing
         #expect(failure?.reason.contains("sss") == false)
     }
 
-    @Test(arguments: ["{", "", "{\"access_token\":\"t\"", "[]", "null", "\u{feff}{}", "{\"access_token\":\"t\"}x"])
+    @Test(arguments: [
+        "{", "", "{\"access_token\":\"t\"", "[]", "null", "\u{feff}{}", "{\"access_token\":\"t\"}x",
+        #"{"access_token":"t","access_token":"u"}"#, #"{"access_token":"t","error":1}"#,
+    ])
     func `what is not the JSON asked for is refused`(text: String) {
         #expect(failure(text)?.kind == .failed)
     }
