@@ -59,10 +59,12 @@ chains:
   barred: {{ middlewares: [{{ ipRule: {{ deny: ["127.0.0.0/8"] }} }}] }}
   picky: {{ middlewares: [{{ hostRule: {{ deny: ["localhost"] }} }}] }}
   limited: {{ middlewares: [{{ bodyLimit: {{ max: 10B }} }}] }}
+  cached: {{ middlewares: [{{ httpCache: {{ maxObject: 1MiB }} }}] }}
 routes:
   - {{ name: mock, match: {{ path: "/mock" }}, chain: mock }}
   - {{ name: barred, match: {{ path: "/barred/**" }}, service: origin, chain: barred }}
   - {{ name: limited, match: {{ path: "/limited/**" }}, service: origin, chain: limited }}
+  - {{ name: cached, match: {{ path: "/cached/**" }}, service: origin, chain: cached }}
   - {{ name: hasty, match: {{ path: "/hasty/**" }}, service: hasty }}
   - {{ name: patient, match: {{ path: "/patient/**" }}, service: patient }}
   - {{ name: total, match: {{ path: "/total/**" }}, service: total }}

@@ -94,6 +94,8 @@ def secured(t: Trial, **more) -> Gateway:
 @case("admin: /healthz and /readyz answer everybody", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
+    # It listens before it is ready.
+    check(eventually(lambda: gateway.ask("/readyz").status == 200, 10), "not ready after 10 s")
     for path, body in (("/healthz", b"ok\n"), ("/readyz", b"ready\n")):
         for host in (f"127.0.0.1:{gateway.admin}", "gateway.internal"):
             response = gateway.ask(path, host=host)

@@ -1,0 +1,268 @@
+"""Stored responses over the wire: what is cut off, slow, huge or asked for by many at once. RFC 9111."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+from Rig.origins import OriginConnection, Script, answering
+from suite import Trial, case, check, eventually, expect_same, expect_status
+
+from .refused_requests import head
+
+COUNT = itertools.count(1)
+NO_CACHE = "it does not cache here"
+
+
+def path() -> str:
+    """One that no other case asks for: what is stored outlives a case."""
+    return f"/cached/{next(COUNT)}-{time.monotonic_ns()}"
+
+
+def get(where: str, *fields: bytes, method: str = "GET") -> bytes:
+    return head(*fields, start=f"{method} {where} HTTP/1.1".encode())
+
+
+def fresh(body: bytes, *fields: bytes) -> bytes:
+    lines = [b"HTTP/1.1 200 OK", b"Cache-Control: max-age=600", b"Content-Length: %d" % len(body), *fields]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def status(response) -> str:
+    return response.get("Cache-Status") or ""
+
+
+@case("RFC 9111 §4: a stored response answers the next request, on another connection too", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"one", b"ETag: \"a\"", b"X-A: 1"), fresh(b"two")))
+    where = path()
+    expect_same("first", t.ask(get(where)).body, b"one")
+    for _ in range(3):
+        again = t.ask(get(where))
+        expect_same("again", (again.body, again.get("X-A"), again.get("Age")), (b"one", "1", "0"))
+        check(status(again).startswith("httpware; hit; ttl="), status(again))
+    expect_same("requests upstream", len(origin.requests), 1)
+
+
+@case("RFC 9111 §4: HEAD is answered from what GET stored, with its length and without content", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"12345")))
+    where = path()
+    t.ask(get(where))
+    response = t.ask(get(where, method="HEAD"))
+    expect_same("length and body", (response.get("Content-Length"), response.body), ("5", b""))
+    expect_same("requests upstream", len(origin.requests), 1)
+
+
+@case("RFC 9111 §4.3.2: a conditional client is answered 304 from the store, without content", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"12345", b"ETag: \"a\"")))
+    where = path()
+    t.ask(get(where))
+    client = t.client()
+    for _ in range(2):
+        client.send(get(where, b"If-None-Match: \"a\""))
+        response = client.read_response("GET")
+        expect_same("status, tag, body", (response.status, response.get("ETag"), response.body), (304, '"a"', b""))
+    expect_same("requests upstream", len(origin.requests), 1)
+
+
+for name, cut in {
+    "a length that does not come": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
+    "chunks without an end": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+    "a chunk that breaks": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nx",
+}.items():
+
+    @case(f"RFC 9111 §3.3: an incomplete response is never stored as complete: {name}", nginx=NO_CACHE)
+    def _(t: Trial, cut: bytes = cut) -> None:
+        origin = t.origin(answering(cut, close=True))
+        where = path()
+        client = t.client()
+        client.send(get(where))
+        client.read_until(b"12345")
+        check(client.ends(3), "the client's connection stays open")
+        origin.begin(answering(fresh(b"whole")))
+        expect_same("next", t.ask(get(where)).body, b"whole")
+        expect_same("after that", t.ask(get(where)).body, b"whole")
+        expect_same("requests upstream", len(origin.requests), 1)
+
+
+@case("RFC 9111 §3: 1xx are passed on and never stored", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + fresh(b"one")))
+    where = path()
+    client = t.client()
+    client.send(get(where))
+    check(b"103" in client.read_until(b"\r\n\r\n"), "no 103")
+    expect_same("final", client.read_response("GET").body, b"one")
+    client.send(get(where))
+    again = client.read_response("GET")
+    expect_same("again", (again.status, again.get("Link")), (200, None))
+
+
+@case("RFC 9111 §3.1: fields for one hop are not stored", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    t.origin(answering(fresh(b"one", b"Connection: X-Hop", b"X-Hop: 1", b"Keep-Alive: timeout=5", b"X-End: 1")))
+    where = path()
+    for _ in range(2):
+        response = t.ask(get(where))
+        expect_same("fields", (response.get("X-Hop"), response.get("Keep-Alive"), response.get("X-End")), (None, None, "1"))
+
+
+@case("RFC 9111 §4.4: an unsafe request takes away what is stored", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"one"), fresh(b"posted"), fresh(b"two")))
+    where = path()
+    t.ask(get(where))
+    t.ask(get(where, b"Content-Length: 0", method="POST"))
+    expect_same("next", t.ask(get(where)).body, b"two")
+    expect_same("requests upstream", len(origin.requests), 3)
+
+
+@case("RFC 9110 §14: ranges are answered from the store", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    t.origin(answering(fresh(bytes(range(48, 58)), b"ETag: \"a\"")))
+    where = path()
+    t.ask(get(where))
+    part = t.ask(get(where, b"Range: bytes=2-4"))
+    expect_same("part", (part.status, part.get("Content-Range"), part.body), (206, "bytes 2-4/10", b"234"))
+    parts = t.ask(get(where, b"Range: bytes=0-0,9-9"))
+    expect_status(parts, 206)
+    check(parts.body.count(b"Content-Range: bytes ") == 2 and parts.body.endswith(b"--\r\n"), parts)
+    expect_status(t.ask(get(where, b"Range: bytes=10-")), 416)
+
+
+@case("a response of endless length is passed on, and what is kept of it is bounded", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    over = threading.Event()
+
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        c.send(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n")
+        piece = b"10000\r\n" + bytes(65536) + b"\r\n"
+        while not over.is_set():
+            c.send(piece)
+
+    t.at_end(over.set)
+    t.origin(script)
+    client = t.client()
+    client.send(get(path()))
+    before = t.gateway.status("VmRSS")
+    taken = 0
+    while taken < 64 << 20:
+        piece = client.sock.recv(1 << 20)
+        check(piece, "the connection ended")
+        taken += len(piece)
+    grown = t.gateway.status("VmRSS") - before
+    check(grown < 16_000, f"{grown} KiB more for 64 MiB of which 1 MiB may be stored")
+
+
+def slow(body: bytes, begins: threading.Event, goes_on: threading.Event) -> Script:
+    """Sends the head and the first byte at once, and the rest when it is told to."""
+
+    def script(c: OriginConnection) -> None:
+        while True:
+            c.serve()
+            begins.set()
+            c.send(fresh(body)[: -len(body) + 1])
+            goes_on.wait(10)
+            c.send(body[1:])
+
+    return script
+
+
+@case("RFC 9111 §4: many clients ask at once for one slow response: one request upstream, and all have it", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    body = b"0123456789" * 5000
+    begins, goes_on = threading.Event(), threading.Event()
+    origin = t.origin(slow(body, begins, goes_on))
+    where = path()
+    clients = [t.client() for _ in range(100)]
+    for client in clients:
+        client.send(get(where))
+    check(begins.wait(3), "no request arrived")
+    for client in clients:  # what has come so far goes to all
+        client.read_until(b"\r\n\r\n0")
+    goes_on.set()
+    for client in clients:
+        client.read_until(body[-20:])
+    expect_same("requests upstream", len(origin.requests), 1)
+    check(status(t.ask(get(where))).startswith("httpware; hit"), "it was not stored")
+
+
+@case("RFC 9111 §4: a client that leaves, or does not read, does not hold up those who wait for the same", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    body = b"0123456789" * 80_000
+    for leaves in (True, False):
+        begins, goes_on = threading.Event(), threading.Event()
+        origin = t.origin(slow(body, begins, goes_on))
+        where = path()
+        first = t.client()
+        first.send(get(where))
+        check(begins.wait(3), "no request arrived")
+        second = t.client()
+        second.send(get(where))
+        second.read_until(b"\r\n\r\n0")
+        if leaves:
+            first.close()
+        goes_on.set()
+        second.read_until(body[-200:])
+        expect_same("requests upstream", len(origin.requests), 1)
+
+
+@case("a request whose leader's origin closes is sent once more, by one of those who wait", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    began, goes_on = threading.Event(), threading.Event()
+    served = [0]
+
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        served[0] += 1
+        began.set()
+        goes_on.wait(10)
+        if served[0] == 1:
+            c.send(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\ndown")
+            return
+        c.send(fresh(b"up"))
+
+    origin = t.origin(script)
+    where = path()
+    first = t.client()
+    first.send(get(where))
+    check(began.wait(3), "no request arrived")
+    others = [t.client() for _ in range(10)]
+    for client in others:
+        client.send(get(where))
+    time.sleep(0.2)  # so that they wait; one that comes later is answered from the store
+    goes_on.set()
+    expect_status(first.read_response("GET"), 503)
+    for client in others:
+        expect_same("another's", client.read_response("GET").body, b"up")
+    expect_same("requests upstream", len(origin.requests), 2)
+
+
+@case("RFC 5861 §3: a stale response is sent at once, and validated behind it", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    stale = fresh(b"old", b"ETag: \"a\"").replace(b"max-age=600", b"max-age=1, stale-while-revalidate=60")
+    origin = t.origin(answering(stale, fresh(b"new")))
+    where = path()
+    t.ask(get(where))
+    check(eventually(lambda: t.ask(get(where)).body == b"new", 6), "it was never validated")
+    expect_same("requests upstream", len(origin.requests), 2)
+    expect_same("asked about", origin.requests[1].get("If-None-Match"), '"a"')
+
+
+@case("RFC 9111 §3.5: what one user is sent no other is", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    served = itertools.count()
+
+    def script(c: OriginConnection) -> None:
+        while True:
+            c.serve()
+            c.send(fresh(b"%d" % next(served)))
+
+    t.origin(script)
+    where = path()
+    bodies = [t.ask(get(where, b"Authorization: Bearer %d" % number)).body for number in (1, 2, 1)]
+    expect_same("bodies", len(set(bodies)), 3)
