@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load reference
+.PHONY: run test bench format lint setup build wire clients load races stores reference
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -39,6 +39,16 @@ clients: build
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
 	python3 Tests/Load/tokens.py --binary $(BINARY)
+
+# The stores under the thread sanitizer.
+races: setup
+	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter 'MemoryStoreTests|DiskStoreTests'
+
+# The disk store under kills, damage and a full disk.
+stores: setup
+	HTTPWARE_BENCH=1 swift build -c release --scratch-path .build-bench --product StoreTrial
+	python3 Tests/Load/stores.py --binary .build-bench/release/StoreTrial
 
 # The article about wares, from what they declare.
 reference: build

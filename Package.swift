@@ -47,6 +47,15 @@ let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : [
 // Counts what the benchmarks allocate, in place of the C library's own malloc.
 let benchTargets: [Target] = isMeasured ? [.target(name: "CAllocations")] : []
 
+// The disk store's driver for Tests/Load/stores.py.
+let trialTargets: [Target] =
+    isMeasured
+    ? [
+        .executableTarget(
+            name: "StoreTrial", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/Load/StoreTrial",
+            swiftSettings: settings)
+    ] : []
+
 // What `httpware version` calls the commit; the Makefile asks git. SwiftPM's own `Context.gitInformation` stays that of the
 // first build, as the result of this file is kept until its text or the environment changes.
 let commit = Context.environment["HTTPWARE_COMMIT"] ?? "unknown"
@@ -74,6 +83,7 @@ let package = Package(
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
+        .systemLibrary(name: "CLmdb", providers: [.apt(["liblmdb-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
@@ -86,10 +96,10 @@ let package = Package(
         .target(
             name: "HttpCaching",
             dependencies: [
-                "HttpWare", .product(name: "DequeModule", package: "swift-collections"),
+                "HttpWare", "CLmdb", .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ],
-            swiftSettings: settings + dataPath),
+            swiftSettings: settings + dataPath + measuredSettings),
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
         .target(
             name: "Wares",
@@ -102,13 +112,13 @@ let package = Package(
             dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            name: "HttpGateway", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpWare", "Wares", "CSystem",
+                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWare", "Wares", "CSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -139,6 +149,6 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
-    ] + fuzzTargets + benchTargets,
+    ] + fuzzTargets + benchTargets + trialTargets,
     swiftLanguageModes: [.v6]
 )

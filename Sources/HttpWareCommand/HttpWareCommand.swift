@@ -18,6 +18,7 @@ import ArgumentParser
             SchemaCommand.self,
             WaresCommand.self,
             VersionCommand.self,
+            VerifyStoreCommand.self,
         ])
 
     static func main() {

@@ -114,10 +114,16 @@ struct ConfigurationChecker {
     private mutating func readStores(_ entries: [ConfigNode.Entry]) -> [ConfiguredStore] {
         var definitions: [(location: SourceLocation, definition: StoreDefinition)] = []
         var isBuiltinWritten = false
+        var folders: [FilePath: String] = [:]
         for entry in named("stores", entries) {
             if entry.key == StoreDefinition.builtinName { isBuiltinWritten = true }
             let errors = diagnostics.all.count { $0.severity == .error }
             let definition = read(entry, "stores") { StoreDefinition(name: entry.key, options: &$0) }
+            if case .disk(let path, _) = definition.kind, let other = folders.updateValue(entry.key, forKey: path) {
+                diagnostics.error(
+                    at: entry.location, "stores.\(entry.key).disk.path",
+                    "is the folder of stores.\(other); each store needs its own")
+            }
             if errors == diagnostics.all.count(where: { $0.severity == .error }) {
                 definitions.append((entry.location, definition))
             } else {

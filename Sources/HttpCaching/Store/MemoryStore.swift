@@ -1,4 +1,3 @@
-internal import DequeModule
 public import HttpWare
 
 /// Stored responses in memory, up to a number of bytes, evicted by S3-FIFO.

@@ -14,8 +14,12 @@ public final class NamedStore: Sendable {
         self.definition = definition
         switch definition.kind {
         case .memory(let maxSize): store = MemoryStore(limit: maxSize)
+        case .disk(let path, let maxSize): store = DiskStore(path: path.path, limit: maxSize)
         }
     }
+
+    /// Has what waits written, for a gateway that ends; nothing is stored any more. Not on a loop; may take seconds.
+    public func close() { (store as? DiskStore)?.close() }
 }
 
 extension OptionsReader {

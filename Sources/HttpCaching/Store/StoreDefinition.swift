@@ -6,6 +6,8 @@ public struct StoreDefinition: Sendable, Hashable {
     public enum Kind: Sendable, Hashable {
         /// This process, up to so many bytes.
         case memory(maxSize: ByteCount)
+        /// A file in that folder, up to so many bytes.
+        case disk(path: FilePath, maxSize: ByteCount)
     }
 
     /// As metrics, logs and errors call it.
@@ -21,6 +23,7 @@ public struct StoreDefinition: Sendable, Hashable {
     public var outlives: Bool {
         switch kind {
         case .memory: false
+        case .disk: true
         }
     }
 
@@ -41,9 +44,22 @@ extension StoreDefinition {
                 "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),
                 doc: "what all responses together may take")
         }
-        options.refuse("disk", "redis")
-        if !options.isGiven("disk"), !options.isGiven("redis") { options.require("memory") }
-        self.init(name: name, kind: .memory(maxSize: maxSize))
+        var path: FilePath?
+        var diskSize = ByteCount.gibibytes(1)
+        let isOnDisk = options.isGiven("disk") || options.isDescribing
+        options.read("disk", doc: "in a file, which is there after a restart") { options in
+            options.read("path", into: &path, doc: "its folder, which no other store or gateway has; made if need be")
+            if isOnDisk { options.require("path") }
+            options.read(
+                "maxSize", into: &diskSize, in: .mebibytes(16) ... .gibibytes(65_536), doc: "what the file may take")
+        }
+        options.refuse("redis")
+        if !options.isGiven("redis") { options.requireOne(of: "memory", "disk") }
+        if let path {
+            self.init(name: name, kind: .disk(path: path, maxSize: diskSize))
+        } else {
+            self.init(name: name, kind: .memory(maxSize: maxSize))
+        }
         if name == StoreDefinition.builtinName, !options.isGiven("memory"), !options.hasErrors {
             options.fail("is the name of the store in memory; choose another one, or write memory: { maxSize: … }")
         }

@@ -1,5 +1,6 @@
 public import GatewayConfig
 import Glibc
+import HttpCaching
 import HttpWare
 import Wares
 
@@ -109,6 +110,7 @@ public final class Gateway: @unchecked Sendable {
         }
         for worker in workers { worker.loop.join() }
         admin?.close()
+        for store in running.configuration.stores { store.store.close() }
         for path in sockets.paths { unlink(path) }
         log.write(.info, "stopped")
         log.flush()

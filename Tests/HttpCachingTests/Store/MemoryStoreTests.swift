@@ -35,7 +35,7 @@ import Testing
         store.store(second, under: key(1))
         #expect(store.find(key(1)) { _ in true }.response === second)
         #expect(store.census.responses == 1)
-        #expect(store.census.bytes == second.size)
+        #expect(store.census.bytes == second.size + key(1).bytes.count)
     }
 
     @Test func `variants stand side by side, the most recent is asked first, RFC 9111 §4.1`() throws {
@@ -97,6 +97,45 @@ import Testing
         #expect(store.census.responses == 0)
     }
 
+    /// Meant for the thread sanitizer: `make races`.
+    @Test func `many threads use it at once, and each finds what belongs to its key`() async throws {
+        let store = MemoryStore(limit: .kibibytes(512), shards: 2)
+        let heads = try (0..<8).map { try response(1, vary: ["Vary: A"], request: ["A: \($0)"]).head }
+        await withTaskGroup(of: Int.self) { group in
+            for seed in 0..<4 {
+                group.addTask {
+                    var random = SplitMix(state: UInt64(seed))
+                    var wrong = 0
+                    for _ in 0..<3000 {
+                        let number = Int(random.unit() * 200)
+                        let key = self.key(number)
+                        var found: StoredResponse?
+                        if case .response(let response) = store.find(key, where: { _ in true }) { found = response }
+                        if let found, case .bytes(let bytes) = found.content {
+                            if bytes.first != UInt8(number) || found.fields[.cacheControl] != "max-age=60" {
+                                wrong += 1
+                            }
+                        }
+                        let head = heads[Int(random.unit() * 8)]
+                        switch Int(random.unit() * 10) {
+                        case 0: store.invalidate(key)
+                        case 1: if let found { store.remove(found, under: key) }
+                        case 2: if let found { store.replace(found, with: head, under: key) }
+                        case 3: _ = await store.purge { $1.fields.isEmpty }
+                        default:
+                            let writer = store.write(under: key, length: nil)
+                            _ = writer?.append(Array(repeating: UInt8(number), count: 1 + Int(random.unit() * 4000)))
+                            writer?.finish(head)
+                        }
+                    }
+                    return wrong
+                }
+            }
+            for await wrong in group { #expect(wrong == 0) }
+        }
+        #expect(store.census.bytes <= 512 * 1024 && store.census.responses > 0)
+    }
+
     /// Requests for keys by Zipf's law, with a scan of keys that come once among them: what caches of content meet.
     private func hits(_ find: (Int) -> Bool) -> Double {
         var random = SplitMix(state: 7)
@@ -152,6 +191,7 @@ import Testing
             }
             return isHit
         }
+        print("hits on a Zipf trace with scans: S3-FIFO \(ours), LRU \(recent)")
         #expect(ours > recent * 1.03, "\(ours) of all requests hit, with LRU \(recent)")
     }
 }

@@ -1,0 +1,154 @@
+import Glibc
+import HttpWare
+import Synchronization
+
+/// The folder of a disk store: whose it is, whether its file was left in order, and what is done with one that was not.
+///
+/// `data.mdb` is the file; `lock` is held while it is open; `clean` says with which size and time the file was left by the
+/// last who closed it. Used on one thread of the store at a time.
+public final class DiskFolder: Sendable {
+    /// The program that runs: `httpware` knows `verify-store`.
+    public static let ownProgram = "/proc/self/exe"
+
+    private let path: String
+    private let verifier: String
+    private struct Held {
+        var lock: Int32 = -1
+        var file: DiskFile?
+        /// What was said last: once is enough.
+        var told = ""
+    }
+    private let held = Mutex(Held())
+
+    init(_ path: String, verifier: String) {
+        self.path = path
+        self.verifier = verifier
+    }
+
+    deinit { held.withLock { if $0.lock >= 0 { Glibc.close($0.lock) } } }
+
+    /// Why a folder cannot be used.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private var data: String { "\(path)/data.mdb" }
+    private var mark: String { "\(path)/clean" }
+
+    /// Opens the file, verified if it was not left in order; a damaged one is moved aside, and a new one made.
+    func open(bytes: Int) throws -> (DiskFile, (entries: [(UInt64, DiskEntry)], incomplete: [UInt64])) {
+        if mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw Failure(description: "cannot be made: \(SystemError("mkdir"))")
+        }
+        try lock()
+        do {
+            var status = stat()
+            if stat(data, &status) == 0, !isClean(status), !verify() {
+                moveAside("was not closed, and is damaged")
+            }
+            unlink(mark)
+            do {
+                return try openFile(bytes)
+            } catch let error as LmdbError where !error.isFull && error.code < 0 {
+                moveAside("cannot be read (\(error))")
+                return try openFile(bytes)
+            }
+        } catch {
+            unlock()
+            throw error
+        }
+    }
+
+    private func openFile(_ bytes: Int) throws -> (DiskFile, (entries: [(UInt64, DiskEntry)], incomplete: [UInt64])) {
+        let file = try DiskFile(path: path, bytes: bytes)
+        let contents = try file.contents()
+        held.withLock { $0.file = file }
+        return (file, contents)
+    }
+
+    /// Closes the file as soon as nobody reads it, and says that it was left in order.
+    func close() {
+        held.withLock { $0.file = nil }
+        var status = stat()
+        guard stat(data, &status) == 0 else { return unlock() }
+        let text = DiskFolder.text(status)
+        let descriptor = Glibc.open(mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        if descriptor >= 0 {
+            if Glibc.write(descriptor, text, text.utf8.count) != text.utf8.count { unlink(mark) }
+            Glibc.close(descriptor)
+        }
+        unlock()
+    }
+
+    /// Says once why the folder cannot be used.
+    func tell(_ error: any Error) {
+        let text = "store \(path): \(error); nothing is stored there until that is mended"
+        let isNew = held.withLock { held in
+            defer { held.told = text }
+            return held.told != text
+        }
+        if isNew { WareLog.shared.log(.error, text) }
+    }
+
+    private func lock() throws {
+        let descriptor = Glibc.open("\(path)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Failure(description: "cannot be written: \(SystemError("open"))") }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            Glibc.close(descriptor)
+            throw Failure(description: "is used by another store or gateway")
+        }
+        held.withLock { $0.lock = descriptor }
+    }
+
+    private func unlock() {
+        held.withLock { held in
+            if held.lock >= 0 { Glibc.close(held.lock) }
+            held.lock = -1
+        }
+    }
+
+    // MARK: Order
+
+    /// What `verify-store` answers: whether a store's file is there and whole. A damaged file may end the process.
+    public static func isIntact(_ path: String) -> Bool { DiskFile.isIntact(path: path) }
+
+    private static func text(_ status: stat) -> String {
+        "\(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)\n"
+    }
+
+    private func isClean(_ status: stat) -> Bool {
+        let expected = Array(DiskFolder.text(status).utf8)
+        let descriptor = Glibc.open(mark, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { Glibc.close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: expected.count + 1)
+        return Glibc.read(descriptor, &bytes, bytes.count) == expected.count && bytes.dropLast() == expected[...]
+    }
+
+    private func moveAside(_ reason: String) {
+        let place = "\(data).damaged"
+        rename(data, place)
+        unlink("\(path)/lock.mdb")
+        WareLog.shared.log(.error, "store \(path): data.mdb \(reason); it is now \(place), and the store begins empty")
+    }
+
+    /// Has the file looked through by another process: what a damaged file does to it is an answer.
+    private func verify() -> Bool {
+        var process = pid_t()
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("httpware"), strdup("verify-store"), strdup(path), nil]
+        // A crash is an answer, too, and has to come at once.
+        var environment: [UnsafeMutablePointer<CChar>?] = [strdup("SWIFT_BACKTRACE=enable=no")]
+        if let libraries = getenv("LD_LIBRARY_PATH") {
+            environment.append(strdup("LD_LIBRARY_PATH=" + String(cString: libraries)))
+        }
+        environment.append(nil)
+        defer { for pointer in arguments + environment { free(pointer) } }
+        guard posix_spawn(&process, verifier, nil, nil, &arguments, &environment) == 0 else {
+            WareLog.shared.log(.error, "store \(path): cannot be verified: \(verifier) does not start")
+            return false
+        }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0 { if errno != EINTR { return false } }
+        return status == 0
+    }
+}

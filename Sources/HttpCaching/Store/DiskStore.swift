@@ -1,0 +1,468 @@
+import Glibc
+public import HttpWare
+import Synchronization
+
+/// Stored responses in a file, so that they are there after a restart; up to a number of bytes, evicted by S3-FIFO.
+///
+/// What it needs to know of each without asking the disk – some seventy bytes – is in memory: a key that is not stored is
+/// answered at once. All else is done by threads of its own, in short transactions; a slow client holds none. Whatever fails is
+/// a miss. The file is opened by the first who asks; after an unclean stop it is verified first, by another process, as a
+/// damaged file may end the one that maps it; a damaged one is moved aside.
+public final class DiskStore: CacheStore {
+    /// What loops and threads share. Behind a lock that is held for a look-up or a change in memory only.
+    private struct State {
+        enum Opening { case notYet, underWay, isOpen(DiskFile), failed(until: Int64), closed }
+
+        var opening = Opening.notYet
+        var table: FifoTable<DiskItem>
+        var lastNumber: UInt64 = 0
+        /// Who reads content, by number.
+        var readers: [UInt64: Int] = [:]
+        /// Taken away while somebody read it: erased when nobody does any more.
+        var left: Set<UInt64> = []
+        /// What is to be written, in order.
+        var changes: [DiskFile.Change] = []
+        var waitingBytes = 0
+        var isWriting = false
+        /// How often something could not be written, and when that was said last.
+        var failures = 0
+        var saidAt: Int64?
+        var whenIdle: [@Sendable () -> Void] = []
+
+        var file: DiskFile? { if case .isOpen(let file) = opening { file } else { nil } }
+    }
+
+    /// The folder of the file.
+    public let path: String
+    /// The most bytes of content that one response may have.
+    let largest: Int
+    private let fileBytes: Int
+    private let folder: DiskFolder
+    private let state: ThreadLock<State>
+    private let writers = OffloadQueue(name: "httpware.disk.write", threads: 1, most: 4)
+    private let readers = OffloadQueue(name: "httpware.disk.read", threads: 4, most: 512)
+
+    /// So much may wait to be written, in bytes: more is not stored.
+    private static let mostWaiting = 64 << 20
+    /// So much is written in one transaction.
+    private static let mostAtOnce = 8 << 20
+    /// How long a look-up may take.
+    static let patience = Duration.milliseconds(500)
+    /// The share of the file that is used: the rest is for what is being written, and for gaps.
+    private static func share(_ bytes: Int) -> Int { bytes / 4 * 3 }
+
+    /// A store in that folder, which is made if need be, with a file of at most `limit` bytes. Nothing is opened before it is
+    /// used. `verifier` is a program that, called with `verify-store` and a path, ends with 0 only if the file there is intact.
+    public init(path: String, limit: ByteCount, verifier: String = DiskFolder.ownProgram) {
+        self.path = path
+        fileBytes = max(1 << 20, limit.bytes) / 4096 * 4096
+        largest = DiskStore.share(fileBytes) / 2
+        folder = DiskFolder(path, verifier: verifier)
+        state = ThreadLock(State(table: FifoTable(limit: DiskStore.share(fileBytes))))
+    }
+
+    static func hash(_ key: CacheKey) -> UInt64 { Checksum.of(key.bytes) }
+
+    // MARK: Opening
+
+    /// Begins to open the file, unless that was done. Answers whether it is open.
+    @discardableResult
+    private func isOpen() -> Bool {
+        let now = SystemLoopClock().now().nanoseconds
+        let (isOpen, begins) = state.withLock { state -> (Bool, Bool) in
+            switch state.opening {
+            case .isOpen: return (true, false)
+            case .underWay, .closed: return (false, false)
+            case .failed(let until) where until > now: return (false, false)
+            case .notYet, .failed:
+                state.opening = .underWay
+                return (false, true)
+            }
+        }
+        guard begins else { return isOpen }
+        let isTaken = writers.submit({ self.open() }, completion: { _ in })
+        if !isTaken { state.withLock { $0.opening = .notYet } }
+        return false
+    }
+
+    /// Whether the file is open: a store that is not has nothing. Begins to open it.
+    public var isReady: Bool { isOpen() }
+
+    /// Opens the file. On a thread of the store.
+    private func open() {
+        do {
+            let (file, contents) = try folder.open(bytes: fileBytes)
+            let isWanted = state.withLock { state -> Bool in
+                guard case .underWay = state.opening else { return false }
+                state.opening = .isOpen(file)
+                for (number, entry) in contents.entries {
+                    let item = DiskItem(number: number, variant: entry.variant)
+                    state.table.insert(item, hash: entry.hash, size: Int(entry.size))
+                    state.lastNumber = max(state.lastNumber, number)
+                }
+                for number in contents.incomplete {
+                    state.lastNumber = max(state.lastNumber, number)
+                    state.changes.append(.erase(number))
+                }
+                makeRoom(&state)
+                return true
+            }
+            if isWanted { write() } else { folder.close() }
+        } catch {
+            state.withLock { state in
+                if case .underWay = state.opening {
+                    state.opening = .failed(until: SystemLoopClock().now().nanoseconds + 1_000_000_000)
+                }
+            }
+            folder.tell(error)
+        }
+    }
+
+    /// Writes what waits and closes the file, so that it need not be verified when it is opened again. Waits for that, at most
+    /// `patience`. Not on a loop.
+    public func close(patience: Duration = .seconds(5)) {
+        settle(patience: patience)
+        let file = state.withLock { state -> DiskFile? in
+            defer { state.opening = .closed }
+            return state.file
+        }
+        if file != nil { folder.close() }
+    }
+
+    /// Waits until what was to be written is written, at most so long. Not on a loop.
+    func settle(patience: Duration) {
+        let wait = DispatchWait()
+        let waits = state.withLock { state -> Bool in
+            guard state.isWriting || !state.changes.isEmpty else { return false }
+            state.whenIdle.append { wait.end() }
+            return true
+        }
+        if waits { wait.wait(patience) }
+    }
+
+    deinit {
+        let file = state.withLock { $0.file }
+        if file != nil { folder.close() }
+    }
+
+    // MARK: Looking up
+
+    public func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+        let hash = DiskStore.hash(key)
+        let known = state.withLock { state -> Found? in
+            guard case .isOpen = state.opening else { return nil }
+            return state.table.first(hash) { _ in true } == nil ? .none(hasOthers: false) : .mustWait
+        }
+        if known == nil { isOpen() }
+        return known ?? .none(hasOthers: false)
+    }
+
+    public func load(_ key: CacheKey) async -> [StoredResponse] {
+        let hash = DiskStore.hash(key)
+        let items = state.withLock { state -> [DiskItem] in
+            var items: [DiskItem] = []
+            state.table.forEach(of: hash) { place, item in items.append(item) }
+            return items
+        }
+        guard !items.isEmpty else { return [] }
+        let wait = LoopWait<[StoredResponse]>()
+        let isAsked = read({ file in items.compactMap { self.response($0, key, hash, file) } }) { found in
+            wait.resume(returning: (found ?? []).sorted { $1.date < $0.date })
+        }
+        guard isAsked else { return [] }
+        let timer = EventLoop.current?.schedule(after: DiskStore.patience) { wait.resume(returning: []) }
+        defer { timer?.cancel() }
+        return (try? await wait.value()) ?? []
+    }
+
+    /// Does something with the file on a thread that may wait. Answers false, and does nothing, when too much waits already.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (DiskFile) -> Value, completion: @escaping @Sendable (Value?) -> Void
+    ) -> Bool {
+        guard let file = state.withLock({ $0.file }) else { return false }
+        return readers.submit({ body(file) }, completion: completion)
+    }
+
+    private func response(_ item: DiskItem, _ key: CacheKey, _ hash: UInt64, _ file: DiskFile) -> StoredResponse? {
+        // From now on its content stays.
+        state.withLock { $0.readers[item.number, default: 0] += 1 }
+        let found = try? file.load(item.number)
+        guard let (record, content) = found ?? nil, record.key == key else {
+            endReading(item.number)
+            dropUnlessAwaited(item, hash)
+            return nil
+        }
+        state.withLock { state in
+            if let place = state.table.first(hash, where: { $0.number == item.number }) { state.table.use(place) }
+        }
+        let reader = DiskContent(self, hash: hash, item: item, count: record.length, atHand: content)
+        return StoredResponse(record.head, content: .elsewhere(reader), key: key)
+    }
+
+    /// Takes a response away whose record is damaged, or was never written; not one that may yet be.
+    private func dropUnlessAwaited(_ item: DiskItem, _ hash: UInt64) {
+        state.withLock { state in
+            guard !state.isWriting, state.changes.isEmpty else { return }
+            let place = state.table.first(hash) { $0.number == item.number && $0.version == item.version }
+            if let place { remove(place, &state) }
+        }
+        write()
+    }
+
+    /// One who read this content is gone.
+    func endReading(_ number: UInt64) {
+        let isLast = state.withLock { state -> Bool in
+            let count = state.readers[number, default: 1] - 1
+            state.readers[number] = count > 0 ? count : nil
+            return count <= 0 && state.left.remove(number) != nil
+        }
+        if isLast { enqueue([.erase(number)], isNeeded: true) }
+    }
+
+    // MARK: Storing
+
+    public func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? {
+        guard isOpen(), (length ?? 0) <= largest else { return nil }
+        let number = state.withLock { state -> UInt64? in
+            guard state.waitingBytes < DiskStore.mostWaiting else { return nil }
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        return number.map { DiskWriter(self, key, $0) }
+    }
+
+    /// The response is whole: it is found when it is written.
+    func finish(_ number: UInt64, _ entry: DiskEntry, _ changes: [DiskFile.Change], hasBegun: Bool) {
+        let isTaken = state.withLock { state -> Bool in
+            guard state.file != nil, state.waitingBytes < DiskStore.mostWaiting else { return false }
+            var same: [FifoTable<DiskItem>.Place] = []
+            var others: [FifoTable<DiskItem>.Place] = []
+            state.table.forEach(of: entry.hash) { place, item in
+                if item.variant == entry.variant { same.append(place) } else { others.append(place) }
+            }
+            // The newest come first in the table.
+            for place in same + others.dropFirst(MemoryShard.mostVariants - 1) { remove(place, &state) }
+            let item = DiskItem(number: number, variant: entry.variant)
+            guard state.table.insert(item, hash: entry.hash, size: Int(entry.size)) != nil else { return false }
+            add(changes, &state)
+            makeRoom(&state)
+            return true
+        }
+        if isTaken { write() } else if hasBegun { abandon(number) }
+    }
+
+    /// What was written of a response is of no use.
+    func abandon(_ number: UInt64) { enqueue([.erase(number)], isNeeded: true) }
+
+    public func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
+        guard case .elsewhere(let reader) = response.content, let content = reader as? DiskContent,
+            let record = StoredRecord(key: key, head: update, length: content.count).bytes
+        else { return }
+        state.withLock { state in
+            let place = state.table.first(content.hash) { $0.number == content.number && $0.version == content.version }
+            guard let place, var item = state.table[place] else { return }
+            item.version += 1
+            state.table.replace(
+                place, with: item, size: DiskChunk.room(record: record.count, length: content.count))
+            add([.update(content.number, record)], &state)
+            makeRoom(&state)
+        }
+        write()
+    }
+
+    public func remove(_ response: StoredResponse, under key: CacheKey) {
+        guard case .elsewhere(let reader) = response.content, let content = reader as? DiskContent else { return }
+        drop(content)
+    }
+
+    /// Takes a response away whose content this is, if it is still there.
+    func drop(_ content: DiskContent) {
+        state.withLock { state in
+            let place = state.table.first(content.hash) { $0.number == content.number && $0.version == content.version }
+            if let place { remove(place, &state) }
+        }
+        write()
+    }
+
+    public func invalidate(_ key: CacheKey) {
+        let hash = DiskStore.hash(key)
+        // Two keys of one hash are a matter of chance: the other is a miss then.
+        state.withLock { state in
+            while let place = state.table.first(hash, where: { _ in true }) { remove(place, &state) }
+        }
+        write()
+    }
+
+    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
+        guard isOpen() else { return 0 }
+        var count = 0
+        var next: UInt64? = 0
+        while let from = next {
+            let wait = LoopWait<[(UInt64, StoredRecord?)]>()
+            let isAsked = read({ file in (try? file.records(from: from, most: 256)) ?? [] }) {
+                wait.resume(returning: $0 ?? [])
+            }
+            guard isAsked, let found = try? await wait.value() else { break }
+            next = found.last.map { $0.0 + 1 }
+            for case (let number, let record?) in found where isMeant(record.key, record.head) {
+                let hash = DiskStore.hash(record.key)
+                count += state.withLock { state in
+                    guard let place = state.table.first(hash, where: { $0.number == number }) else { return 0 }
+                    remove(place, &state)
+                    return 1
+                }
+            }
+            write()
+        }
+        return count
+    }
+
+    /// How often something could not be written.
+    var failures: Int { state.withLock { $0.failures } }
+
+    public var census: StoreCensus {
+        state.withLock { state in
+            var census = StoreCensus()
+            census.responses = state.table.count
+            census.bytes = state.table.bytes
+            census.limit = state.table.limit
+            census.evicted = state.table.evicted
+            return census
+        }
+    }
+
+    private func makeRoom(_ state: inout State) {
+        while let item = state.table.evict() { forget(item, &state) }
+    }
+
+    private func remove(_ place: FifoTable<DiskItem>.Place, _ state: inout State) {
+        if let item = state.table.remove(place) { forget(item, &state) }
+    }
+
+    private func forget(_ item: DiskItem, _ state: inout State) {
+        state.changes.append(.forget(item.number))
+        if state.readers[item.number] == nil {
+            state.changes.append(.erase(item.number))
+        } else {
+            state.left.insert(item.number)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Queues changes; what is not needed may find no room. Answers whether it did.
+    @discardableResult
+    func enqueue(_ changes: [DiskFile.Change], isNeeded: Bool = false) -> Bool {
+        let isTaken = state.withLock { state -> Bool in
+            guard state.file != nil, isNeeded || state.waitingBytes < DiskStore.mostWaiting else { return false }
+            add(changes, &state)
+            return true
+        }
+        if isTaken { write() }
+        return isTaken
+    }
+
+    private func add(_ changes: [DiskFile.Change], _ state: inout State) {
+        state.changes += changes
+        for change in changes { state.waitingBytes += change.size }
+    }
+
+    /// Has what waits written, unless that is under way.
+    private func write() {
+        let begins = state.withLock { state -> Bool in
+            guard !state.isWriting, !state.changes.isEmpty, state.file != nil else { return false }
+            state.isWriting = true
+            return true
+        }
+        guard begins else { return }
+        if !writers.submit({ self.writeAll() }, completion: { _ in }) { state.withLock { $0.isWriting = false } }
+    }
+
+    /// On the thread that writes.
+    private func writeAll() {
+        while true {
+            let (file, batch, idle) = state.withLock {
+                state -> (DiskFile?, [DiskFile.Change], [@Sendable () -> Void]) in
+                var bytes = 0
+                var count = 0
+                while count < state.changes.count, bytes < DiskStore.mostAtOnce, count < 10_000 {
+                    bytes += state.changes[count].size
+                    count += 1
+                }
+                let batch = Array(state.changes[..<count])
+                state.changes.removeFirst(count)
+                state.waitingBytes -= bytes
+                guard batch.isEmpty else { return (state.file, batch, []) }
+                state.isWriting = false
+                defer { state.whenIdle = [] }
+                return (nil, [], state.whenIdle)
+            }
+            for told in idle { told() }
+            guard let file, !batch.isEmpty else { return }
+            do {
+                try file.apply(batch)
+            } catch {
+                failed(batch, error, file)
+            }
+        }
+    }
+
+    /// A batch was not written: what it would have stored is not stored; what it would have taken away goes now.
+    private func failed(_ batch: [DiskFile.Change], _ error: LmdbError, _ file: DiskFile) {
+        var smaller: [DiskFile.Change] = []
+        let isNew = state.withLock { state -> Bool in
+            for change in batch {
+                switch change {
+                case .chunk(let key, _, let writing):
+                    writing.fail()
+                    smaller.append(.erase(key.number))
+                case .record(let number, _, let entry, let writing):
+                    writing.fail()
+                    if let place = state.table.first(entry.hash, where: { $0.number == number }) {
+                        state.table.remove(place)
+                    }
+                    smaller.append(.erase(number))
+                case .update(let number, _): smaller += [.forget(number), .erase(number)]
+                case .forget, .erase: smaller.append(change)
+                case .begin: break
+                }
+            }
+            // Gaps are too small, or the disk is full: some of it goes, for what comes next.
+            if error.isFull {
+                let limit = state.table.limit
+                state.table.setLimit(state.table.bytes / 20 * 19)
+                while let item = state.table.evict() {
+                    smaller.append(.forget(item.number))
+                    if state.readers[item.number] == nil {
+                        smaller.append(.erase(item.number))
+                    } else {
+                        state.left.insert(item.number)
+                    }
+                }
+                state.table.setLimit(limit)
+            }
+            state.failures += 1
+            let now = SystemLoopClock().now().nanoseconds
+            if let saidAt = state.saidAt, now - saidAt < 60_000_000_000 { return false }
+            state.saidAt = now
+            return true
+        }
+        if isNew {
+            WareLog.shared.log(
+                .warning, "store \(path): not stored: \(error); this is said once a minute")
+        }
+        if (try? file.apply(smaller)) != nil { return }
+        // One by one: what can be taken away makes room.
+        for change in smaller { try? file.apply([change]) }
+    }
+}
+
+extension DiskFile.Change {
+    /// Bytes that it holds while it waits.
+    fileprivate var size: Int {
+        switch self {
+        case .chunk(_, let bytes, _), .record(_, let bytes, _, _), .update(_, let bytes): bytes.count + 200
+        case .begin, .forget, .erase: 100
+        }
+    }
+}

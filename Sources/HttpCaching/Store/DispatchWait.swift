@@ -1,0 +1,12 @@
+import Dispatch
+
+/// Waits for something that happens once. For threads that may wait: never a loop's.
+struct DispatchWait: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func end() { semaphore.signal() }
+
+    func wait(_ patience: Duration) {
+        _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(patience.components.seconds) * 1_000_000_000))
+    }
+}
