@@ -59,6 +59,29 @@ struct MemoryShard {
         return .none(hasOthers: true)
     }
 
+    /// All under the key, the most recent first.
+    func all(_ key: CacheKey) -> [StoredResponse] { slots[key]?.compactMap(\.response) ?? [] }
+
+    /// Where somebody is who looks at all responses.
+    struct Cursor {
+        /// The keys that were there when it began, and those of them that were looked at.
+        fileprivate var keys: [CacheKey]?
+        fileprivate var passed = 0
+    }
+
+    /// The next responses, about as many; none at the end. What came since the first call may be missing.
+    func next(_ cursor: inout Cursor, most: Int) -> [(key: CacheKey, response: StoredResponse)] {
+        let keys = cursor.keys ?? Array(slots.keys)
+        cursor.keys = keys
+        var batch: [(key: CacheKey, response: StoredResponse)] = []
+        while cursor.passed < keys.count, batch.count < most {
+            let key = keys[cursor.passed]
+            cursor.passed += 1
+            for response in all(key) { batch.append((key, response)) }
+        }
+        return batch
+    }
+
     // MARK: Changing
 
     mutating func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
@@ -93,27 +116,16 @@ struct MemoryShard {
         makeRoom()
     }
 
-    mutating func remove(_ response: StoredResponse, under key: CacheKey) {
-        guard let slot = slots[key]?.first(where: { $0.response === response }) else { return }
+    /// Answers whether it was there.
+    mutating func remove(_ response: StoredResponse, under key: CacheKey) -> Bool {
+        guard let slot = slots[key]?.first(where: { $0.response === response }) else { return false }
         empty(slot)
         forget(slot)
+        return true
     }
 
     mutating func invalidate(_ key: CacheKey) {
         for slot in slots.removeValue(forKey: key) ?? [] { empty(slot) }
-    }
-
-    /// Takes away what `isMeant` picks, and answers how many that were.
-    mutating func purge(where isMeant: (CacheKey, StoredHead) -> Bool) -> Int {
-        let before = count
-        for (key, variants) in slots {
-            for slot in variants {
-                guard let response = slot.response, isMeant(key, response.head) else { continue }
-                empty(slot)
-                forget(slot)
-            }
-        }
-        return before - count
     }
 
     /// Takes the response out of the slot; the slot stays in its queue.
