@@ -47,6 +47,7 @@ extension HttpCache {
     /// The stored response still holds.
     private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         release(turn, with: stored)
+        exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
         return .replace(with: answer(stored, turn, exchange))
@@ -61,6 +62,7 @@ extension HttpCache {
                 isDisconnected: exchange.responder == .gateway)
             if mayUse {
                 release(turn, with: stored)
+                exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
                 return .replace(with: answer(stored, turn, exchange))
