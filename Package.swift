@@ -100,7 +100,7 @@ let package = Package(
             dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            name: "HttpGateway", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
@@ -132,7 +132,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",
-            dependencies: ["HttpGateway", "GatewayConfig", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
+            dependencies: [
+                "HttpGateway", "GatewayConfig", "HttpCaching", "Credentials", "Wares", "HttpWare", "HttpWareTesting",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),

@@ -6,6 +6,13 @@ public struct StoreDefinition: Sendable, Hashable {
     public enum Kind: Sendable, Hashable {
         /// This process, up to so many bytes.
         case memory(maxSize: ByteCount)
+
+        /// The word for it under `stores`.
+        public var name: String {
+            switch self {
+            case .memory: "memory"
+            }
+        }
     }
 
     /// As metrics, logs and errors call it.
