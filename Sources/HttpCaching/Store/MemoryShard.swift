@@ -1,195 +1,109 @@
-internal import DequeModule
-internal import HttpWare
-
-/// A part of a memory store: its responses by key, and the queues by which they are evicted.
-///
-/// S3-FIFO: what is new waits in a small queue, a tenth of the room; what was used there more than once moves to the main
-/// one, and so does what comes back soon after it was evicted. What is read once only never crowds out what is read often.
+/// A part of a memory store: its responses, and which of them goes when there is no room.
 struct MemoryShard {
-    /// A stored response and its place in a queue.
-    private final class Slot {
-        let key: CacheKey
-        /// `nil` once it was taken away: the slot stays in its queue until its turn.
-        var response: StoredResponse?
-        /// Uses since it came into its queue, at most 3.
-        var uses: UInt8 = 0
-        var isMain = false
+    private struct Item {
+        let response: StoredResponse
+        /// The key's bytes, for a response that does not hold them itself.
+        let key: [UInt8]?
 
-        init(_ key: CacheKey, _ response: StoredResponse) {
-            self.key = key
-            self.response = response
-        }
+        /// What it counts against the limit.
+        var size: Int { response.size + (key?.count ?? 0) }
+
+        @inline(__always)
+        func isUnder(_ other: CacheKey) -> Bool { key.map { $0 == other.bytes } ?? response.isUnder(other) }
     }
 
     /// The most responses under one key: the oldest gives way.
     static let mostVariants = 128
 
-    private let limit: Int
-    private var slots: [CacheKey: [Slot]] = [:]
-    private var small: Deque<Slot> = []
-    private var main: Deque<Slot> = []
-    private var smallBytes = 0
-    private var mainBytes = 0
-    /// Keys that were evicted from the small queue not long ago.
-    private var ghosts: Deque<Int> = []
-    private var ghostSet: Set<Int> = []
-    private var count = 0
-    private var evicted = 0
+    private var table: FifoTable<Item>
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int) { table = FifoTable(limit: limit) }
 
     var census: StoreCensus {
         var census = StoreCensus()
-        census.responses = count
-        census.bytes = smallBytes + mainBytes
-        census.limit = limit
-        census.evicted = evicted
+        census.responses = table.count
+        census.bytes = table.bytes
+        census.limit = table.limit
+        census.evicted = table.evicted
         return census
     }
 
+    private func hash(_ key: CacheKey) -> UInt64 { UInt64(truncatingIfNeeded: key.hashed) }
+
     // MARK: Reading
 
-    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
-        guard let variants = slots[key] else { return .none(hasOthers: false) }
-        for slot in variants {
-            guard let response = slot.response, isMeant(response) else { continue }
-            if slot.uses < 3 { slot.uses += 1 }
-            return .response(response)
+    mutating func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+        var hasOthers = false
+        let place = table.first(hash(key)) { item in
+            guard item.isUnder(key) else { return false }
+            hasOthers = true
+            return isMeant(item.response)
         }
-        return .none(hasOthers: true)
+        guard let place, let item = table[place] else { return .none(hasOthers: hasOthers) }
+        table.use(place)
+        return .response(item.response)
+    }
+
+    private func place(of response: StoredResponse, _ key: CacheKey) -> FifoTable<Item>.Place? {
+        table.first(hash(key)) { $0.response === response }
     }
 
     /// All under the key, the most recent first.
-    func all(_ key: CacheKey) -> [StoredResponse] { slots[key]?.compactMap(\.response) ?? [] }
-
-    /// Where somebody is who looks at all responses.
-    struct Cursor {
-        /// The keys that were there when it began, and those of them that were looked at.
-        fileprivate var keys: [CacheKey]?
-        fileprivate var passed = 0
+    func all(_ key: CacheKey) -> [StoredResponse] {
+        var found: [StoredResponse] = []
+        table.forEach(of: hash(key)) { _, item in
+            if item.isUnder(key) { found.append(item.response) }
+        }
+        return found
     }
 
-    /// The next responses, about as many; none at the end. What came since the first call may be missing.
-    func next(_ cursor: inout Cursor, most: Int) -> [(key: CacheKey, response: StoredResponse)] {
-        let keys = cursor.keys ?? Array(slots.keys)
-        cursor.keys = keys
-        var batch: [(key: CacheKey, response: StoredResponse)] = []
-        while cursor.passed < keys.count, batch.count < most {
-            let key = keys[cursor.passed]
-            cursor.passed += 1
-            for response in all(key) { batch.append((key, response)) }
-        }
+    /// The responses in the next places, at most so many, and the keys of those that do not hold theirs; `nil` at the end.
+    func next(_ place: inout Int, most: Int) -> [(key: [UInt8]?, response: StoredResponse)]? {
+        var batch: [(key: [UInt8]?, response: StoredResponse)] = []
+        guard table.visit(from: &place, most: most, { batch.append(($0.key, $0.response)) }) else { return nil }
         return batch
     }
 
     // MARK: Changing
 
+    /// Answers whether there was room.
     mutating func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
-        guard response.size <= limit else { return false }
-        var variants = slots[key] ?? []
-        for slot in variants where slot.response?.vary == response.vary { empty(slot) }
-        variants.removeAll { $0.response == nil }
-        while variants.count >= MemoryShard.mostVariants, let oldest = variants.popLast() { empty(oldest) }
-        let slot = Slot(key, response)
-        // The most recent is asked first. RFC 9111 §4.1.
-        let place = variants.firstIndex { ($0.response?.date ?? response.date) <= response.date }
-        variants.insert(slot, at: place ?? variants.endIndex)
-        slots[key] = variants
-        count += 1
-        if ghostSet.remove(key.hashed) != nil {
-            slot.isMain = true
-            main.append(slot)
-            mainBytes += response.size
-        } else {
-            small.append(slot)
-            smallBytes += response.size
+        let item = Item(response: response, key: response.isUnder(key) ? nil : Array(key.bytes[...]))
+        guard item.size <= table.limit else { return false }
+        while let place = table.first(hash(key), where: { $0.isUnder(key) && $0.response.vary == response.vary }) {
+            table.remove(place)
         }
+        var variants: [FifoTable<Item>.Place] = []
+        table.forEach(of: hash(key)) { place, item in
+            if item.isUnder(key) { variants.append(place) }
+        }
+        for place in variants.dropFirst(MemoryShard.mostVariants - 1) { table.remove(place) }
+        // The most recent is asked first. RFC 9111 §4.1.
+        let own = table.insert(item, hash: hash(key), size: item.size) { $0.response.date <= response.date }
         makeRoom()
-        return slot.response != nil
+        guard let own else { return false }
+        return table[own]?.response === response
     }
 
     mutating func replace(_ response: StoredResponse, with head: StoredHead, under key: CacheKey) {
-        guard let slot = slots[key]?.first(where: { $0.response === response }) else { return }
-        let update = StoredResponse(head, content: response.content)
-        if slot.isMain { mainBytes += update.size - response.size } else { smallBytes += update.size - response.size }
-        slot.response = update
+        guard let place = place(of: response, key) else { return }
+        let update = StoredResponse(head, content: response.content, key: key)
+        table.replace(place, with: Item(response: update, key: nil), size: update.size)
         makeRoom()
     }
 
     /// Answers whether it was there.
     mutating func remove(_ response: StoredResponse, under key: CacheKey) -> Bool {
-        guard let slot = slots[key]?.first(where: { $0.response === response }) else { return false }
-        empty(slot)
-        forget(slot)
+        guard let place = place(of: response, key) else { return false }
+        table.remove(place)
         return true
     }
 
     mutating func invalidate(_ key: CacheKey) {
-        for slot in slots.removeValue(forKey: key) ?? [] { empty(slot) }
+        while let place = table.first(hash(key), where: { $0.isUnder(key) }) { table.remove(place) }
     }
-
-    /// Takes the response out of the slot; the slot stays in its queue.
-    private mutating func empty(_ slot: Slot) {
-        guard let response = slot.response else { return }
-        slot.response = nil
-        count -= 1
-        if slot.isMain { mainBytes -= response.size } else { smallBytes -= response.size }
-        sweep()
-    }
-
-    private mutating func forget(_ slot: Slot) {
-        slots[slot.key]?.removeAll { $0 === slot }
-        if slots[slot.key]?.isEmpty == true { slots[slot.key] = nil }
-    }
-
-    /// Empty slots do not pile up where nothing is evicted.
-    private mutating func sweep() {
-        guard small.count + main.count > 2 * count + 64 else { return }
-        small.removeAll { $0.response == nil }
-        main.removeAll { $0.response == nil }
-    }
-
-    // MARK: Evicting
 
     private mutating func makeRoom() {
-        while smallBytes + mainBytes > limit {
-            if smallBytes > limit / 10 || main.isEmpty { evictFromSmall() } else { evictFromMain() }
-        }
-    }
-
-    private mutating func evictFromSmall() {
-        guard let slot = small.popFirst(), let response = slot.response else { return }
-        if slot.uses > 1 {
-            smallBytes -= response.size
-            mainBytes += response.size
-            slot.isMain = true
-            slot.uses = 0
-            main.append(slot)
-        } else {
-            evict(slot)
-            remember(slot.key.hashed)
-        }
-    }
-
-    private mutating func evictFromMain() {
-        guard let slot = main.popFirst(), slot.response != nil else { return }
-        if slot.uses > 0 {
-            slot.uses -= 1
-            main.append(slot)
-        } else {
-            evict(slot)
-        }
-    }
-
-    private mutating func evict(_ slot: Slot) {
-        empty(slot)
-        forget(slot)
-        evicted += 1
-    }
-
-    /// As many ghosts are kept as there are responses.
-    private mutating func remember(_ hash: Int) {
-        if ghostSet.insert(hash).inserted { ghosts.append(hash) }
-        while ghosts.count > max(64, count), let oldest = ghosts.popFirst() { ghostSet.remove(oldest) }
+        while table.evict() != nil {}
     }
 }

@@ -1,4 +1,3 @@
-internal import DequeModule
 public import HttpWare
 
 /// Stored responses in memory, up to a number of bytes, evicted by S3-FIFO.
@@ -49,7 +48,14 @@ public final class MemoryStore: CacheStore {
     public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
         var count = 0
         scan { key, response in
-            if isMeant(key, response.head), shard(key).withLock({ $0.remove(response, under: key) }) { count += 1 }
+            guard isMeant(key, response.head) else { return true }
+            // One that was updated since is another one now.
+            let shard = shard(key)
+            let others = shard.withLock { $0.remove(response, under: key) ? nil : $0.all(key) }
+            if others == nil { count += 1 }
+            for other in others ?? [] where isMeant(key, other.head) {
+                if shard.withLock({ $0.remove(other, under: key) }) { count += 1 }
+            }
             return true
         }
         return count
@@ -70,9 +76,9 @@ public final class MemoryStore: CacheStore {
     /// none for longer than it takes to find some of them.
     private func scan(_ body: (CacheKey, StoredResponse) -> Bool) {
         for shard in shards {
-            var cursor = MemoryShard.Cursor()
-            while case let batch = shard.withLock({ $0.next(&cursor, most: MemoryStore.batch) }), !batch.isEmpty {
-                for (key, response) in batch where !body(key, response) { return }
+            var place = 0
+            while let batch = shard.withLock({ $0.next(&place, most: MemoryStore.batch) }) {
+                for (key, response) in batch where !body(key.map { CacheKey($0) } ?? response.key, response) { return }
             }
         }
     }

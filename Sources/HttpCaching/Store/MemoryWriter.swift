@@ -25,7 +25,7 @@ final class MemoryWriter: StoreWriter {
     func finish(_ head: StoredHead) {
         guard !isGivenUp else { return }
         isGivenUp = true
-        store.store(StoredResponse(head, content: .bytes(content)), under: key)
+        store.store(StoredResponse(head, content: .bytes(content), key: key), under: key)
     }
 
     func cancel() {

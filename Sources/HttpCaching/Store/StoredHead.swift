@@ -53,7 +53,9 @@ public struct StoredHead: Sendable {
     }
 
     /// Nanoseconds. RFC 9111 §4.2.3.
-    public func age(at now: WallTime) -> Int64 {
+    public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }
+
+    static func age(_ initialAge: Int64, _ received: WallTime, at now: WallTime) -> Int64 {
         let resident = max(0, MessageTimes.nanoseconds(from: received, to: now))
         let (age, overflow) = initialAge.addingReportingOverflow(resident)
         return overflow ? .max : age

@@ -1,34 +1,138 @@
+import Glibc
 public import HttpWare
 
 /// A response as it was stored, with all that decides about its reuse. Never changed: an update puts another in its place.
+///
+/// Held in few bytes, as there may be millions: the key and the field lines are one array.
 public final class StoredResponse: Sendable {
-    public let head: StoredHead
+    /// The key, where it is known; then the field lines, packed.
+    private let packed: [UInt8]
     /// Its content, whole; of a 206, its part.
     public let content: StoredContent
+    private let received: WallTime
+    private let keyCount: Int32
+    /// Of several that match, the most recent is used. RFC 9111 §4.1.
+    public let date: WallTime
+    private let code: UInt16
+    private let flags: Flags
+    private let initialAge: Int64
+    private let rare: Rare?
+    private let lifetime: UInt32
 
-    /// What a stored response takes beside its fields and its content, roughly, in bytes.
-    static let overhead = 512
-
-    public init(_ head: StoredHead, content: StoredContent) {
-        self.head = head
-        self.content = content
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let needsValidation = Flags(rawValue: 1)
+        static let forbidsStale = Flags(rawValue: 2)
+        static let isHeuristic = Flags(rawValue: 4)
     }
 
-    public var status: HttpStatus { head.status }
-    public var fields: HttpFields { head.fields }
-    public var rules: ReuseRules { head.rules }
-    public var vary: VaryKey { head.vary }
-    public var part: ContentRange? { head.part }
-    public var tags: [String] { head.tags }
-    public var date: WallTime { head.date }
-    public var validators: Validators { Validators(fields, now: head.received) }
+    /// What most responses do not have.
+    private final class Rare: Sendable {
+        let vary: VaryKey
+        let part: ContentRange?
+        let tags: [String]
+        let staleWhileRevalidate: UInt32?
+        let staleIfError: UInt32?
+        /// The field lines, where they cannot be packed.
+        let fields: HttpFields?
+        /// Bytes that these take, roughly.
+        var size: Int {
+            let varying = zip(vary.names, vary.values).reduce(0) {
+                $0 + 96 + $1.0.text.utf8.count + ($1.1?.utf8.count ?? 0)
+            }
+            return 160 + varying + tags.reduce(0) { $0 + 32 + $1.utf8.count } + (fields?.wireCount ?? 0)
+        }
+
+        init?(_ head: StoredHead, fields: HttpFields?) {
+            let rules = head.rules
+            guard
+                !head.vary.names.isEmpty || head.part != nil || !head.tags.isEmpty || fields != nil
+                    || rules.staleWhileRevalidate != nil || rules.staleIfError != nil
+            else { return nil }
+            vary = head.vary
+            part = head.part
+            tags = head.tags
+            staleWhileRevalidate = rules.staleWhileRevalidate
+            staleIfError = rules.staleIfError
+            self.fields = fields
+        }
+    }
+
+    /// What a stored response takes beside its key, its fields and its content, roughly, in bytes.
+    static let overhead = 300
+
+    public convenience init(_ head: StoredHead, content: StoredContent) { self.init(head, content: content, key: nil) }
+
+    /// A response that holds its key.
+    init(_ head: StoredHead, content: StoredContent, key: CacheKey?) {
+        var packed: [UInt8] = []
+        packed.reserveCapacity((key?.bytes.count ?? 0) + head.fields.lineBytes + 5 * head.fields.count + 1)
+        if let key { packed += key.bytes }
+        keyCount = Int32(clamping: key?.bytes.count ?? -1)
+        let isPacked = head.fields.appendPacked(to: &packed)
+        self.packed = packed
+        rare = Rare(head, fields: isPacked ? nil : head.fields)
+        self.content = content
+        received = head.received
+        date = head.date
+        code = UInt16(clamping: head.status.code)
+        var flags: Flags = []
+        if head.rules.needsValidation { flags.insert(.needsValidation) }
+        if head.rules.forbidsStale { flags.insert(.forbidsStale) }
+        if head.rules.isHeuristic { flags.insert(.isHeuristic) }
+        self.flags = flags
+        initialAge = head.initialAge
+        lifetime = head.rules.lifetime
+    }
+
+    /// The head, put together anew: for updates, and for stores that write it.
+    public var head: StoredHead {
+        StoredHead(
+            status: status, fields: fields, received: received, initialAge: initialAge, date: date, rules: rules,
+            vary: vary, part: part, tags: tags)
+    }
+
+    public var status: HttpStatus { HttpStatus(Int(code)) ?? .ok }
+    /// A copy, with room for what an answer adds.
+    public var fields: HttpFields {
+        rare?.fields ?? HttpFields(packed: packed, from: max(0, Int(keyCount)), sparing: (bytes: 128, lines: 4))
+    }
+    public var rules: ReuseRules {
+        ReuseRules(
+            lifetime: lifetime, staleWhileRevalidate: rare?.staleWhileRevalidate, staleIfError: rare?.staleIfError,
+            needsValidation: flags.contains(.needsValidation), forbidsStale: flags.contains(.forbidsStale),
+            isHeuristic: flags.contains(.isHeuristic))
+    }
+    public var vary: VaryKey { rare?.vary ?? .none }
+    public var part: ContentRange? { rare?.part }
+    public var tags: [String] { rare?.tags ?? [] }
+    public var validators: Validators { Validators(fields, now: received) }
 
     /// What it counts against a store's limit, in bytes.
-    public var size: Int { content.count + fields.wireCount + StoredResponse.overhead }
+    public var size: Int { content.count + packed.count + (rare?.size ?? 0) + StoredResponse.overhead }
 
     /// Nanoseconds. RFC 9111 §4.2.3.
-    public func age(at now: WallTime) -> Int64 { head.age(at: now) }
+    public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }
 
     /// Seconds of freshness left, negative when it is stale.
-    public func timeToLive(at now: WallTime) -> Int64 { Int64(rules.lifetime) - age(at: now) / 1_000_000_000 }
+    public func timeToLive(at now: WallTime) -> Int64 { Int64(lifetime) - age(at: now) / 1_000_000_000 }
+
+    // MARK: Its key
+
+    /// The key that it holds; an empty one where it holds none.
+    var key: CacheKey { CacheKey(Array(packed[..<max(0, Int(keyCount))])) }
+
+    /// Whether it holds this key.
+    @inline(__always)
+    func isUnder(_ key: CacheKey) -> Bool {
+        let count = Int(keyCount)
+        guard count == key.bytes.count else { return false }
+        // Both arrays have `count` bytes: a key was put at the front of `packed` in `init`.
+        return packed.withUnsafeBytes { own in
+            key.bytes.withUnsafeBytes { other in
+                guard let first = own.baseAddress, let second = other.baseAddress else { return count == 0 }
+                return memcmp(first, second, count) == 0
+            }
+        }
+    }
 }

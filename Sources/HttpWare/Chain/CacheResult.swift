@@ -8,7 +8,7 @@ public enum CacheResult: UInt8, Sendable, CaseIterable {
     case collapsed
     /// Answered with a stored response that the origin server says still holds.
     case validated
-    /// Sent upstream, and answered from there.
+    /// Not answered by what is stored: sent upstream, or refused where nothing but the store was asked.
     case miss
     /// Not for the cache: its method, its content, or what it asks.
     case bypass

@@ -134,6 +134,7 @@ public struct HttpCache: Middleware, Postware {
         case .mustWait: forward = .bypass
         }
         if wishes.onlyIfCached {
+            exchange.cacheResult = .miss
             exchange.note("only-if-cached, and nothing is stored that will do")
             return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
         }

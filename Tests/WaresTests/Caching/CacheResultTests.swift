@@ -70,6 +70,13 @@ import Wares
         #expect(notes.last == "passed not stored: Vary: * never matches a request")
     }
 
+    @Test func `a request for what is stored only is a miss where nothing is`() async throws {
+        let stage = try stage()
+        #expect(try await stage.send(.get, "/", ["Cache-Control: only-if-cached"]).status == 504)
+        #expect(last?.cache == "miss")
+        #expect(notes == ["aborted 504 only-if-cached, and nothing is stored that will do"])
+    }
+
     @Test func `another variant is a miss of its own kind`() async throws {
         let stage = try stage()
         try stage.respond(["Cache-Control: max-age=60", "Vary: Accept"], always: true)

@@ -1,0 +1,270 @@
+/// What is kept up to a number of bytes, found by a hash, and evicted by S3-FIFO. Small: some sixty bytes beside what is kept.
+///
+/// S3-FIFO: what is new waits in a small queue, a tenth of the room; what was used there more than once moves to the main
+/// one, and so does what comes back soon after it was evicted. What is read once only never crowds out what is read often.
+///
+/// Slots lie in one array and name each other by their places: the chain of those whose hashes share a bucket, the two queues,
+/// and the free ones.
+struct FifoTable<Item> {
+    /// Where something lies, until it is taken away.
+    typealias Place = Int32
+
+    private static var none: Place { -1 }
+
+    private struct Slot {
+        /// `nil` in a free slot.
+        var item: Item?
+        var hash: UInt64
+        /// Bytes, as counted against the limit.
+        var size: Int
+        /// The next of the bucket, or the next that is free.
+        var next: Place
+        /// The neighbours in the queue.
+        var older: Place
+        var newer: Place
+        /// Uses since it came into its queue, at most 3.
+        var uses: UInt8
+        var isMain: Bool
+    }
+
+    private struct Queue {
+        var oldest = none
+        var newest = none
+        var bytes = 0
+    }
+
+    private(set) var limit: Int
+    private(set) var count = 0
+    /// Items that went to make room.
+    private(set) var evicted = 0
+    private var slots: [Slot] = []
+    private var free = none
+    /// The first slot of each bucket; as many as a power of two.
+    private var buckets: [Place] = Array(repeating: none, count: 16)
+    private var small = Queue()
+    private var main = Queue()
+    /// Parts of the hashes that were evicted from the small queue not long ago, each at the place of its bucket: as many as
+    /// there are buckets, so that one lasts about as long as what is kept.
+    private var ghosts: [UInt32] = []
+
+    init(limit: Int) { self.limit = limit }
+
+    var bytes: Int { small.bytes + main.bytes }
+
+    // MARK: Reading
+
+    /// The first of that hash that `isMeant` picks; among those of one hash the order of `insert` holds.
+    @inline(__always)
+    func first(_ hash: UInt64, where isMeant: (Item) -> Bool) -> Place? {
+        var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count &- 1)]
+        while place >= 0 {
+            let index = Int(place)
+            if slots[index].hash == hash, let item = slots[index].item, isMeant(item) { return place }
+            place = slots[index].next
+        }
+        return nil
+    }
+
+    /// What lies there.
+    @inline(__always)
+    subscript(place: Place) -> Item? { slots[Int(place)].item }
+
+    /// Notes that it was of use.
+    @inline(__always)
+    mutating func use(_ place: Place) {
+        if slots[Int(place)].uses < 3 { slots[Int(place)].uses &+= 1 }
+    }
+
+    /// Gives what lies in the next places, at most so many, from one on that goes behind them; what is kept all the while
+    /// stays in its place. Answers false when there are no more places.
+    func visit(from place: inout Int, most: Int, _ body: (Item) -> Void) -> Bool {
+        guard place < slots.count else { return false }
+        let end = min(slots.count, place + most)
+        for index in place..<end {
+            if let item = slots[index].item { body(item) }
+        }
+        place = end
+        return true
+    }
+
+    /// Those of that hash, in their order.
+    func forEach(of hash: UInt64, _ body: (Place, Item) -> Void) {
+        var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count - 1)]
+        while place >= 0 {
+            let slot = slots[Int(place)]
+            if slot.hash == hash, let item = slot.item { body(place, item) }
+            place = slot.next
+        }
+    }
+
+    // MARK: Changing
+
+    /// Takes an item in, before the first of its hash for which `isBehind` holds, else behind them. The limit may be exceeded
+    /// until `evict` answers nothing any more. Answers `nil` where there are more items than places have numbers.
+    @discardableResult
+    mutating func insert(_ item: Item, hash: UInt64, size: Int, before isBehind: (Item) -> Bool = { _ in true })
+        -> Place?
+    {
+        guard count < Int(Place.max) - 1 else { return nil }
+        if count >= buckets.count { grow() }
+        let bucket = Int(truncatingIfNeeded: hash) & (buckets.count - 1)
+        var slot = Slot(
+            item: item, hash: hash, size: size, next: FifoTable.none, older: FifoTable.none, newer: FifoTable.none,
+            uses: 0,
+            isMain: isGhost(hash, bucket))
+        var before = FifoTable.none
+        var place = buckets[bucket]
+        while place >= 0 {
+            let other = slots[Int(place)]
+            if other.hash == hash, let item = other.item, isBehind(item) { break }
+            before = place
+            place = other.next
+        }
+        slot.next = place
+        let own = take(slot)
+        if before >= 0 { slots[Int(before)].next = own } else { buckets[bucket] = own }
+        enqueue(own)
+        count += 1
+        return own
+    }
+
+    /// Puts another item in the place of one.
+    mutating func replace(_ place: Place, with item: Item, size: Int) {
+        let index = Int(place)
+        let difference = size - slots[index].size
+        if slots[index].isMain { main.bytes += difference } else { small.bytes += difference }
+        slots[index].item = item
+        slots[index].size = size
+    }
+
+    /// Takes one away.
+    @discardableResult
+    mutating func remove(_ place: Place) -> Item? {
+        let index = Int(place)
+        guard let item = slots[index].item else { return nil }
+        dequeue(place)
+        let bucket = Int(truncatingIfNeeded: slots[index].hash) & (buckets.count - 1)
+        if buckets[bucket] == place {
+            buckets[bucket] = slots[index].next
+        } else {
+            var before = buckets[bucket]
+            while before >= 0, slots[Int(before)].next != place { before = slots[Int(before)].next }
+            if before >= 0 { slots[Int(before)].next = slots[index].next }
+        }
+        slots[index].item = nil
+        slots[index].next = free
+        free = place
+        count -= 1
+        return item
+    }
+
+    /// Changes what all together may take; `evict` makes it hold.
+    mutating func setLimit(_ limit: Int) { self.limit = limit }
+
+    /// Takes one away that has to go, `nil` when the limit holds.
+    mutating func evict() -> Item? {
+        while bytes > limit {
+            if small.bytes > limit / 10 || main.oldest < 0 {
+                let place = small.oldest
+                guard place >= 0 else { return nil }
+                if slots[Int(place)].uses > 1 {
+                    dequeue(place)
+                    slots[Int(place)].isMain = true
+                    enqueue(place)
+                } else {
+                    haunt(slots[Int(place)].hash)
+                    evicted += 1
+                    return remove(place)
+                }
+            } else {
+                let place = main.oldest
+                let uses = slots[Int(place)].uses
+                if uses > 0 {
+                    dequeue(place)
+                    enqueue(place)
+                    slots[Int(place)].uses = uses - 1
+                } else {
+                    evicted += 1
+                    return remove(place)
+                }
+            }
+        }
+        return nil
+    }
+
+    // MARK: Slots
+
+    private mutating func take(_ slot: Slot) -> Place {
+        if free >= 0 {
+            let place = free
+            free = slots[Int(place)].next
+            slots[Int(place)] = slot
+            return place
+        }
+        // By a quarter, not to the double: what is not used yet is memory all the same.
+        if slots.count == slots.capacity { slots.reserveCapacity(max(16, slots.count + slots.count / 4)) }
+        slots.append(slot)
+        return Place(truncatingIfNeeded: slots.count - 1)
+    }
+
+    private mutating func grow() {
+        let count = buckets.count * 2
+        // From the back of each chain, so that the order of those of one hash stays.
+        var next = Array(repeating: FifoTable.none, count: count)
+        for bucket in buckets.indices {
+            var chain: [Place] = []
+            var place = buckets[bucket]
+            while place >= 0 {
+                chain.append(place)
+                place = slots[Int(place)].next
+            }
+            for place in chain.reversed() {
+                let bucket = Int(truncatingIfNeeded: slots[Int(place)].hash) & (count - 1)
+                slots[Int(place)].next = next[bucket]
+                next[bucket] = place
+            }
+        }
+        buckets = next
+        ghosts = []
+    }
+
+    // MARK: Queues
+
+    private mutating func enqueue(_ place: Place) {
+        let index = Int(place)
+        var queue = slots[index].isMain ? main : small
+        slots[index].uses = 0
+        slots[index].older = queue.newest
+        slots[index].newer = FifoTable.none
+        if queue.newest >= 0 { slots[Int(queue.newest)].newer = place } else { queue.oldest = place }
+        queue.newest = place
+        queue.bytes += slots[index].size
+        if slots[index].isMain { main = queue } else { small = queue }
+    }
+
+    private mutating func dequeue(_ place: Place) {
+        let index = Int(place)
+        var queue = slots[index].isMain ? main : small
+        let (older, newer) = (slots[index].older, slots[index].newer)
+        if older >= 0 { slots[Int(older)].newer = newer } else { queue.oldest = newer }
+        if newer >= 0 { slots[Int(newer)].older = older } else { queue.newest = older }
+        queue.bytes -= slots[index].size
+        if slots[index].isMain { main = queue } else { small = queue }
+    }
+
+    // MARK: Ghosts
+
+    /// 0 is no ghost, so no hash has it.
+    private func mark(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
+
+    private mutating func haunt(_ hash: UInt64) {
+        if ghosts.count != buckets.count { ghosts = Array(repeating: 0, count: buckets.count) }
+        ghosts[Int(truncatingIfNeeded: hash) & (buckets.count - 1)] = mark(hash)
+    }
+
+    private mutating func isGhost(_ hash: UInt64, _ bucket: Int) -> Bool {
+        guard ghosts.count == buckets.count, ghosts[bucket] == mark(hash) else { return false }
+        ghosts[bucket] = 0
+        return true
+    }
+}

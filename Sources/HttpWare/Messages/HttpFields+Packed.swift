@@ -1,0 +1,57 @@
+/// Field lines in as few bytes as reading them back without looking at each allows: a table of three to five bytes a line, then
+/// the lines as `appendWire` writes them. For memory only: what reads it trusts what was written.
+extension HttpFields {
+    /// Adds the lines in packed form. Answers false, and adds nothing, where there are too many or one is too long for it.
+    public func appendPacked(to packed: inout [UInt8]) -> Bool {
+        let kept = lines.filter { !$0.isRemoved }
+        guard kept.count <= 255, kept.allSatisfy({ $0.valueCount <= UInt32(UInt16.max) }) else { return false }
+        packed.append(UInt8(kept.count))
+        for line in kept {
+            packed.append(line.known.rawValue)
+            packed.append(UInt8(truncatingIfNeeded: line.valueCount))
+            packed.append(UInt8(truncatingIfNeeded: line.valueCount >> 8))
+            guard line.known == .other else { continue }
+            packed.append(UInt8(truncatingIfNeeded: line.nameCount))
+            packed.append(UInt8(truncatingIfNeeded: line.nameCount >> 8))
+        }
+        appendWire(to: &packed)
+        return true
+    }
+
+    /// Reads what `appendPacked` added last, from there to the end; with room for as many bytes and lines more as the reader is
+    /// about to append.
+    public init(packed: [UInt8], from start: Int, sparing spare: (bytes: Int, lines: Int) = (0, 0)) {
+        self.init()
+        let count = Int(packed[start])
+        lines.reserveCapacity(count + spare.lines)
+        var entry = start + 1
+        var offset: UInt32 = 0
+        for _ in 0..<count {
+            let known = KnownField(rawValue: packed[entry]) ?? .other
+            let valueCount = UInt32(packed[entry + 1]) | UInt32(packed[entry + 2]) << 8
+            entry += 3
+            var nameCount = HttpFields.nameCounts[Int(known.rawValue)]
+            if known == .other {
+                nameCount = UInt16(packed[entry]) | UInt16(packed[entry + 1]) << 8
+                entry += 2
+            }
+            let valueStart = offset &+ UInt32(nameCount) &+ 2
+            lines.append(
+                Line(
+                    start: offset, valueStart: valueStart, valueCount: valueCount, nameCount: nameCount, known: known,
+                    flags: Line.exact))
+            present |= known.bit
+            offset = valueStart &+ valueCount &+ 2
+        }
+        bytes.reserveCapacity(packed.count - entry + spare.bytes)
+        bytes += packed[entry...]
+        for line in lines where line.known == .other {
+            others.add(NameFilter(bytes.span.bytes, from: Int(line.start), count: Int(line.nameCount)))
+        }
+    }
+
+    /// How long the known names are, by their number.
+    private static let nameCounts: [UInt16] = (0...KnownField.allCases.reduce(0) { Swift.max($0, $1.rawValue) }).map {
+        UInt16(KnownField(rawValue: $0)?.name.utf8.count ?? 0)
+    }
+}
