@@ -24,11 +24,12 @@ import Wares
         }
     }
 
-    @Test func `telemetry fails open, everything else closed`() {
+    @Test func `telemetry and caches fail open, everything else closed`() {
+        let open = ["accessLog", "timeLog", "httpCache", "notModified", "coalesce", "offline"]
         for ware in BuiltinWares.all {
             var reader = OptionsReader.describing()
             let failsOpen = ware.init(options: &reader).failsOpen
-            #expect(failsOpen == ["accessLog", "timeLog"].contains(ware.name.text), "\(ware.name)")
+            #expect(failsOpen == open.contains(ware.name.text), "\(ware.name)")
         }
     }
 }

@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 /// What a response's cache directives say. RFC 9111 §5.2.2, RFC 5861, RFC 8246.
 public struct ResponseDirectives: Sendable, Equatable {

@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 /// Whether a stored response answers a request without asking the origin server. RFC 9111 §4.
 public enum Reuse: Sendable, Equatable {

@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 /// What a stored response says about its own reuse: all that is left of its directives once it is stored.
 public struct ReuseRules: Sendable, Equatable {

@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 /// Keeps stored responses. Used from every loop at once: it guards itself.
 ///

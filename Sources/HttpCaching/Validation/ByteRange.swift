@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 /// The part of a representation that a `Range` asks for. RFC 9110 §14.
 public enum ByteRange: Sendable, Equatable {

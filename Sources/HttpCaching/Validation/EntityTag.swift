@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 /// A validator that names one representation. RFC 9110 §8.8.3.
 public struct EntityTag: Sendable, Hashable {

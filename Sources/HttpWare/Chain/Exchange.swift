@@ -59,6 +59,8 @@ public final class Exchange {
     /// Asked when the client leaves, or takes its content slowly, while the response is under way: whether it goes on without
     /// waiting for the client, because others wait for it. For a ware that bounds what that costs.
     public var outlivesClient: (() -> Bool)?
+    /// Nothing goes upstream any more: what no ware answers fails there.
+    public var isOffline = false
     /// Who sends requests without a client.
     weak var starter: (any BackgroundStarter)?
     /// Time limits of this exchange in place of the service's.
@@ -183,6 +185,7 @@ public final class Exchange {
         finalStatus = nil
         end = nil
         timeouts = ExchangeTimeouts()
+        isOffline = false
         if outlivesClient != nil { outlivesClient = nil }
         if !values.isEmpty { values.removeAll(keepingCapacity: true) }
         if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }

@@ -21,6 +21,7 @@ extension ExchangeDriver: BackgroundStarter {
         inner.captures = exchange.captures
         inner.principals = exchange.principals
         inner.receivedForwardedFor = exchange.receivedForwardedFor
+        inner.isOffline = exchange.isOffline
         inner.record.started = loop.now.nanoseconds
         driver.isObserved = false
         driver.isRequestWhole = true

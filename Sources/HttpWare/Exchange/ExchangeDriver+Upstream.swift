@@ -12,6 +12,9 @@ extension ExchangeDriver: ConnectionWaiter {
                     ? GatewayError(.gateway, .requestDenied, "no route takes this CONNECT")
                     : GatewayError(.gateway, .noRoute, "no route matches the request"))
         }
+        guard !exchange.isOffline else {
+            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent upstream while offline"))
+        }
         if let answer = maxForwardsAnswer() {
             exchange.responder = .gateway
             return self.answer(with: answer, from: chain.middlewares.count - 1)

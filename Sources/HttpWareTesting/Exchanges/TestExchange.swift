@@ -111,8 +111,9 @@ public final class TestExchange: Sendable {
         return pending
     }
 
-    /// Moves the clock and lets the timers that are then due do their work.
+    /// Moves the clock, once what has begun by now has set its timers, and lets those that are then due do their work.
     public func advance(by duration: Duration) async {
+        for _ in 0..<4 { await stage.loop.submit {} }
         clock.advance(by: duration)
         for _ in 0..<4 { await stage.loop.submit {} }
     }

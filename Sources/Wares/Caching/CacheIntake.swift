@@ -9,16 +9,13 @@ final class CacheIntake: ContentFilter {
     private var writer: (any StoreWriter)?
     /// A part's content, which is put together with what there is already.
     private var part: [UInt8]?
-    private let shares: Bool
     private var taken = 0
     private var isOver = false
 
-    /// Prepares to take the response's content. `head` is what is stored of it; `nil` where it is only shared.
-    init(_ cache: HttpCache, _ turn: CacheTurn, head: StoredHead?, length: Int?, shares: Bool) {
+    /// Prepares to take the response's content. `head` is what is stored of it.
+    init(_ cache: HttpCache, _ turn: CacheTurn, head: StoredHead, length: Int?) {
         self.cache = cache
         self.turn = turn
-        self.shares = shares
-        guard let head else { return }
         if head.part == nil {
             writer = cache.store.write(under: turn.key, length: length)
         } else {
@@ -53,7 +50,7 @@ final class CacheIntake: ContentFilter {
             }
         }
         part?.append(contentsOf: piece)
-        if shares { turn.leads?.response.append(piece) }
+        turn.leads?.append(piece)
     }
 
     private static let largestPiece = 256 << 10
@@ -91,10 +88,7 @@ final class CacheIntake: ContentFilter {
 
     /// Only behind the store's end, so that whoever comes finds the one or the other.
     private func endSharing(isWhole: Bool) {
-        guard shares, let (response, key) = turn.leads else { return }
-        turn.leads = nil
-        cache.collapsed.close(response, key)
-        response.finish(isWhole: isWhole)
+        turn.leads?.finish(isWhole: isWhole)
     }
 }
 
@@ -120,6 +114,6 @@ final class CacheRevalidation: BackgroundReceiver {
 
     func responseEnded(isWhole: Bool) {
         if isWhole { intake?.finish() } else { intake?.abandon() }
-        cache.settle(turn)
+        turn.leads?.abandon()
     }
 }

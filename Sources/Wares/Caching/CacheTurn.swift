@@ -15,7 +15,7 @@ final class CacheTurn {
     /// What went upstream asks whether this one still holds.
     var validated: StoredResponse?
     /// Others follow.
-    var leads: (response: CollapsedResponse, key: CacheKey)?
+    var leads: CollapsedLead?
     var status = CacheStatus()
 
     init(_ request: HttpRequest, _ key: CacheKey, _ wishes: RequestDirectives, isAuthorized: Bool) {

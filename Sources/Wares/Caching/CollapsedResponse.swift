@@ -27,6 +27,13 @@ final class CollapsedResponse: Sendable {
         let length: Int?
         /// It is an error, shared so that not each of them meets it by itself.
         let isFailure: Bool
+
+        init(_ response: HttpResponse, vary: VaryKey, isFailure: Bool) {
+            self.response = HttpResponse(response.status, fields: response.fields)
+            self.vary = vary
+            length = response.content.length
+            self.isFailure = isFailure
+        }
     }
 
     private enum Phase {
@@ -80,13 +87,24 @@ final class CollapsedResponse: Sendable {
         }
     }
 
+    /// The response as a follower has it; `nil` when the beginning of its content is gone.
+    func answer(_ head: Head) -> HttpResponse? {
+        var answer = head.response
+        if head.length != 0 {
+            guard let content = content() else { return nil }
+            answer = HttpResponse(answer.status, fields: answer.fields, source: content, length: head.length)
+        }
+        answer.isStored = true
+        return answer
+    }
+
     /// Gives the place up.
     func leave(_ follower: Follower) {
         state.withLock { state in state.followers.removeAll { $0 === follower } }
     }
 
     /// A source of the whole content; `nil` when its beginning is gone.
-    func content() -> CollapsedContent? {
+    private func content() -> CollapsedContent? {
         state.withLock { state in
             switch state.phase {
             case .begun, .ended: break
@@ -167,8 +185,8 @@ final class CollapsedResponse: Sendable {
         for follower in followers { follower.wait.resume(returning: outcome) }
     }
 
-    /// The leader cannot bring it. Answers whether another one leads now: once. After a second failure there is none, and that
-    /// failure is for all.
+    /// The leader's origin server failed. Answers whether another one leads now: once. After a second failure there is none,
+    /// and that failure is for all.
     func passOn() -> Bool {
         let isFirst = state.withLock { state in
             state.failures += 1

@@ -1,4 +1,4 @@
-public import HttpCaching
+import HttpCaching
 public import HttpWare
 
 extension HttpCache {
@@ -26,19 +26,14 @@ extension HttpCache {
         case .storing(let intake, let vary):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
-            share(response, vary, turn, isFailure: false)
+            turn.leads?.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false))
             tell(turn.status, in: &response)
             pass(response, through: intake, exchange)
             return .pass
         case .passing(let reason):
             exchange.note("not stored: \(reason)")
             if response.status.code >= 500 { return pass(failure: &response, turn, exchange) }
-            if let (shared, key) = turn.leads {
-                turn.leads = nil
-                collapsed.markUnshared(key, at: exchange.now)
-                collapsed.close(shared, key)
-                shared.release(.goAlone)
-            }
+            turn.leads?.refuse(at: exchange.now)
             if turn.status.forward != .method { tell(turn.status, in: &response) }
             return .pass
         }
@@ -46,7 +41,7 @@ extension HttpCache {
 
     /// The stored response still holds.
     private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
-        release(turn, with: stored)
+        turn.leads?.release(.stored(stored))
         exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
@@ -55,13 +50,13 @@ extension HttpCache {
 
     /// The origin server failed: a stale response, where that is allowed.
     private func answer(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
-        if let stored = turn.validated {
+        if let stored = turn.validated, !alwaysValidates {
             let age = stored.age(at: exchange.wallNow)
             let mayUse = Reuse.mayUseOnError(
                 age: age, rules: stored.rules, request: turn.wishes, policy: policy,
                 isDisconnected: exchange.responder == .gateway)
             if mayUse {
-                release(turn, with: stored)
+                turn.leads?.release(.stored(stored))
                 exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
@@ -74,15 +69,13 @@ extension HttpCache {
 
     /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
     private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
-        if let (shared, _) = turn.leads {
-            if shared.passOn() {
-                turn.leads = nil
+        if let lead = turn.leads, !lead.passOn() {
+            lead.begin(CollapsedResponse.Head(response, vary: .none, isFailure: true))
+            if response.content.isEmpty {
+                lead.finish(isWhole: true)
             } else {
-                share(response, .none, turn, isFailure: true)
-                pass(
-                    response,
-                    through: CacheIntake(self, turn, head: nil, length: response.content.length, shares: true), exchange
-                )
+                exchange.filterResponseContent(with: CollapsedFilter(lead))
+                exchange.onEnd { _ in lead.finish(isWhole: false) }
             }
         }
         tell(turn.status, in: &response)
@@ -97,23 +90,6 @@ extension HttpCache {
             stored, for: turn.request.method, turn.request.fields, age: age, now: now)
         tell(turn.status, in: &response)
         return response
-    }
-
-    /// Those who follow have this one.
-    private func release(_ turn: CacheTurn, with stored: StoredResponse) {
-        guard let (shared, key) = turn.leads else { return }
-        turn.leads = nil
-        collapsed.close(shared, key)
-        shared.release(.stored(stored))
-    }
-
-    /// Tells those who follow of a response whose content comes.
-    private func share(_ response: HttpResponse, _ vary: VaryKey, _ turn: CacheTurn, isFailure: Bool) {
-        guard let (shared, _) = turn.leads else { return }
-        let head = HttpResponse(response.status, fields: response.fields)
-        shared.begin(
-            CollapsedResponse.Head(
-                response: head, vary: vary, length: response.content.length, isFailure: isFailure))
     }
 
     /// Lets the intake see the content.
@@ -162,7 +138,7 @@ extension HttpCache {
         let head = StoredHead(
             status: response.status, fields: fields, times: times, directives: directives, lifetime: lifetime,
             vary: vary, mode: policy.mode, part: part, tags: CacheTags.read(fields.values(of: tagField)))
-        let intake = CacheIntake(self, turn, head: head, length: response.content.length, shares: true)
+        let intake = CacheIntake(self, turn, head: head, length: response.content.length)
         return .storing(intake, vary)
     }
 

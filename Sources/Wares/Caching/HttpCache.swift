@@ -120,7 +120,7 @@ public struct HttpCache: Middleware, Postware {
             let now = exchange.wallNow
             let age = response.age(at: now)
             var reuse = Reuse.decide(age: age, rules: response.rules, request: wishes, policy: policy)
-            if alwaysValidates, reuse == .fresh { reuse = .validate(.isStale) }
+            if alwaysValidates, !wishes.onlyIfCached { reuse = .validate(.isStale) }
             switch reuse {
             case .fresh, .stale: return answer(response, age, now, request, exchange)
             case .staleWhileRevalidating:
@@ -188,11 +188,10 @@ public struct HttpCache: Middleware, Postware {
         case .lead(let response):
             // What came in between is there now: the leader before stored it, then made room for this one.
             if stored == nil, case .response(let found) = find(key, request, exchange) {
-                collapsed.close(response, shared)
-                response.release(.stored(found))
+                CollapsedLead(response, shared, collapsed).release(.stored(found))
                 return decide(.response(found), key, wishes, &request, exchange)
             }
-            return lead(turn, (response, shared), &request, exchange)
+            return lead(turn, CollapsedLead(response, shared, collapsed), &request, exchange)
         case .follow(let response, let follower):
             return .wait { request, exchange in
                 try await self.follow(response, shared, follower, turn, &request, exchange)
@@ -202,26 +201,15 @@ public struct HttpCache: Middleware, Postware {
 
     /// The request goes upstream, with what asks whether the stored response still holds.
     private func lead(
-        _ turn: CacheTurn, _ leads: (response: CollapsedResponse, key: CacheKey)?, _ request: inout HttpRequest,
-        _ exchange: Exchange
+        _ turn: CacheTurn, _ leads: CollapsedLead?, _ request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
         if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
-        if let leads {
-            turn.leads = leads
-            exchange.outlivesClient = { leads.response.isWanted }
-        }
+        turn.leads = leads
+        leads?.lead(exchange)
         exchange[CacheTurn.Key.self] = turn
         exchange.cacheResult = .miss
-        if leads != nil { exchange.onEnd { _ in self.settle(turn) } }
         exchange.note(CacheNotes.miss(turn), asDecision: true)
         return .pass
-    }
-
-    /// Whoever still follows a response that did not come goes on without it.
-    func settle(_ turn: CacheTurn) {
-        guard let (response, key) = turn.leads else { return }
-        turn.leads = nil
-        collapsed.abandon(response, key)
     }
 
     /// Waits behind the request whose response will do, too.
@@ -241,12 +229,7 @@ public struct HttpCache: Middleware, Postware {
                 turn.status.forward = .varyMiss
                 return lead(turn, nil, &request, exchange)
             }
-            var answer = head.response
-            if head.length != 0 {
-                guard let content = response.content() else { return lead(turn, nil, &request, exchange) }
-                answer = HttpResponse(answer.status, fields: answer.fields, source: content, length: head.length)
-            }
-            answer.isStored = true
+            guard var answer = response.answer(head) else { return lead(turn, nil, &request, exchange) }
             turn.status.isCollapsed = true
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
@@ -268,7 +251,7 @@ public struct HttpCache: Middleware, Postware {
                 }
             }
             return lead(turn, nil, &request, exchange)
-        case .lead: return lead(turn, (response, shared), &request, exchange)
+        case .lead: return lead(turn, CollapsedLead(response, shared, collapsed), &request, exchange)
         }
     }
 
@@ -285,9 +268,10 @@ public struct HttpCache: Middleware, Postware {
         let turn = CacheTurn(
             plain, key, RequestDirectives(), isAuthorized: CacheIdentity.isKnown(request, in: exchange))
         turn.validated = stored
-        turn.leads = (response, shared)
+        let lead = CollapsedLead(response, shared, collapsed)
+        turn.leads = lead
         CacheValidation.ask(about: stored, in: &plain)
-        if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { settle(turn) }
+        if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { lead.abandon() }
     }
 }
 

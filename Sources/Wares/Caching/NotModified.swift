@@ -21,6 +21,7 @@ public struct NotModified: Middleware, Postware {
     ) {
         var cache = HttpCache(store: MemoryStore(limit: maxSize), maxObject: maxObject)
         cache.alwaysValidates = true
+        cache.collapses = false
         cache.emitsStatus = false
         cache.policy.mode = mode
         self.cache = cache

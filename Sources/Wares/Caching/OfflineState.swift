@@ -9,6 +9,11 @@ public final class OfflineState: Sendable {
         public let mode: OfflineMode
         /// When it ends, to the millisecond; `nil` when it does not.
         public let until: WallTime?
+
+        public init(mode: OfflineMode, until: WallTime?) {
+            self.mode = mode
+            self.until = until
+        }
     }
 
     /// What the configuration says.

@@ -1,27 +1,9 @@
-import GatewayConfig
 import HttpWare
 import Testing
-import Wares
 
 @testable import HttpGateway
 
 @Suite struct AdminOfflineTests {
-    /// A ware whose mode is switched.
-    private struct Switched: OfflineSwitch, Middleware, ConfigurableWare {
-        static let name: WareName = "switched"
-        static let about = WareAbout("Is switched.", example: "- switched")
-        let state: OfflineState
-        var holdsState: Bool { true }
-
-        init(options: inout OptionsReader) {
-            var mode = OfflineMode.auto
-            options.read("mode", into: &mode, doc: "when")
-            state = OfflineState(mode)
-        }
-
-        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
-    }
-
     private func stage() throws -> AdminStage {
         try AdminStage(
             """
@@ -29,12 +11,12 @@ import Wares
             listeners: { web: { bind: "127.0.0.1:0" } }
             services: { a: { baseUrl: "http://127.0.0.1:1" } }
             chains:
-              one: { middlewares: [{ switched: { mode: never }, as: first }] }
-              two: { middlewares: [{ use: one }, { switched: {}, as: second }] }
+              one: { middlewares: [{ offline: { mode: never }, as: first }] }
+              two: { middlewares: [{ use: one }, { offline: {}, as: second }] }
             routes:
               - { match: { path: /one }, service: a, chain: one }
               - { service: a, chain: two }
-            """, wares: [Switched.self])
+            """)
     }
 
     private func modes(_ answer: (status: Int, json: [String: Any])) -> [String] {

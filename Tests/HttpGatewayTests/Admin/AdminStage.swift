@@ -12,9 +12,9 @@ final class AdminStage {
     let configuration: GatewayConfiguration
     private let exchange: TestExchange
 
-    init(_ text: String, wares: [any ConfigurableWare.Type] = []) throws {
+    init(_ text: String) throws {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(wares: BuiltinWares.all + wares, environment: [:], files: files).read(
+        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:], files: files).read(
             path: "test.yaml")
         configuration = try #require(result.configuration, "\(result.errors)")
         let now = WallTime(seconds: 1_800_000_000)

@@ -24,8 +24,9 @@ stores: {{ small: {{ memory: {{ maxSize: 1MiB }} }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
   cached: {{ middlewares: [httpCache] }}
+  off: {{ middlewares: [{{ offline: {{ mode: never }}, as: off }}, httpCache] }}
   own: {{ middlewares: [{{ httpCache: {{ store: small, mode: private }} }}] }}
-routes:
+routes:{more}
   - {{ name: own, match: {{ path: "/own/**" }}, service: origin, chain: own }}
   - {{ name: plain, match: {{ path: "/plain/**" }}, service: origin }}
   - {{ name: all, service: origin, chain: cached }}
@@ -36,13 +37,13 @@ FRESH = answer(
 
 
 class Gateway:
-    def __init__(self, t: Trial, token: str = ""):
+    def __init__(self, t: Trial, token: str = "", more: str = ""):
         place = t.setup.place
         self.t, self.token = t, token
         self.web, self.admin = free_port(), free_port()
         self.file = place.subfolder("cache") / "httpware.yaml"
         shown = f', token: "{token}"' if token else ""
-        self.file.write_text(CONFIG.format(web=self.web, admin=self.admin, main=t.setup.ports["main"], token=shown))
+        self.file.write_text(CONFIG.format(web=self.web, admin=self.admin, main=t.setup.ports["main"], token=shown, more=more))
         self.process: Process = place.command(
             [t.setup.binary, "run", "-c", str(self.file), "--workers", "2"], [self.web, self.admin])
         t.at_end(self.process.stop)
@@ -249,3 +250,20 @@ def _(t: Trial) -> None:
     gateway.command("offline", "--for", "1h", code=64)
     gateway.process.stop()
     check("no admin listener answers" in gateway.command("cache", "ls", code=3), "it does not say what to do")
+
+
+@case("cache command: offline is switched while the gateway runs, and ends", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(FRESH))
+    gateway = Gateway(t, more="\n  - { name: off, match: { path: \"/off/**\" }, service: origin, chain: off }")
+    gateway.store("/off/a")
+    expect_status(gateway.ask("/off/b"), 200)
+    heading, line = gateway.command("offline").splitlines()
+    expect_same("shown", (heading.split(), line.split()), (["LABEL", "MODE", "CONFIGURED", "UNTIL"], ["off", "never", "never", "-"]))
+    [switch] = json.loads(gateway.command("offline", "always", "--for", "10m", "--label", "off", "--json"))["offline"]
+    expect_same("set", (switch["mode"], switch["configured"], switch["overridden"]), ("always", "never", True))
+    expect_status(gateway.ask("/off/a"), 200)
+    expect_status(gateway.ask("/off/c"), 504)
+    gateway.command("offline", "always", "--label", "other", code=1)
+    expect_same("back", gateway.command("offline", "configured").splitlines()[1].split(), ["off", "never", "never", "-"])
+    expect_status(gateway.ask("/off/c"), 200)
