@@ -145,7 +145,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",
-            dependencies: ["HttpGateway", "GatewayConfig", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
+            dependencies: [
+                "HttpGateway", "GatewayConfig", "HttpCaching", "Credentials", "Wares", "HttpWare", "HttpWareTesting",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),

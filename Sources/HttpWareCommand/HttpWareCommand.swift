@@ -11,6 +11,8 @@ import ArgumentParser
             ExplainCommand.self,
             DiffCommand.self,
             TraceCommand.self,
+            CacheCommand.self,
+            OfflineCommand.self,
             TokenCommand.self,
             ProxyCommand.self,
             WithCommand.self,

@@ -7,8 +7,8 @@ public protocol CacheStore: AnyObject, Sendable {
     /// The most recent response under the key that `isMeant` picks, at once; or that the store has to be waited for.
     /// RFC 9111 §4.1.
     func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found
-    /// All responses under the key, the most recent first: for stores that answered `find` with `mustWait`. Awaited on a
-    /// loop, and bounded in time by the store.
+    /// All responses under the key, the most recent first: for stores that answered `find` with `mustWait`, and to look at.
+    /// Awaited on a loop, and bounded in time by the store.
     func load(_ key: CacheKey) async -> [StoredResponse]
     /// Takes a response's content as it comes. `length` is what the response says; `nil` when that is not known. Answers
     /// `nil` when there is no room for so much.
@@ -21,8 +21,37 @@ public protocol CacheStore: AnyObject, Sendable {
     func invalidate(_ key: CacheKey)
     /// Takes all responses away that `isMeant` picks. Answers how many. Not for loops: it looks at each.
     func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int
+    /// The first responses that `isMeant` picks, at most `limit`, in no order. Not for loops: it may look at each.
+    func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
     /// What it holds.
     var census: StoreCensus { get }
+}
+
+extension CacheStore {
+    /// For stores that have no shorter way: looks at each by `purge`, which takes nothing away then.
+    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+        let found = ThreadLock<[StoredItem]>([])
+        _ = await purge { key, head in
+            guard found.withLock({ $0.count < limit }), isMeant(key, head) else { return false }
+            found.withLock { $0.append(StoredItem(key: key, head: head, size: nil)) }
+            return false
+        }
+        return found.withLock { $0 }
+    }
+}
+
+/// A stored response in a list.
+public struct StoredItem: Sendable {
+    public let key: CacheKey
+    public let head: StoredHead
+    /// The bytes that it takes, as counted against the limit; `nil` where that is not known without a look at its content.
+    public let size: Int?
+
+    public init(key: CacheKey, head: StoredHead, size: Int?) {
+        self.key = key
+        self.head = head
+        self.size = size
+    }
 }
 
 /// What a store answers at once.

@@ -75,10 +75,16 @@ struct FifoTable<Item> {
         if slots[Int(place)].uses < 3 { slots[Int(place)].uses &+= 1 }
     }
 
-    func forEach(_ body: (Place, Item) -> Void) {
-        for index in slots.indices {
-            if let item = slots[index].item { body(Place(truncatingIfNeeded: index), item) }
+    /// Gives what lies in the next places, at most so many, from one on that goes behind them; what is kept all the while
+    /// stays in its place. Answers false when there are no more places.
+    func visit(from place: inout Int, most: Int, _ body: (Item) -> Void) -> Bool {
+        guard place < slots.count else { return false }
+        let end = min(slots.count, place + most)
+        for index in place..<end {
+            if let item = slots[index].item { body(item) }
         }
+        place = end
+        return true
     }
 
     /// Those of that hash, in their order.

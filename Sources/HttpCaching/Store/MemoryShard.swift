@@ -48,6 +48,22 @@ struct MemoryShard {
         table.first(hash(key)) { $0.response === response }
     }
 
+    /// All under the key, the most recent first.
+    func all(_ key: CacheKey) -> [StoredResponse] {
+        var found: [StoredResponse] = []
+        table.forEach(of: hash(key)) { _, item in
+            if item.isUnder(key) { found.append(item.response) }
+        }
+        return found
+    }
+
+    /// The responses in the next places, at most so many, and the keys of those that do not hold theirs; `nil` at the end.
+    func next(_ place: inout Int, most: Int) -> [(key: [UInt8]?, response: StoredResponse)]? {
+        var batch: [(key: [UInt8]?, response: StoredResponse)] = []
+        guard table.visit(from: &place, most: most, { batch.append(($0.key, $0.response)) }) else { return nil }
+        return batch
+    }
+
     // MARK: Changing
 
     /// Answers whether there was room.
@@ -76,22 +92,15 @@ struct MemoryShard {
         makeRoom()
     }
 
-    mutating func remove(_ response: StoredResponse, under key: CacheKey) {
-        if let place = place(of: response, key) { table.remove(place) }
+    /// Answers whether it was there.
+    mutating func remove(_ response: StoredResponse, under key: CacheKey) -> Bool {
+        guard let place = place(of: response, key) else { return false }
+        table.remove(place)
+        return true
     }
 
     mutating func invalidate(_ key: CacheKey) {
         while let place = table.first(hash(key), where: { $0.isUnder(key) }) { table.remove(place) }
-    }
-
-    /// Takes away what `isMeant` picks, and answers how many that were.
-    mutating func purge(where isMeant: (CacheKey, StoredHead) -> Bool) -> Int {
-        var found: [FifoTable<Item>.Place] = []
-        table.forEach { place, item in
-            if isMeant(item.key.map { CacheKey($0) } ?? item.response.key, item.response.head) { found.append(place) }
-        }
-        for place in found { table.remove(place) }
-        return found.count
     }
 
     private mutating func makeRoom() {

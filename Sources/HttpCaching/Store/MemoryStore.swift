@@ -23,7 +23,7 @@ public final class MemoryStore: CacheStore {
         shard(key).withLock { $0.find(key, where: isMeant) }
     }
 
-    public func load(_ key: CacheKey) async -> [StoredResponse] { [] }
+    public func load(_ key: CacheKey) async -> [StoredResponse] { shard(key).withLock { $0.all(key) } }
 
     public func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? {
         (length ?? 0) <= largest ? MemoryWriter(self, key, length: length) : nil
@@ -40,14 +40,50 @@ public final class MemoryStore: CacheStore {
     }
 
     public func remove(_ response: StoredResponse, under key: CacheKey) {
-        shard(key).withLock { $0.remove(response, under: key) }
+        _ = shard(key).withLock { $0.remove(response, under: key) }
     }
 
     public func invalidate(_ key: CacheKey) { shard(key).withLock { $0.invalidate(key) } }
 
     public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
-        shards.reduce(0) { sum, shard in sum + shard.withLock { $0.purge(where: isMeant) } }
+        var count = 0
+        scan { key, response in
+            guard isMeant(key, response.head) else { return true }
+            // One that was updated since is another one now.
+            let shard = shard(key)
+            let others = shard.withLock { $0.remove(response, under: key) ? nil : $0.all(key) }
+            if others == nil { count += 1 }
+            for other in others ?? [] where isMeant(key, other.head) {
+                if shard.withLock({ $0.remove(other, under: key) }) { count += 1 }
+            }
+            return true
+        }
+        return count
     }
+
+    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+        var items: [StoredItem] = []
+        guard limit > 0 else { return [] }
+        scan { key, response in
+            let head = response.head
+            if isMeant(key, head) { items.append(StoredItem(key: key, head: head, size: response.size)) }
+            return items.count < limit
+        }
+        return items
+    }
+
+    /// Gives every response that is there all the while, until `body` answers false. No lock is held while it works, and
+    /// none for longer than it takes to find some of them.
+    private func scan(_ body: (CacheKey, StoredResponse) -> Bool) {
+        for shard in shards {
+            var place = 0
+            while let batch = shard.withLock({ $0.next(&place, most: MemoryStore.batch) }) {
+                for (key, response) in batch where !body(key.map { CacheKey($0) } ?? response.key, response) { return }
+            }
+        }
+    }
+
+    private static let batch = 256
 
     public var census: StoreCensus {
         shards.reduce(into: StoreCensus()) { sum, shard in

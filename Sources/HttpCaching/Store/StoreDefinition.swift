@@ -8,6 +8,14 @@ public struct StoreDefinition: Sendable, Hashable {
         case memory(maxSize: ByteCount)
         /// A file in that folder, up to so many bytes.
         case disk(path: FilePath, maxSize: ByteCount)
+
+        /// The word for it under `stores`.
+        public var name: String {
+            switch self {
+            case .memory: "memory"
+            case .disk: "disk"
+            }
+        }
     }
 
     /// As metrics, logs and errors call it.

@@ -14,17 +14,20 @@ struct AdminApi: Middleware {
         }
         request.content.limit(to: AdminApi.mostContent)
         let path = request.path
-        let found = endpoints.first { $0.argument(in: path) != nil }
-        if found?.access != .everybody, let refusal = guarding.refusal(ofSource: request, in: exchange) {
+        let found = endpoints.filter { $0.argument(in: path) != nil }
+        if found.first?.access != .everybody, let refusal = guarding.refusal(ofSource: request, in: exchange) {
             return .abort(with: refusal)
         }
-        guard let endpoint = found, let argument = endpoint.argument(in: path) else {
+        guard let first = found.first else {
             return .abort(with: .problem(.notFound, "the admin listener has nothing there"))
         }
         let isRead = request.method == .get || request.method == .head
-        guard endpoint.isWrite ? request.method == .post : isRead else {
-            var refusal = HttpResponse.problem(.methodNotAllowed, "use \(endpoint.isWrite ? "POST" : "GET") here")
-            refusal.fields.append(endpoint.isWrite ? AdminApi.allowPost : AdminApi.allowGet)
+        let meant = found.first { $0.isWrite ? request.method == .post : isRead }
+        guard let endpoint = meant, let argument = endpoint.argument(in: path) else {
+            let isBoth = found.contains { $0.isWrite != first.isWrite }
+            let words = isBoth ? "GET or POST" : first.isWrite ? "POST" : "GET"
+            var refusal = HttpResponse.problem(.methodNotAllowed, "use \(words) here")
+            refusal.fields.append(isBoth ? AdminApi.allowBoth : first.isWrite ? AdminApi.allowPost : AdminApi.allowGet)
             return .abort(with: refusal)
         }
         if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request) {
@@ -34,6 +37,7 @@ struct AdminApi: Middleware {
     }
 
     private static let allowGet = FieldLine(literal: .allow, "GET, HEAD")
+    private static let allowBoth = FieldLine(literal: .allow, "GET, HEAD, POST")
     private static let allowPost = FieldLine(literal: .allow, "POST")
 }
 

@@ -33,7 +33,7 @@ struct AdminEndpoint: Sendable {
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
-            + credentials(subject) + holds(subject) + (ui ? page() : [])
+            + credentials(subject) + holds(subject) + cache(subject) + offline(subject) + (ui ? page() : [])
     }
 }
 
@@ -50,6 +50,16 @@ struct AdminRequest: Sendable {
             if parts[0] == name { return parts.count == 2 ? parts[1] : "" }
         }
         return nil
+    }
+
+    /// The same, decoded.
+    func text(_ name: String) -> String? {
+        parameter(name).map { String(decoding: QueryParameters.decoded($0.utf8), as: UTF8.self) }
+    }
+
+    /// The names of all parameters.
+    var names: [String] {
+        (query ?? "").split(separator: "&").map { String($0.prefix { $0 != "=" }) }
     }
 }
 

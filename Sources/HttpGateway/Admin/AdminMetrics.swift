@@ -1,5 +1,6 @@
 import Credentials
 import GatewayConfig
+import HttpCaching
 import HttpWare
 
 extension AdminEndpoint {
@@ -32,6 +33,7 @@ private struct Metrics {
         addExchanges(loops)
         addUpstream(subject, loops)
         addCredentials(subject)
+        addCaches(subject, loops)
         addLoops(loops)
         addProcess(ProcessNumbers())
     }
@@ -184,6 +186,27 @@ private struct Metrics {
             output.add(label(report) + [("reason", "overflow")], report.overflows)
             output.add(label(report) + [("reason", "timeout")], report.timeouts)
         }
+    }
+
+    private mutating func addCaches(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
+        output.begin("httpware_cache_requests_total", .counter, "Requests that caches saw, by what they did.")
+        for (place, sum) in CacheSum.byPlace(loops) {
+            let labels = [
+                ("listener", place.listener), ("route", place.route ?? ""), ("service", place.service ?? ""),
+            ]
+            for result in CacheResult.allCases { output.add(labels + [("result", result.name)], sum[result]) }
+        }
+        let stores = subject.status.now.configuration.stores.map {
+            (labels: [("store", $0.name)], $0.store.store.census)
+        }
+        output.begin("httpware_cache_store_responses", .gauge, "Responses that are stored.")
+        for (labels, census) in stores { output.add(labels, census.responses) }
+        output.begin("httpware_cache_store_bytes", .gauge, "What they take, as counted against the limit.")
+        for (labels, census) in stores { output.add(labels, census.bytes) }
+        output.begin("httpware_cache_store_limit_bytes", .gauge, "What they may take.")
+        for (labels, census) in stores { output.add(labels, census.limit) }
+        output.begin("httpware_cache_evictions_total", .counter, "Responses that went to make room.")
+        for (labels, census) in stores { output.add(labels, census.evicted) }
     }
 
     private mutating func addLoops(_ loops: [LoopNumbers]) {

@@ -42,7 +42,7 @@ enum AdminPage {
         <form id="token" hidden><label>Token <input type="password" autocomplete="off"></label><button>Show it</button></form>
         <main>
         <section id="requests"><p><label>filter <input id="filter" size="36" placeholder="method, target, status, route"></label> <label><input type="checkbox" id="hold"> hold still</label></p>
-        <table><thead><tr><th>time</th><th>status</th><th>method</th><th>target</th><th>route</th><th class="number">ms</th><th class="number">bytes</th></tr></thead><tbody id="rows"></tbody></table></section>
+        <table><thead><tr><th>time</th><th>status</th><th>method</th><th>target</th><th>route</th><th>cache</th><th class="number">ms</th><th class="number">bytes</th></tr></thead><tbody id="rows"></tbody></table></section>
         <section id="routes" hidden></section>
         <section id="config" hidden></section>
         </main>
@@ -70,12 +70,12 @@ enum AdminPage {
         #requests :is(td, th) { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
         #requests :is(th:nth-child(1), th:nth-child(5)) { width: 9em; }
         #requests :is(th:nth-child(2), th:nth-child(3)) { width: 4.5em; }
-        #requests :is(th:nth-child(6), th:nth-child(7)) { width: 6em; }
+        #requests :is(th:nth-child(6), th:nth-child(7), th:nth-child(8)) { width: 6em; }
         #rows tr { cursor: pointer; }
         #rows tr:is(:hover, :focus-visible) { background: #8882; outline: 0; }
         td, code { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere; }
         .number { text-align: right; white-space: nowrap; }
-        .c4 { color: #b26a00; } .c5, .c0 { color: #c62828; } .quiet { opacity: .65; }
+        .c4 { color: #b26a00; } .c5, .c0 { color: #c62828; } .hit { color: #2e7d32; } .quiet { opacity: .65; }
         aside { box-sizing: border-box; position: fixed; right: 0; top: 0; bottom: 0; width: min(48em, 92vw); overflow: auto; background: Canvas; border-left: 1px solid #8886; padding: 1em; box-shadow: -4px 0 16px #0003; }
         aside > button { float: right; }
         svg { width: 100%; display: block; margin-bottom: 1em; }
@@ -106,14 +106,16 @@ enum AdminPage {
 
         function matches(r) {
           const words = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-          const text = [r.method, r.host, r.target, r.status, r.route, r.service, r.responder, r.fault].join(" ").toLowerCase();
+          const text = [r.method, r.host, r.target, r.status, r.route, r.service, r.responder, r.cache, r.fault].join(" ").toLowerCase();
           return words.every(word => text.includes(word));
         }
+
+        const isHit = r => ["hit", "stale", "collapsed", "validated"].includes(r.cache);
 
         function row(r) {
           const line = make("tr");
           line.append(make("td", r.time.slice(11, 23)), make("td", r.status, "c" + String(r.status)[0]), make("td", r.method),
-            make("td", (r.host || "") + r.target), make("td", r.route || r.responder), make("td", r.duration.toFixed(1), "number"), make("td", r.responseBytes, "number"));
+            make("td", (r.host || "") + r.target), make("td", r.route || r.responder), make("td", r.cache || "", isHit(r) ? "hit" : "quiet"), make("td", r.duration.toFixed(1), "number"), make("td", r.responseBytes, "number"));
           line.hidden = !matches(r);
           line.tabIndex = 0;
           line.addEventListener("click", () => detail(r));

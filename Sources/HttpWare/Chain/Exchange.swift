@@ -45,6 +45,8 @@ public final class Exchange {
     public internal(set) var principals: [Principal] = []
     /// Who made the response at hand.
     public internal(set) var responder = Responder.upstream
+    /// What the last cache that saw the request did with it; `nil` where none did.
+    public var cacheResult: CacheResult?
     /// Why there was no response from upstream.
     public internal(set) var failure: GatewayError?
     /// What happened so far.
@@ -178,6 +180,7 @@ public final class Exchange {
         if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
         if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
         responder = .upstream
+        cacheResult = nil
         failure = nil
         record.reset()
         upstreamAddress = nil

@@ -47,9 +47,9 @@ public struct WareStep: Sendable, Equatable {
     /// Whether it was asked about the response.
     public var isResponse: Bool { side != .request }
 
-    /// The decision in a word: `passed`, `held`, `hit`.
+    /// The decision in a word: `passed`, `held`, `hit`; of a note that names it, what stands before a colon.
     public var word: String {
-        if isNamed, let note { return note }
+        if isNamed, let note { return String(note.prefix { $0 != ":" }) }
         return hasWaited && decision == .passed ? "held" : decision.rawValue
     }
 

@@ -23,6 +23,8 @@ public final class ExchangeCounters {
         /// Requests that went upstream on a connection made for them, and on one that had served before.
         public internal(set) var sentFirst = 0
         public internal(set) var sentReused = 0
+        /// What caches did with the requests, by `CacheResult`; all 0 where none saw them.
+        public internal(set) var cacheResults = [Int](repeating: 0, count: CacheResult.allCases.count)
         /// Failures by their names in Proxy-Status (RFC 9209).
         public internal(set) var failures: [String: Int] = [:]
 
@@ -40,6 +42,7 @@ public final class ExchangeCounters {
             responseBytes += other.responseBytes
             sentFirst += other.sentFirst
             sentReused += other.sentReused
+            for index in cacheResults.indices { cacheResults[index] += other.cacheResults[index] }
             failures.merge(other.failures, uniquingKeysWith: +)
         }
     }
@@ -108,6 +111,7 @@ extension ExchangeCounters.Series {
         if exchange.record.attempts > 0 {
             if exchange.record.isReused { sentReused += 1 } else { sentFirst += 1 }
         }
+        if let result = exchange.cacheResult { cacheResults[Int(result.rawValue)] += 1 }
         if let failure = exchange.failure { failures[failure.proxyStatusName, default: 0] += 1 }
     }
 }

@@ -29,6 +29,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var end: String
     /// `upstream`, `cache`, `gateway`, or the label of a ware.
     public var responder: String
+    /// What a cache did with the request: `hit`, `stale`, `collapsed`, `validated`, `miss` or `bypass`; `nil` where none saw it.
+    public var cache: String?
     /// What went wrong, and in words.
     public var fault: String?
     public var reason: String?
@@ -116,6 +118,7 @@ extension ExchangeReport {
             case .clientLeft: "clientLeft"
             }
         responder = recorded.responder.name
+        cache = recorded.cacheResult?.name
         fault = recorded.failure.map { "\($0.fault)" }
         reason = recorded.failure?.reason
         attempts = record.attempts
@@ -150,7 +153,8 @@ extension ExchangeReport {
             ("service", service.map(Json.text)), ("endpoint", endpoint.map(Json.text)),
             ("client", client.map(Json.text)), ("method", .text(method)), ("target", .text(target)),
             ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
-            ("end", .text(end)), ("responder", .text(responder)), ("fault", fault.map(Json.text)),
+            ("end", .text(end)), ("responder", .text(responder)),
+            ("cache", cache.map(Json.text)), ("fault", fault.map(Json.text)),
             ("reason", reason.map(Json.text)), ("attempts", .number(attempts)), ("replays", .number(replays)),
             ("reused", .bool(reused)), ("requestBytes", .number(requestBytes)),
             ("responseBytes", .number(responseBytes)), ("phases", .list(phases.map(\.value))),

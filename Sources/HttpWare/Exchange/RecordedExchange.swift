@@ -18,6 +18,7 @@ public struct RecordedExchange: Sendable {
     var status: HttpStatus?
     var end: ExchangeEnd?
     var responder = Responder.upstream
+    var cacheResult: CacheResult?
     var failure: GatewayError?
     /// Times, bytes and what the wares did.
     public internal(set) var record = ExchangeRecord()
@@ -54,6 +55,7 @@ public struct RecordedExchange: Sendable {
         status = exchange.finalStatus
         end = exchange.end
         responder = exchange.responder
+        cacheResult = exchange.cacheResult
         if isKnownUniquelyReferenced(&exchange) {
             swap(&record, &exchange.record)
         } else {

@@ -171,6 +171,22 @@ struct AdminClient: Sendable {
     }
 }
 
+/// Why the admin listener refuses a request. RFC 9457.
+private struct AdminProblem: Decodable {
+    let detail: String
+}
+
+extension AdminClient.Answer {
+    /// What it tells, where it is 200. Ends the program with what the problem is where it is another, or cannot be read.
+    func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        if status == 200, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
+        let detail = (try? JSONDecoder().decode(AdminProblem.self, from: Data(content)))?.detail
+        let text = detail ?? "the admin listener answered \(status)"
+        Terminal.error(TerminalStyle.plain.shown(text))
+        throw ExitCode(1)
+    }
+}
+
 /// Takes server-sent events apart. WHATWG HTML §9.2.6.
 struct EventStream {
     private var line: [UInt8] = []

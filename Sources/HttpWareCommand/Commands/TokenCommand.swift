@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import HttpWare
 
 /// `httpware token`: the credentials of a running gateway. Their tokens are shown nowhere.
@@ -24,7 +23,7 @@ struct TokenCommand: ParsableCommand {
                 return
             }
             struct All: Decodable { let credentials: [CredentialLine] }
-            let all = try TokenCommand.decode(All.self, answer).credentials
+            let all = try answer.decoded(All.self).credentials
             for line in CredentialLine.table(all) { Terminal.print(line) }
         }
     }
@@ -71,22 +70,8 @@ struct TokenCommand: ParsableCommand {
             let answer = try admin.client().post("/v1/credentials/\(name)/\(action)")
             if json { Terminal.print(answer.text, end: "") }
             if json, answer.status == 200 { return }
-            let line = try TokenCommand.decode(CredentialLine.self, answer)
+            let line = try answer.decoded(CredentialLine.self)
             for line in CredentialLine.table([line]) { Terminal.print(line) }
         }
-    }
-
-    private struct Problem: Decodable {
-        let detail: String
-    }
-
-    private static func decode<Value: Decodable>(_ type: Value.Type, _ answer: AdminClient.Answer) throws -> Value {
-        if answer.status == 200, let value = try? JSONDecoder().decode(type, from: Data(answer.content)) {
-            return value
-        }
-        let detail = (try? JSONDecoder().decode(Problem.self, from: Data(answer.content)))?.detail
-        let text = detail ?? "the admin listener answered \(answer.status)"
-        Terminal.error(TerminalStyle.plain.shown(text))
-        throw ExitCode(1)
     }
 }

@@ -18,14 +18,7 @@ struct CredentialLine: Decodable {
 
     /// The credentials below each other, in columns.
     static func table(_ credentials: [CredentialLine]) -> [String] {
-        let rows = [["NAME", "GRANT", "STATE", "EXPIRES", "HELD", "LAST REFRESH"]] + credentials.map(\.cells)
-        let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            let padded = zip(row, widths).map { cell, width in
-                cell + String(repeating: " ", count: max(0, width - cell.count))
-            }
-            return (padded + [row[5]]).joined(separator: "  ")
-        }
+        TextTable.lines([["NAME", "GRANT", "STATE", "EXPIRES", "HELD", "LAST REFRESH"]] + credentials.map(\.cells))
     }
 
     private var cells: [String] {

@@ -38,6 +38,8 @@ struct Waterfall {
                 line += "  " + bar.step(from: row.start, for: row.duration, of: report.duration, row.part)
             }
             lines.append(line)
+            // Why a response was not stored, say, is of use only as a whole.
+            if row.text.count > text { lines.append("    " + style.paint(row.text, .dim)) }
             lines += row.details.map { "    " + style.paint($0, .dim) }
         }
         if report.cut { lines.append(style.paint("the wares did more than is kept", .yellow)) }
@@ -62,6 +64,7 @@ struct Waterfall {
         if let host = report.host { lines.append("  host \(host), \(report.protocol)") }
         var counts = "  \(TerminalStyle.size(report.requestBytes)) up, \(TerminalStyle.size(report.responseBytes)) down"
         counts += ", answered by \(report.responder)"
+        if let cache = report.cache { counts += ", cache \(cache)" }
         if report.attempts > 1 { counts += ", \(report.attempts) connections" }
         if report.replays > 0 { counts += ", replayed \(report.replays == 1 ? "once" : "\(report.replays) times")" }
         lines.append(counts)

@@ -42,6 +42,7 @@ extension HttpCache {
     /// The stored response still holds.
     private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         turn.leads?.release(.stored(stored))
+        exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
         return .replace(with: answer(stored, turn, exchange))
@@ -56,6 +57,7 @@ extension HttpCache {
                 isDisconnected: exchange.responder == .gateway)
             if mayUse {
                 turn.leads?.release(.stored(stored))
+                exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
                 return .replace(with: answer(stored, turn, exchange))

@@ -64,7 +64,8 @@ public struct HttpCache: Middleware, Postware {
         guard request.content.isEmpty, request.upgrade == nil, !Preconditions.areForOrigin(request.fields),
             let key = key(for: request, in: exchange)
         else {
-            exchange.note("not for the cache")
+            exchange.cacheResult = .bypass
+            exchange.note(CacheNotes.bypass(request, hasKey: request.hasPath))
             return .pass
         }
         let wishes = exchange[CacheWishes.self] ?? RequestDirectives(request.fields)
@@ -97,6 +98,8 @@ public struct HttpCache: Middleware, Postware {
 
     /// A request of another method goes on; what it may change is remembered.
     private func pass(unanswerable request: HttpRequest, in exchange: Exchange) -> Verdict {
+        exchange.cacheResult = .bypass
+        exchange.note("not for the cache: \(request.method.name) is not answered from stored responses")
         guard !request.method.isSafe, let key = key(for: request, in: exchange) else { return .pass }
         let turn = CacheTurn(
             request, key, RequestDirectives(request.fields),
@@ -131,6 +134,7 @@ public struct HttpCache: Middleware, Postware {
         case .mustWait: forward = .bypass
         }
         if wishes.onlyIfCached {
+            exchange.cacheResult = .miss
             exchange.note("only-if-cached, and nothing is stored that will do")
             return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
         }
@@ -146,10 +150,12 @@ public struct HttpCache: Middleware, Postware {
     private func answer(
         _ stored: StoredResponse, _ age: Int64, _ now: WallTime, _ request: HttpRequest, _ exchange: Exchange
     ) -> Verdict {
-        exchange.note("hit", asDecision: true)
         var status = CacheStatus()
         status.isHit = true
-        status.ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000
+        let ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000
+        status.ttl = ttl
+        exchange.cacheResult = ttl > 0 ? .hit : .stale
+        exchange.note(ttl > 0 ? "hit" : "stale", asDecision: true)
         return .abort(with: answer(stored, age, now, request, status))
     }
 
@@ -201,7 +207,8 @@ public struct HttpCache: Middleware, Postware {
         turn.leads = leads
         leads?.lead(exchange)
         exchange[CacheTurn.Key.self] = turn
-        exchange.note("\(turn.status.forward?.rawValue ?? "miss")", asDecision: true)
+        exchange.cacheResult = .miss
+        exchange.note(CacheNotes.miss(turn), asDecision: true)
         return .pass
     }
 
@@ -224,12 +231,14 @@ public struct HttpCache: Middleware, Postware {
             }
             guard var answer = response.answer(head) else { return lead(turn, nil, &request, exchange) }
             turn.status.isCollapsed = true
+            exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
             tell(turn.status, in: &answer)
             return .abort(with: answer)
         case .stored(let stored):
             let now = exchange.wallNow
             turn.status.isCollapsed = true
+            exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
             return .abort(with: answer(stored, stored.age(at: now), now, request, turn.status))
         case .goAlone:

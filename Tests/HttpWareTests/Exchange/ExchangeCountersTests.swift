@@ -50,4 +50,23 @@ import Testing
         let all = await stage.step { $0.server.counters?.all.map(\.series.count) }
         #expect(all == [2])
     }
+
+    @Test func `what a cache did with each request is counted, and of the next one anew`() async throws {
+        let stage = try DriverStage([
+            OnRequest { request, exchange in
+                if request.method == .get { exchange.cacheResult = .hit }
+                return .abort(with: HttpResponse(.ok))
+            }
+        ])
+        await stage.step { $0.server.counters = ExchangeCounters() }
+        await stage.begin()
+        await stage.begin(.delete)
+        await stage.begin()
+        let series = try #require(await stage.step { $0.server.counters?.all.first.map(\.series) })
+        #expect(series.count == 3)
+        #expect(series.cacheResults == [2, 0, 0, 0, 0, 0])
+        var sum = series
+        sum.add(series)
+        #expect(sum.cacheResults[Int(CacheResult.hit.rawValue)] == 4)
+    }
 }

@@ -20,12 +20,15 @@ struct CacheStage {
         subscript(name: FieldName) -> String? { response.fields[name] }
     }
 
-    init(before: [any Ware] = [], behind: [any Ware] = [], _ change: (inout HttpCache) -> Void = { _ in }) throws {
+    init(
+        setting: TestExchange.Setting = TestExchange.Setting(), before: [any Ware] = [], behind: [any Ware] = [],
+        _ change: (inout HttpCache) -> Void = { _ in }
+    ) throws {
         let store = MemoryStore(limit: .mebibytes(64))
         var cache = HttpCache(store: store)
         change(&cache)
         self.store = store
-        exchange = try TestExchange(before + [cache] + behind)
+        exchange = try TestExchange(before + [cache] + behind, setting: setting)
     }
 
     /// How many requests the origin server was asked.

@@ -1,6 +1,7 @@
 import HttpWare
 import Testing
-import Wares
+
+@testable import Wares
 
 @Suite struct OfflineStateTests {
     private let noon = WallTime(seconds: 1_800_000_000)

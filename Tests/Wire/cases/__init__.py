@@ -3,6 +3,7 @@
 from . import (  # noqa: F401
     access,
     admin,
+    admin_cache,
     cache,
     chains,
     command,

@@ -1,0 +1,212 @@
+import GatewayConfig
+import HttpCaching
+import HttpWare
+import Wares
+
+extension AdminEndpoint {
+    /// The stores, what is in them, and how the caches of the routes do; and to take stored responses away.
+    static func cache(_ subject: AdminSubject) -> [AdminEndpoint] {
+        [
+            AdminEndpoint(path: "/v1/cache", access: .known) { _, _ in
+                .wait { _, _ in
+                    let numbers = await subject.census.numbers()
+                    let stores = subject.status.now.configuration.stores
+                    return .abort(
+                        with: .json(
+                            .object([
+                                ("stores", .list(stores.map(json))),
+                                ("routes", .list(CacheSum.byPlace(numbers).map { json($0.place, $0.sum) })),
+                            ])))
+                }
+            },
+            AdminEndpoint(path: "/v1/cache/*/entries", access: .known) { request, _ in
+                look(request, subject) { try entries(request, $0) }
+            },
+            AdminEndpoint(path: "/v1/cache/*/entry", access: .known) { request, _ in
+                look(request, subject) { try entry(request, $0, subject) }
+            },
+            AdminEndpoint(path: "/v1/cache/*/purge", access: .known, isWrite: true) { request, _ in
+                look(request, subject) { try purge(request, $0, subject) }
+            },
+        ]
+    }
+
+    /// What the request asks for is no use.
+    private struct Mistake: Error { let text: String }
+
+    private static func look(
+        _ request: AdminRequest, _ subject: AdminSubject, _ body: (NamedStore) throws -> Verdict
+    ) -> Verdict {
+        let found = subject.status.now.configuration.stores.first { $0.name == request.argument }
+        guard let found else { return .abort(with: .problem(.notFound, "there is no store of this name")) }
+        do {
+            return try body(found.store)
+        } catch {
+            let text = (error as? Mistake)?.text ?? "the request cannot be read"
+            return .abort(with: .problem(.badRequest, text))
+        }
+    }
+
+    private static func selection(_ request: AdminRequest, _ known: [String]) throws(Mistake) -> CacheSelection {
+        for name in request.names where !known.contains(name) {
+            throw Mistake(text: "there is no such parameter; use \(known.joined(separator: ", "))")
+        }
+        return CacheSelection(
+            key: request.text("key"), prefix: request.text("prefix"), tag: request.text("tag"))
+    }
+
+    // MARK: Lists
+
+    /// The most responses of one list.
+    private static let mostEntries = 1000
+
+    private static func entries(_ request: AdminRequest, _ store: NamedStore) throws(Mistake) -> Verdict {
+        let selection = try selection(request, ["prefix", "tag", "limit"])
+        var limit = 100
+        if let text = request.parameter("limit") {
+            guard let number = Int(text), (1...mostEntries).contains(number) else {
+                throw Mistake(text: "limit is a number from 1 to \(mostEntries)")
+            }
+            limit = number
+        }
+        let most = limit
+        return .wait { _, exchange in
+            let now = exchange.wallNow
+            let items = await apart { await store.store.list(limit: most + 1, where: selection.isMeant) }
+            let shown = items.prefix(most).map { (key: ShownKey($0.key), item: $0) }
+                .sorted { ($0.key.target, $0.key.identity ?? "") < ($1.key.target, $1.key.identity ?? "") }
+            return .abort(
+                with: .json(
+                    .object([
+                        ("store", .text(store.name)),
+                        ("entries", .list(shown.map { .object(given: summary($0.item, $0.key, now)) })),
+                        ("more", .bool(items.count > most)),
+                    ])))
+        }
+    }
+
+    /// Everything about the responses under one key, but for their content.
+    private static func entry(
+        _ request: AdminRequest, _ store: NamedStore, _ subject: AdminSubject
+    ) throws(Mistake) -> Verdict {
+        let selection = try selection(request, ["key"])
+        guard let text = selection.key, !text.isEmpty else { throw Mistake(text: "name the key: ?key=…") }
+        let scans = needsScan(selection, store, subject)
+        return .wait { _, exchange in
+            let now = exchange.wallNow
+            let items: [StoredItem]
+            if scans {
+                items = await apart { await store.store.list(limit: mostUnderKey, where: selection.isMeant) }
+            } else {
+                let key = CacheKey(Array(text.utf8))
+                items = await store.store.load(key).map { StoredItem(key: key, head: $0.head, size: $0.size) }
+            }
+            guard !items.isEmpty else {
+                return .abort(with: .problem(.notFound, "nothing is stored under this key"))
+            }
+            return .abort(
+                with: .json(
+                    .object([
+                        ("store", .text(store.name)), ("key", .text(ShownKey(items[0].key).target)),
+                        ("responses", .list(items.map { .object(given: details($0, now)) })),
+                    ])))
+        }
+    }
+
+    private static let mostUnderKey = 1000
+
+    // MARK: Purging
+
+    private static func purge(
+        _ request: AdminRequest, _ store: NamedStore, _ subject: AdminSubject
+    ) throws(Mistake) -> Verdict {
+        let selection = try selection(request, ["key", "prefix", "tag"])
+        guard selection != CacheSelection() else {
+            throw Mistake(text: "say what goes: ?key=…, ?prefix=… or ?tag=…; an empty prefix is everything")
+        }
+        let scans = needsScan(selection, store, subject) || selection.prefix != nil || selection.tag != nil
+        return .wait { _, _ in
+            var count: Int
+            if let text = selection.key, !scans {
+                let key = CacheKey(Array(text.utf8))
+                count = await store.store.load(key).count
+                // Also where nothing was found here: other gateways may share what the store keeps.
+                store.store.invalidate(key)
+            } else {
+                count = await apart { await store.store.purge(where: selection.isMeant) }
+            }
+            return .abort(with: .json(.object([("store", .text(store.name)), ("purged", .number(count))])))
+        }
+    }
+
+    /// Whether all keys have to be looked at: credentials are hidden in this one, or keys go on with who asked.
+    private static func needsScan(_ selection: CacheSelection, _ store: NamedStore, _ subject: AdminSubject) -> Bool {
+        guard selection.isPlainKey else { return true }
+        let listeners = subject.status.now.configuration.listeners
+        return listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }).flatMap(\.entries.middlewares).contains {
+            guard let cache = $0.ware as? HttpCache else { return false }
+            return cache.policy.mode == .private && cache.store === store.store
+        }
+    }
+
+    /// Does what may take long on no loop at all.
+    private static func apart<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
+        await Task.detached { await body() }.value
+    }
+
+    // MARK: JSON
+
+    private static func json(_ configured: ConfiguredStore) -> Json {
+        let census = configured.store.store.census
+        return .object([
+            ("name", .text(configured.name)), ("kind", .text(configured.store.definition.kind.name)),
+            ("responses", .number(census.responses)), ("bytes", .number(census.bytes)),
+            ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
+            ("at", .text("\(configured.location)")),
+        ])
+    }
+
+    private static func json(_ place: CacheSum.Place, _ sum: CacheSum) -> Json {
+        .object([
+            ("listener", .text(place.listener)), ("route", .optional(place.route)),
+            ("service", .optional(place.service)), ("requests", .number(sum.requests)), ("hits", .number(sum.hits)),
+            ("hitRatio", sum.hitRatio.map(Json.decimal) ?? .null),
+            ("results", .object(CacheResult.allCases.map { ($0.name, .number(sum[$0])) })),
+        ])
+    }
+
+    private static func summary(_ item: StoredItem, _ key: ShownKey, _ now: WallTime) -> [(String, Json?)] {
+        let head = item.head
+        let age = max(0, head.age(at: now)) / 1_000_000_000
+        let part = head.part.map { Json.text($0.text) }
+        return [
+            ("key", .text(key.target)), ("identity", key.identity.map(Json.text)),
+            ("status", .number(head.status.code)), ("size", item.size.map(Json.number) ?? .null),
+            ("age", .number(Int(age))), ("ttl", .number(Int(Int64(head.rules.lifetime) - age))), ("range", part),
+            ("vary", .list(head.vary.names.map { .text($0.text) })), ("tags", .list(head.tags.map(Json.text))),
+        ]
+    }
+
+    private static func details(_ item: StoredItem, _ now: WallTime) -> [(String, Json?)] {
+        let (head, rules) = (item.head, item.head.rules)
+        func seconds(_ number: UInt32?) -> Json { number.map { .number(Int($0)) } ?? .null }
+        return summary(item, ShownKey(item.key), now) + [
+            ("received", .text(GatewayLog.stamp(head.received))), ("date", .text(GatewayLog.stamp(head.date))),
+            ("lifetime", .number(Int(rules.lifetime))), ("heuristic", .bool(rules.isHeuristic)),
+            ("staleWhileRevalidate", seconds(rules.staleWhileRevalidate)),
+            ("staleIfError", seconds(rules.staleIfError)), ("alwaysValidated", .bool(rules.needsValidation)),
+            ("neverStale", .bool(rules.forbidsStale)),
+            (
+                "fields",
+                .list(
+                    head.fields.map { .object([("name", .text($0.name)), ("value", .text(shown($0.name, $0.value)))]) })
+            ),
+        ]
+    }
+
+    /// The value of a field that holds no credential.
+    private static func shown(_ name: String, _ value: String) -> String {
+        let isHidden = Redaction.fields.contains { $0.text.lowercased() == name.lowercased() }
+        return isHidden || Redaction.isSecret(parameter: name) ? Redaction.mark : Redaction.target(value)
+    }
+}

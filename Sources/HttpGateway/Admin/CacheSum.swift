@@ -1,0 +1,44 @@
+import HttpWare
+
+/// What the caches did with the requests of one place, over all loops.
+struct CacheSum: Equatable {
+    /// A listener's route and service.
+    struct Place: Hashable {
+        let listener: String
+        /// `nil` without one.
+        let route: String?
+        let service: String?
+    }
+
+    private var counts = [Int](repeating: 0, count: CacheResult.allCases.count)
+
+    subscript(result: CacheResult) -> Int { counts[Int(result.rawValue)] }
+
+    /// Requests that a cache saw.
+    var requests: Int { counts.reduce(0, +) }
+    /// Those for which the origin server was not asked.
+    var hits: Int { CacheResult.allCases.reduce(0) { $0 + ($1.isHit ? self[$1] : 0) } }
+    /// The part that are hits of those requests that a cache can answer; `nil` where there were none.
+    var hitRatio: Double? {
+        let answerable = requests - self[.bypass]
+        return answerable > 0 ? Double(hits) / Double(answerable) : nil
+    }
+
+    /// Those that caches saw requests of, in order.
+    static func byPlace(_ loops: [LoopNumbers]) -> [(place: Place, sum: CacheSum)] {
+        var sums: [Place: CacheSum] = [:]
+        for (name, listener) in loops.flatMap(\.listeners) {
+            for (key, series) in listener.series {
+                sums[Place(listener: name, route: key.route, service: key.service), default: CacheSum()].add(series)
+            }
+        }
+        return sums.filter { $0.value.requests > 0 }.map { (place: $0.key, sum: $0.value) }.sorted {
+            ($0.place.listener, $0.place.route ?? "", $0.place.service ?? "")
+                < ($1.place.listener, $1.place.route ?? "", $1.place.service ?? "")
+        }
+    }
+
+    private mutating func add(_ series: ExchangeCounters.Series) {
+        for index in counts.indices { counts[index] += series.cacheResults[index] }
+    }
+}

@@ -1,0 +1,167 @@
+import ArgumentParser
+import Foundation
+import HttpWare
+
+/// `httpware cache`: the stored responses of a running gateway.
+struct CacheCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cache", abstract: "List, show or purge the stored responses of a running gateway.",
+        subcommands: [List.self, Show.self, Purge.self, Stats.self], defaultSubcommand: List.self)
+
+    /// What all of them have.
+    struct Common: ParsableArguments {
+        @Option(help: "Only this store. Default: all.")
+        var store: String?
+        @Flag(help: "Print JSON, an object a line for each store.")
+        var json = false
+        @OptionGroup var admin: AdminOption
+    }
+
+    /// `httpware cache ls`.
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "ls", abstract: "List stored responses: status, size, age, freshness left, tags, key.")
+
+        @Option(help: "Only those whose key, a URI, begins with this.")
+        var prefix: String?
+        @Option(help: "Only those with this tag.")
+        var tag: String?
+        @Option(help: "How many of each store are listed, 1 to 1000.")
+        var limit = 100
+        @OptionGroup var common: Common
+
+        func validate() throws {
+            if !(1...1000).contains(limit) { throw ValidationError("--limit is 1 to 1000") }
+        }
+
+        func run() throws {
+            let query = AdminQuery([("limit", String(limit)), ("prefix", prefix), ("tag", tag)])
+            let lists = try CacheCommand.ask(common) { try $0.get("/v1/cache/\($1)/entries\(query.text)") }
+            if common.json { return }
+            let shown = try lists.map { try $0.decoded(CacheList.self) }
+            for line in TextTable.lines(CacheList.rows(shown)) { try Terminal.result(line) }
+            for list in shown where list.more {
+                Terminal.error(
+                    TerminalStyle.plain.shown(
+                        "\(list.store) holds more; name them by --prefix or --tag, or raise --limit"))
+            }
+        }
+    }
+
+    /// `httpware cache show KEY`.
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show what is stored under a key: each response with its fields.")
+
+        @Argument(help: "The key, a URI, as httpware cache ls shows it.")
+        var key: String
+        @OptionGroup var common: Common
+
+        func run() throws {
+            let query = AdminQuery([("key", key)])
+            let answers = try CacheCommand.ask(common, orNothing: true) {
+                try $0.get("/v1/cache/\($1)/entry\(query.text)")
+            }
+            guard !answers.isEmpty else {
+                Terminal.error(
+                    "nothing is stored under \(TerminalStyle.plain.shown(key)); httpware cache ls lists the keys")
+                throw ExitCode(1)
+            }
+            if common.json { return }
+            for answer in answers {
+                for line in try answer.decoded(CacheEntry.self).lines { try Terminal.result(line) }
+            }
+        }
+    }
+
+    /// `httpware cache purge`.
+    struct Purge: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "purge",
+            abstract: "Take stored responses away: those under a key, those with a prefix or tag, or all.")
+
+        @Argument(help: "The key, a URI, as httpware cache ls shows it.")
+        var key: String?
+        @Option(help: "Those whose key, a URI, begins with this.")
+        var prefix: String?
+        @Option(help: "Those with this tag.")
+        var tag: String?
+        @Flag(help: "All.")
+        var all = false
+        @OptionGroup var common: Common
+
+        func validate() throws {
+            let isNamed = key != nil || prefix != nil || tag != nil
+            if all == isNamed {
+                throw ValidationError(
+                    all
+                        ? "--all is without a key, --prefix and --tag"
+                        : "say what goes: a key, --prefix, --tag or --all")
+            }
+            if prefix == "" || key == "" {
+                throw ValidationError("an empty text means everything; write --all for that")
+            }
+        }
+
+        func run() throws {
+            let query = AdminQuery([("key", key), ("prefix", all ? "" : prefix), ("tag", tag)])
+            let answers = try CacheCommand.ask(common) { try $0.post("/v1/cache/\($1)/purge\(query.text)") }
+            if common.json { return }
+            struct Purged: Decodable {
+                let store: String
+                let purged: Int
+            }
+            for answer in answers {
+                let one = try answer.decoded(Purged.self)
+                let count = one.purged == 1 ? "1 response" : "\(one.purged) responses"
+                try Terminal.result(TerminalStyle.plain.shown("\(one.store): \(count) purged"))
+            }
+        }
+    }
+
+    /// `httpware cache stats`.
+    struct Stats: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "stats", abstract: "Show the stores, and what caches did with the requests of each route.")
+
+        @Flag(help: "Print JSON.")
+        var json = false
+        @OptionGroup var admin: AdminOption
+
+        func run() throws {
+            let answer = try admin.client().get("/v1/cache")
+            let overview = try answer.decoded(CacheOverview.self)
+            if json { return try Terminal.result(answer.text, end: "") }
+            for line in overview.lines { try Terminal.result(line) }
+        }
+    }
+
+    /// Asks about each store that is meant, and prints the answers where JSON is wanted. With `orNothing` a store that has
+    /// nothing is left out.
+    private static func ask(
+        _ common: Common, orNothing: Bool = false,
+        _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer
+    ) throws -> [AdminClient.Answer] {
+        let client = try common.admin.client()
+        let known = try client.get("/v1/cache").decoded(CacheOverview.self).stores.map(\.name)
+        if let store = common.store, !known.contains(store) {
+            let names = known.joined(separator: ", ")
+            Terminal.error(TerminalStyle.plain.shown("the gateway has no store \(store); it has \(names)"))
+            throw ExitCode(1)
+        }
+        var answers: [AdminClient.Answer] = []
+        for store in known where store == common.store ?? store {
+            let answer = try body(client, store)
+            if orNothing, answer.status == 404 { continue }
+            // An answer that is none ends the program, also where it would be printed as it is.
+            _ = try answer.decoded(StoreName.self)
+            if common.json { try Terminal.result(answer.text, end: "") }
+            answers.append(answer)
+        }
+        return answers
+    }
+
+    private struct StoreName: Decodable {
+        let store: String
+    }
+}

@@ -1,0 +1,66 @@
+import HttpWare
+import Testing
+
+@testable import HttpCaching
+@testable import HttpGateway
+
+@Suite struct CacheSelectionTests {
+    private static let digest = String(repeating: "0123456789abcdef", count: 4)
+
+    private func head(_ tags: [String] = []) -> StoredHead {
+        let now = WallTime(seconds: 1_800_000_000)
+        return StoredHead(
+            status: .ok, fields: HttpFields(),
+            times: MessageTimes(requested: now, received: now, date: now, age: 0), directives: ResponseDirectives(),
+            lifetime: FreshnessLifetime(seconds: 60, source: .maxAge), vary: .none, mode: .shared, tags: tags)
+    }
+
+    private func isMeant(_ key: String, _ tags: [String] = [], by selection: CacheSelection) -> Bool {
+        selection.isMeant(CacheKey(Array(key.utf8)), head(tags))
+    }
+
+    @Test func `a key is meant as a whole, a prefix by its beginning, a tag by its name`() {
+        #expect(isMeant("http://a.test/x", by: CacheSelection(key: "http://a.test/x")))
+        #expect(!isMeant("http://a.test/xy", by: CacheSelection(key: "http://a.test/x")))
+        #expect(isMeant("http://a.test/xy", by: CacheSelection(prefix: "http://a.test/x")))
+        #expect(!isMeant("http://b.test/xy", by: CacheSelection(prefix: "http://a.test/x")))
+        #expect(isMeant("http://a.test/", ["a", "b"], by: CacheSelection(tag: "b")))
+        #expect(!isMeant("http://a.test/", ["ab"], by: CacheSelection(tag: "b")))
+    }
+
+    @Test func `all that is asked for has to hold`() {
+        let selection = CacheSelection(prefix: "http://a.test/", tag: "t")
+        #expect(isMeant("http://a.test/x", ["t"], by: selection))
+        #expect(!isMeant("http://a.test/x", by: selection))
+        #expect(!isMeant("http://b.test/x", ["t"], by: selection))
+    }
+
+    @Test func `in a private cache a key means all who asked, and a prefix looks at no identity`() {
+        let key = "http://a.test/x\nidentity \(CacheSelectionTests.digest)"
+        #expect(isMeant(key, by: CacheSelection(key: "http://a.test/x")))
+        #expect(isMeant(key, by: CacheSelection(prefix: "http://a.test/")))
+        #expect(!isMeant(key, by: CacheSelection(prefix: "http://a.test/x\nidentity")))
+        let shown = ShownKey(CacheKey(Array(key.utf8)))
+        #expect(shown.target == "http://a.test/x")
+        #expect(shown.identity == "0123456789ab")
+    }
+
+    @Test func `credentials in a key are hidden, and the shown form stands for all of them`() {
+        let key = "http://a.test/x?token=s3cret&a=1"
+        let shown = ShownKey(CacheKey(Array(key.utf8))).target
+        #expect(shown == "http://a.test/x?token=…&a=1")
+        #expect(isMeant(key, by: CacheSelection(key: shown)))
+        #expect(isMeant(key, by: CacheSelection(key: key)))
+        #expect(isMeant(key, by: CacheSelection(prefix: "http://a.test/x?token=…&")))
+        #expect(!isMeant("http://a.test/x?token=s&a=2", by: CacheSelection(key: shown)))
+        #expect(CacheSelection(key: key).isPlainKey)
+        #expect(!CacheSelection(key: shown).isPlainKey)
+        #expect(!CacheSelection(prefix: key).isPlainKey)
+    }
+
+    @Test func `a key whose bytes are no text is shown, and meant by what is shown of its beginning`() {
+        let key = CacheKey(Array("http://a.test/".utf8) + [0xff, 0xfe])
+        #expect(ShownKey(key).target.hasPrefix("http://a.test/"))
+        #expect(CacheSelection(prefix: "http://a.test/").isMeant(key, head()))
+    }
+}

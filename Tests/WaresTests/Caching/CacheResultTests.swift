@@ -1,0 +1,116 @@
+import HttpWareTesting
+import Synchronization
+import Testing
+import Wares
+
+@testable import HttpWare
+
+/// What a cache did with each request, as it is counted, and why, as the record tells it.
+@Suite struct CacheResultTests {
+    private let ring = RecordRing(mostRecords: 64, mostBytes: .mebibytes(1))
+
+    private func stage() throws -> CacheStage {
+        var setting = TestExchange.Setting()
+        setting.records = ring
+        return try CacheStage(setting: setting)
+    }
+
+    private var last: ExchangeReport? { ring.recent(1).first.map { ExchangeReport($0) } }
+    private var notes: [String] { last?.wares.map(\.text) ?? [] }
+
+    @Test func `a miss, a hit and a stale hit are told apart`() async throws {
+        let stage = try stage()
+        try stage.respond(["Cache-Control: max-age=60"])
+        _ = try await stage.send()
+        #expect(last?.cache == "miss")
+        #expect(notes == ["miss: nothing is stored for it", "stored"])
+        _ = try await stage.send()
+        #expect(last?.cache == "hit")
+        #expect(notes == ["hit"])
+        #expect(last?.responder == "cache")
+        await stage.advance(61)
+        _ = try await stage.send(.get, "/", ["Cache-Control: max-stale"])
+        #expect(last?.cache == "stale")
+        #expect(notes == ["stale"])
+    }
+
+    @Test func `a response that still holds is validated, and says why it was asked about`() async throws {
+        let stage = try stage()
+        try stage.respond(["Cache-Control: max-age=60", "ETag: \"1\""])
+        _ = try await stage.send()
+        await stage.advance(61)
+        try stage.respond(304, ["ETag: \"1\"", "Cache-Control: max-age=60"], "")
+        _ = try await stage.send()
+        #expect(last?.cache == "validated")
+        #expect(notes == ["miss: what is stored is stale, and is validated", "validated"])
+        try stage.respond(["Cache-Control: max-age=60", "ETag: \"2\""])
+        _ = try await stage.send(.get, "/", ["Cache-Control: no-cache"])
+        #expect(last?.cache == "miss")
+        #expect(notes == ["miss: the request wants it validated", "stored"])
+    }
+
+    @Test func `a request that no cache answers is passed by, and says why`() async throws {
+        let stage = try stage()
+        try stage.respond(200, [], always: true)
+        _ = try await stage.send(.post)
+        #expect(last?.cache == "bypass")
+        #expect(notes.first == "passed not for the cache: POST is not answered from stored responses")
+        _ = try await stage.send(.get, "/", ["If-Match: \"1\""])
+        #expect(last?.cache == "bypass")
+        #expect(notes.first == "passed not for the cache: its conditions are for the origin server")
+    }
+
+    @Test func `why a response is not stored is told`() async throws {
+        let stage = try stage()
+        try stage.respond(["Cache-Control: no-store"])
+        _ = try await stage.send()
+        #expect(notes == ["miss: nothing is stored for it", "passed not stored: the response says no-store"])
+        try stage.respond(["Cache-Control: max-age=60", "Vary: *"])
+        _ = try await stage.send()
+        #expect(notes.last == "passed not stored: Vary: * never matches a request")
+    }
+
+    @Test func `a request for what is stored only is a miss where nothing is`() async throws {
+        let stage = try stage()
+        #expect(try await stage.send(.get, "/", ["Cache-Control: only-if-cached"]).status == 504)
+        #expect(last?.cache == "miss")
+        #expect(notes == ["aborted 504 only-if-cached, and nothing is stored that will do"])
+    }
+
+    @Test func `another variant is a miss of its own kind`() async throws {
+        let stage = try stage()
+        try stage.respond(["Cache-Control: max-age=60", "Vary: Accept"], always: true)
+        _ = try await stage.send(.get, "/", ["Accept: a/b"])
+        _ = try await stage.send(.get, "/", ["Accept: c/d"])
+        #expect(last?.cache == "miss")
+        #expect(notes.first == "miss: what is stored answers other request fields")
+    }
+
+    @Test func `those who waited for another one's response are collapsed`() async throws {
+        let stage = try stage()
+        stage.exchange.upstream.respond(
+            with: HttpResponse(.ok, fields: ["Cache-Control": "max-age=60"], content: .text("one")),
+            after: .seconds(1))
+        let first = try await stage.start()
+        let second = try await stage.start()
+        while stage.asked < 1 { await Task.yield() }
+        await stage.advance(1)
+        _ = try await first.response()
+        _ = try await second.response()
+        #expect(Set(ring.recent(2).map { ExchangeReport($0).cache }) == ["miss", "collapsed"])
+    }
+
+    @Test func `an exchange that no cache saw has no result`() async throws {
+        var setting = TestExchange.Setting()
+        setting.records = ring
+        let exchange = try TestExchange([ResultReader()], setting: setting)
+        _ = try await exchange.send(.get("/"))
+        #expect(last != nil)
+        #expect(last?.cache == nil)
+        #expect(last?.json.contains("\"cache\"") == false)
+    }
+
+    private struct ResultReader: Middleware {
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+}
