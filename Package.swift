@@ -55,6 +55,7 @@ let package = Package(
     products: [
         .executable(name: "httpware", targets: ["HttpWareCommand"]),
         .library(name: "HttpWare", targets: ["HttpWare"]),
+        .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
     ],
     dependencies: [
@@ -96,6 +97,9 @@ let package = Package(
         .target(
             name: "HttpGateway", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
+        .target(
+            name: "HttpWareClient", dependencies: ["HttpWare", "Credentials", "Wares", "GatewayConfig"],
+            swiftSettings: settings + dataPath),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
@@ -127,6 +131,10 @@ let package = Package(
         .testTarget(
             name: "HttpGatewayTests",
             dependencies: ["HttpGateway", "GatewayConfig", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareClientTests",
+            dependencies: ["HttpWareClient", "Credentials", "Wares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
