@@ -18,8 +18,6 @@ public final class LocalExchange {
     private let server: LoopServer
     private var handler: (any LocalExchangeHandler)?
     private var driver: ExchangeDriver?
-    /// The exchange, until its end: what wares are to know of it is put there before it starts.
-    public private(set) var exchange: Exchange?
     private var isRequestPaused = false
     private var isResponsePaused = false
     /// The content that the last call brought is behind its end.
@@ -32,10 +30,11 @@ public final class LocalExchange {
         let facts =
             peer == nil && server.bindAddress == nil
             ? ConnectionFacts.none : ConnectionFacts(peer: peer, local: server.bindAddress)
-        let driver = server.makeDriver(for: self, facts)
-        self.driver = driver
-        exchange = driver.exchange
+        driver = server.makeDriver(for: self, facts)
     }
+
+    /// The exchange, until its end: what wares are to know of it is put there before it starts.
+    public var exchange: Exchange? { driver?.exchange }
 
     /// Sends the request. Content that it holds goes with it; where it says that content is streamed, that is supplied
     /// afterwards, up to `finish`.
@@ -85,7 +84,6 @@ public final class LocalExchange {
     /// Goes away, as a client that closes its connection does; the handler is told nothing more.
     public func leave() {
         handler = nil
-        exchange = nil
         guard let driver = driver.take() else { return }
         server.transport.inEvent { driver.clientLeft() }
     }
@@ -118,15 +116,12 @@ extension LocalExchange: ResponseSink {
     func sendContent(_ bytes: UnsafeRawBufferPointer) { handler?.responseContent(bytes) }
 
     func sendEnd(_ trailers: HttpFields?) {
-        driver = nil
-        // Let go before the handler is told: who makes the next exchange finds the driver and this one unshared.
-        guard let exchange = exchange.take() else { return }
+        guard let exchange = driver.take()?.exchange else { return }
         handler.take()?.responseEnded(exchange, trailers)
     }
 
     func cutOff() {
-        driver = nil
-        guard let exchange = exchange.take() else { return }
+        guard let exchange = driver.take()?.exchange else { return }
         handler.take()?.responseFailed(
             exchange,
             exchange.failure ?? GatewayError(.upstream, .responseIncomplete, "the response was cut off"))

@@ -31,6 +31,8 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
     private let seat: ManagerSeat
     private var local: LocalExchange?
     private var head: Answer?
+    /// Held where records are kept: else these would take what is in it.
+    private var recorded: Exchange?
     private var bytes: [UInt8] = []
     private var received = 0
     private var isOver = false
@@ -79,6 +81,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
         let local = LocalExchange(server, handler: self)
         self.local = local
         if let exchange = local.exchange {
+            if server.records != nil { recorded = exchange }
             exchange.timeouts = order.timeouts
             exchange[ClientRequest.self] = order.about
             if order.about.authentication == .none { exchange[WantsCredentials.self] = false }
@@ -115,6 +118,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
 
     private func over() {
         isOver = true
+        recorded = nil
         upload?.cancel()
         upload = nil
         wanted = nil
@@ -206,9 +210,9 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
                     throw UploadFault("the content is longer than the \(length) bytes that it said")
                 }
                 let taken = LoopWait<LoopWait<Void>?>()
-                loop.execute { taken.resume(returning: self.supply(piece)) }
+                let progress = TransferProgress(direction: .sent, bytes: sent, total: length)
+                loop.execute { taken.resume(returning: self.supply(piece, progress)) }
                 if let wait = try await taken.value() { try await wait.value() }
-                order.progress?(TransferProgress(direction: .sent, bytes: sent, total: length))
             }
             if let length, sent < length {
                 throw UploadFault("the content is \(sent) bytes in place of the \(length) that it said")
@@ -221,8 +225,9 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
     }
 
     /// Gives a piece to the exchange; what is to be waited for before the next one.
-    private func supply(_ piece: [UInt8]) -> LoopWait<Void>? {
+    private func supply(_ piece: [UInt8], _ progress: TransferProgress) -> LoopWait<Void>? {
         guard let local, !isOver else { return nil }
+        order.progress?(progress)
         if piece.withUnsafeBytes({ local.supply($0) }) { return nil }
         let wait = LoopWait<Void>()
         wanted = wait

@@ -37,7 +37,8 @@ public final class HttpManager: Sendable {
         let chain: WareChain
         do {
             chain = try WareChain(
-                middlewares: middlewares.map { ChainEntry($0) }, postwares: postwares.map { ChainEntry($0) })
+                middlewares: middlewares.withCompanions.map { ChainEntry($0) },
+                postwares: postwares.map { ChainEntry($0) })
         } catch {
             preconditionFailure("\(error)")
         }

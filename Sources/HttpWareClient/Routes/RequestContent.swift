@@ -44,7 +44,9 @@ public struct RequestContent: Sendable {
     }
 
     /// A form whose fields are the members of a value; see `QueryItems.init(encoding:)`.
-    public static func form(_ value: some Encodable) throws -> RequestContent { .form(try QueryItems(encoding: value)) }
+    public static func form(encoding value: some Encodable) throws -> RequestContent {
+        .form(try QueryItems(encoding: value))
+    }
 
     /// Fields and files, streamed one after the other. RFC 7578.
     public static func multipart(_ multipart: Multipart) -> RequestContent { multipart.content }
