@@ -9,6 +9,9 @@ public struct CachePolicy: Sendable, Equatable {
     public var heuristicLimit: Int64 = 86_400
     /// Fields that speak to this cache alone, in the order they are looked for. RFC 9213 §2.2.
     public var targeted: [FieldName] = ["CDN-Cache-Control"]
+    /// Seconds that count where a response says none of its own; `nil` is none. RFC 5861.
+    public var staleWhileRevalidate: Int64?
+    public var staleIfError: Int64?
     /// Whether responses that set cookies are stored. RFC 9111 §7.3 leaves that to the cache.
     public var storesCookies = true
 

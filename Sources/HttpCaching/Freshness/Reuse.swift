@@ -22,16 +22,13 @@ public enum Reuse: Sendable, Equatable {
     }
 
     /// Decides for a stored response of that age (nanoseconds).
-    ///
-    /// `staleWhileRevalidate`, in seconds, is used where the response does not say its own; `nil` where the cache has none.
     public static func decide(
-        age: Int64, lifetime: FreshnessLifetime, directives: ResponseDirectives, request: RequestDirectives,
-        mode: CacheMode, staleWhileRevalidate: Int64? = nil
+        age: Int64, rules: ReuseRules, request: RequestDirectives, policy: CachePolicy
     ) -> Reuse {
-        if directives.noCache == .response { return .validate(.responseNoCache) }
+        if rules.needsValidation { return .validate(.responseNoCache) }
         if request.noCache { return .validate(.request) }
-        let lasts = lifetime.seconds * nanosecondsPerSecond
-        // Signs cannot overflow: a lifetime is at most 2^31 seconds.
+        // Nothing here overflows: a lifetime, and what a request asks for, is at most 2^31 seconds.
+        let lasts = Int64(rules.lifetime) * nanosecondsPerSecond
         let isFresh = lasts > age
         if let most = request.maxAge, age > most * nanosecondsPerSecond { return .validate(.request) }
         if let left = request.minFresh, isFresh, lasts - age < left * nanosecondsPerSecond {
@@ -39,10 +36,10 @@ public enum Reuse: Sendable, Equatable {
         }
         if isFresh { return .fresh }
         if request.minFresh != nil { return .validate(.isStale) }
-        guard !directives.forbidsStale(in: mode) else { return .validate(.isStale) }
+        guard !rules.forbidsStale else { return .validate(.isStale) }
         let staleness = age - lasts
         if let most = request.maxStale, staleness <= most * nanosecondsPerSecond { return .stale }
-        if let window = directives.staleWhileRevalidate ?? staleWhileRevalidate,
+        if let window = rules.staleWhileRevalidate.map(Int64.init) ?? policy.staleWhileRevalidate,
             staleness <= window * nanosecondsPerSecond
         {
             return .staleWhileRevalidating
@@ -55,13 +52,14 @@ public enum Reuse: Sendable, Equatable {
     /// `isDisconnected` says that nobody answered at all: then a response of any staleness may do, within `offlineLimit`
     /// seconds. An answer of 500, 502, 503 or 504 allows it within `stale-if-error` only.
     public static func mayUseOnError(
-        age: Int64, lifetime: FreshnessLifetime, directives: ResponseDirectives, request: RequestDirectives,
-        mode: CacheMode, staleIfError: Int64?, isDisconnected: Bool, offlineLimit: Int64 = 0
+        age: Int64, rules: ReuseRules, request: RequestDirectives, policy: CachePolicy, isDisconnected: Bool,
+        offlineLimit: Int64 = 0
     ) -> Bool {
-        guard !directives.forbidsStale(in: mode), !request.noCache else { return false }
-        let staleness = max(0, age - lifetime.seconds * nanosecondsPerSecond)
+        guard !rules.forbidsStale, !rules.needsValidation, !request.noCache else { return false }
+        let staleness = max(0, age - Int64(rules.lifetime) * nanosecondsPerSecond)
         let windows = [
-            directives.staleIfError ?? staleIfError, request.staleIfError, isDisconnected ? offlineLimit : nil,
+            rules.staleIfError.map(Int64.init) ?? policy.staleIfError, request.staleIfError,
+            isDisconnected ? offlineLimit : nil,
         ]
         return windows.contains { window in window.map { staleness <= $0 * nanosecondsPerSecond } ?? false }
     }

@@ -1,19 +1,49 @@
-/// Keeps stored responses. Used from every loop at once: it guards itself, and waits for nothing.
+public import HttpWare
+
+/// Keeps stored responses. Used from every loop at once: it guards itself.
+///
+/// A store that cannot answer, cannot write, or finds damage says that it has nothing: a cache that fails is a cache miss.
 public protocol CacheStore: AnyObject, Sendable {
-    /// The most recent response under the key that `isMeant` picks, and whether there is any under the key.
-    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> (response: StoredResponse?, hasOthers: Bool)
-    /// Stores a response, in place of those under the key that answer the same requests. Answers whether it had room.
-    @discardableResult
-    func store(_ response: StoredResponse, under key: CacheKey) -> Bool
-    /// Puts an updated response in the place of one that is still there.
-    func replace(_ response: StoredResponse, with update: StoredResponse, under key: CacheKey)
+    /// The most recent response under the key that `isMeant` picks, at once; or that the store has to be waited for.
+    /// RFC 9111 §4.1.
+    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found
+    /// All responses under the key, the most recent first: for stores that answered `find` with `mustWait`. Awaited on a
+    /// loop, and bounded in time by the store.
+    func load(_ key: CacheKey) async -> [StoredResponse]
+    /// Takes a response's content as it comes. `length` is what the response says; `nil` when that is not known. Answers
+    /// `nil` when there is no room for so much.
+    func write(under key: CacheKey, length: Int?) -> (any StoreWriter)?
+    /// Puts an updated head in the place of that of a response which is still there; its content stays.
+    func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey)
     /// Takes one response away, if it is still there.
     func remove(_ response: StoredResponse, under key: CacheKey)
-    /// Takes all responses under the key away. Answers whether there were any.
-    @discardableResult
-    func invalidate(_ key: CacheKey) -> Bool
+    /// Takes all responses under the key away, in other gateways that share them too. What is being written is not affected.
+    func invalidate(_ key: CacheKey)
+    /// Takes all responses away that `isMeant` picks. Answers how many. Not for loops: it looks at each.
+    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int
     /// What it holds.
     var census: StoreCensus { get }
+}
+
+/// What a store answers at once.
+public enum Found: Sendable {
+    case response(StoredResponse)
+    /// None that is meant; `hasOthers` says whether there is any under the key.
+    case none(hasOthers: Bool)
+    /// It is not at hand: `load` brings it.
+    case mustWait
+}
+
+/// A response on its way into a store. Used on one loop's thread.
+public protocol StoreWriter: AnyObject {
+    /// Takes the next piece, of at most 256 KiB. Answers false when it gave up, because there is no room or the store
+    /// fails: then nothing is stored, and no more is wanted.
+    func append(_ piece: [UInt8]) -> Bool
+    /// The content is whole: the response is found from now on, or soon, in place of those under the key that answer the
+    /// same requests.
+    func finish(_ head: StoredHead)
+    /// The content did not come to its end: nothing is stored. To drop the writer does the same.
+    func cancel()
 }
 
 /// What a store holds, for people to look at.

@@ -49,14 +49,14 @@ struct MemoryShard {
 
     // MARK: Reading
 
-    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> (StoredResponse?, Bool) {
-        guard let variants = slots[key] else { return (nil, false) }
+    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+        guard let variants = slots[key] else { return .none(hasOthers: false) }
         for slot in variants {
             guard let response = slot.response, isMeant(response) else { continue }
             if slot.uses < 3 { slot.uses += 1 }
-            return (response, true)
+            return .response(response)
         }
-        return (nil, true)
+        return .none(hasOthers: true)
     }
 
     // MARK: Changing
@@ -69,7 +69,7 @@ struct MemoryShard {
         while variants.count >= MemoryShard.mostVariants, let oldest = variants.popLast() { empty(oldest) }
         let slot = Slot(key, response)
         // The most recent is asked first. RFC 9111 §4.1.
-        let place = variants.firstIndex { ($0.response?.times.date ?? response.times.date) <= response.times.date }
+        let place = variants.firstIndex { ($0.response?.date ?? response.date) <= response.date }
         variants.insert(slot, at: place ?? variants.endIndex)
         slots[key] = variants
         count += 1
@@ -85,8 +85,9 @@ struct MemoryShard {
         return slot.response != nil
     }
 
-    mutating func replace(_ response: StoredResponse, with update: StoredResponse, under key: CacheKey) {
+    mutating func replace(_ response: StoredResponse, with head: StoredHead, under key: CacheKey) {
         guard let slot = slots[key]?.first(where: { $0.response === response }) else { return }
+        let update = StoredResponse(head, content: response.content)
         if slot.isMain { mainBytes += update.size - response.size } else { smallBytes += update.size - response.size }
         slot.response = update
         makeRoom()
@@ -98,10 +99,21 @@ struct MemoryShard {
         forget(slot)
     }
 
-    mutating func invalidate(_ key: CacheKey) -> Bool {
-        guard let variants = slots.removeValue(forKey: key) else { return false }
-        for slot in variants { empty(slot) }
-        return true
+    mutating func invalidate(_ key: CacheKey) {
+        for slot in slots.removeValue(forKey: key) ?? [] { empty(slot) }
+    }
+
+    /// Takes away what `isMeant` picks, and answers how many that were.
+    mutating func purge(where isMeant: (CacheKey, StoredHead) -> Bool) -> Int {
+        let before = count
+        for (key, variants) in slots {
+            for slot in variants {
+                guard let response = slot.response, isMeant(key, response.head) else { continue }
+                empty(slot)
+                forget(slot)
+            }
+        }
+        return before - count
     }
 
     /// Takes the response out of the slot; the slot stays in its queue.

@@ -80,10 +80,13 @@ import Testing
         own: Int64? = nil, isDisconnected: Bool = false, offline: Int64 = 0
     ) -> Bool {
         let judged = Judged(["Cache-Control: \(response)"])
+        var policy = CachePolicy()
+        policy.staleIfError = own
         return Reuse.mayUseOnError(
-            age: judged.times.currentAge(at: HttpCachingTests.after(seconds)), lifetime: judged.lifetime,
-            directives: judged.directives, request: RequestDirectives(fields(request)), mode: mode, staleIfError: own,
-            isDisconnected: isDisconnected, offlineLimit: offline)
+            age: judged.times.currentAge(at: HttpCachingTests.after(seconds)),
+            rules: ReuseRules(judged.directives, judged.lifetime, mode: mode),
+            request: RequestDirectives(fields(request)), policy: policy, isDisconnected: isDisconnected,
+            offlineLimit: offline)
     }
 
     @Test func `stale-if-error has an exact window, RFC 5861 §4`() {

@@ -57,7 +57,8 @@ struct Judged {
     /// What becomes of a request so many seconds after noon.
     func reuse(_ request: [String] = [], after seconds: Int64, mode: CacheMode = .shared) -> Reuse {
         Reuse.decide(
-            age: times.currentAge(at: HttpCachingTests.after(seconds)), lifetime: lifetime, directives: directives,
-            request: RequestDirectives(fields(request)), mode: mode)
+            age: times.currentAge(at: HttpCachingTests.after(seconds)),
+            rules: ReuseRules(directives, lifetime, mode: mode), request: RequestDirectives(fields(request)),
+            policy: CachePolicy())
     }
 }
