@@ -9,7 +9,9 @@ public final class Credential: Sendable {
     /// What it was made from.
     public let definition: CredentialDefinition
     private let state: Mutex<CredentialState>
-    private let endpoint: TokenEndpoint
+    private let endpoint: any TokenAnswering
+    private let store: (any TokenStore)?
+    /// Whose lock gateways share.
     private let file: TokenFile?
 
     /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
@@ -18,6 +20,21 @@ public final class Credential: Sendable {
         state = Mutex(CredentialState(definition))
         endpoint = TokenEndpoint(definition, client: client)
         file = definition.file.map { TokenFile(path: $0.path) }
+        store = definition.file.map { FileTokenStore(path: $0.path) }
+    }
+
+    /// Makes a credential whose tokens come from a program's own source, kept in a store where one is given. Asks for nothing
+    /// until a request needs a token; what the store has comes first.
+    public init(
+        name: String, source: any TokenSource, store: (any TokenStore)? = nil, refreshBefore: Duration = .seconds(60)
+    ) {
+        var definition = CredentialDefinition(name: name, grant: .clientCredentials)
+        definition.refreshBefore = refreshBefore
+        self.definition = definition
+        state = Mutex(CredentialState(definition))
+        endpoint = AskedSource(source: source)
+        self.store = store
+        file = nil
     }
 
     /// The name in the configuration.
@@ -109,7 +126,18 @@ public final class Credential: Sendable {
     /// new ones all the same.
     public func clear() async {
         state.withLock { $0.clear() }
-        if let file { await offLoop { file.remove() } }
+        do {
+            try await store?.remove()
+        } catch {
+            WareLog.shared.log(.error, "credential \(name): \(error)")
+        }
+    }
+
+    /// Puts a token in force that the program has from elsewhere, such as a login: requests that wait go on with it. Throws a
+    /// `CredentialFailure` when it could not be sent.
+    public func put(_ token: NewToken) async throws {
+        await publish(
+            try TokenResponse(token), took: .zero, at: (EventLoop.current?.clock ?? SystemLoopClock()).wallNow())
     }
 
     // MARK: Refreshing
@@ -177,12 +205,12 @@ public final class Credential: Sendable {
             let asked = loop.now
             do throws(CredentialFailure) {
                 let response = try await endpoint.ask(refreshToken: sent, now: asked)
-                await publish(response, took: loop.now - asked, on: loop)
+                await publish(response, took: loop.now - asked, at: loop.wallNow())
                 return .success(.renewed)
             } catch {
                 if error.isInvalidGrant, let sent {
                     state.withLock { $0.spend(sent) }
-                    if !hasReadAgain, file != nil {
+                    if !hasReadAgain, store != nil {
                         hasReadAgain = true
                         if await adopt(refreshing, on: loop) { return .success(.adopted) }
                         if state.withLock({ $0.refreshToken }) != sent { continue }
@@ -198,12 +226,12 @@ public final class Credential: Sendable {
 
     /// Takes over what the file has: a newer refresh token, or, true, a token that can be sent.
     private func adopt(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> Bool {
-        guard let file else { return false }
+        guard let store else { return false }
         let stored: StoredTokens?
         do {
-            stored = try await offLoop { () throws(TokenFile.Fault) in try file.read() }
+            stored = try await store.read()
         } catch {
-            WareLog.shared.log(.error, "credential \(name): \(error.reason)")
+            WareLog.shared.log(.error, "credential \(name): \(error)")
             return false
         }
         // A refresh token that was written into the configuration since comes first.
@@ -224,8 +252,7 @@ public final class Credential: Sendable {
     }
 
     /// Puts a new token in force, then keeps it.
-    private func publish(_ response: TokenResponse, took: Duration, on loop: EventLoop) async {
-        let wall = loop.wallNow()
+    private func publish(_ response: TokenResponse, took: Duration, at wall: WallTime) async {
         var expires: WallTime?
         var lifetime: Duration?
         if let seconds = response.lifetime {
@@ -245,13 +272,13 @@ public final class Credential: Sendable {
             return (places, state.refreshToken)
         }
         for place in places { place.end(.ready) }
-        guard let file else { return }
+        guard let store else { return }
         let tokens = StoredTokens(
             accessToken: response.accessToken, expires: expires, refreshToken: refreshToken, origin: mark)
         do {
-            try await offLoop { () throws(TokenFile.Fault) in try file.write(tokens) }
+            try await store.write(tokens)
         } catch {
-            WareLog.shared.log(.error, "credential \(name): \(error.reason)")
+            WareLog.shared.log(.error, "credential \(name): \(error)")
         }
     }
 
