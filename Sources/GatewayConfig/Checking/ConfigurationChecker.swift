@@ -10,6 +10,7 @@ struct ConfigurationChecker {
     private var entryRules = EntryRules()
     private var references = References()
     private let former: [ConfiguredCredential]
+    private let isForClient: Bool
 
     static let nouns = ["listeners", "credentials", "services", "chains", "routes", "admin", "log"]
     private static let notYet = ["stores"]
@@ -21,8 +22,10 @@ struct ConfigurationChecker {
 
     /// Wares of the former configuration that would be built the same are kept.
     init(
-        registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system
+        registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system,
+        isForClient: Bool = false
     ) {
+        self.isForClient = isForClient
         source = files
         self.former = former?.credentials ?? []
         builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
@@ -52,7 +55,7 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
         }
-        if listeners.isEmpty {
+        if listeners.isEmpty, !isForClient {
             diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
         }
         resolve(&routes, services, listeners)
@@ -71,7 +74,7 @@ struct ConfigurationChecker {
         diagnostics.append(chains.diagnostics.all)
         diagnostics.append(Safety(listeners: listeners, admin: admin).found)
         // Behind an error, much looks unused or unreachable that is not.
-        if !diagnostics.hasErrors {
+        if !diagnostics.hasErrors, !isForClient {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
             diagnostics.append(entryRules.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
@@ -84,9 +87,11 @@ struct ConfigurationChecker {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
-        return GatewayConfiguration(
+        var configuration = GatewayConfiguration(
             listeners: listeners, credentials: credentials, services: services, routes: routes, admin: admin, log: log,
             written: entries, wares: builder.built)
+        if isForClient { configuration.chains = chains.joined }
+        return configuration
     }
 
     /// The credentials; one whose definition did not change is the one that runs.
