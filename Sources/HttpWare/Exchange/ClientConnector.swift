@@ -34,6 +34,7 @@ private final class ClientStream: UpstreamStream {
     private static let mostContent = 64 << 20
 
     let isReused = false
+    let isFinal = true
     let isBlocked = false
 
     init(_ client: any HttpClient, _ transport: LoopTransport) {

@@ -115,6 +115,7 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.isReused = stream.isReused
         exchange.upstreamAddress = endpoint?.name
         upstream = stream
+        if stream.isFinal { hasRetried = true }
         hasUpstreamEnded = false
         transport.inEvent {
             if exchange.request.method == .connect {

@@ -25,8 +25,8 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
     let answer = LoopWait<Result<Answer, HttpError>>()
     /// The response's content, where it is streamed.
     let pipe: ContentPipe?
-    /// The manager that it is a call of.
-    let owner: ObjectIdentifier
+    /// The seats of the manager that it is a call of.
+    let owner: ManagerSeats
     private let order: Order
     private let seat: ManagerSeat
     private var local: LocalExchange?
@@ -39,7 +39,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
     private var upload: Task<Void, Never>?
     private var wanted: LoopWait<Void>?
 
-    init(_ order: Order, seat: ManagerSeat, owner: ObjectIdentifier) {
+    init(_ order: Order, seat: ManagerSeat, owner: ManagerSeats) {
         self.order = order
         self.seat = seat
         self.owner = owner

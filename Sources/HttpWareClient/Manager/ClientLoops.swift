@@ -62,7 +62,7 @@ public final class ClientLoops: Sendable {
     }
 
     /// Ends the exchanges of the manager on all loops.
-    func end(callsOf manager: ObjectIdentifier) {
+    func end(callsOf manager: ManagerSeats) {
         for loop in state.withLock({ $0.loops }) { loop.loop.execute { loop.endCalls(of: manager) } }
     }
 
@@ -101,8 +101,8 @@ final class ClientLoop: @unchecked Sendable {
     func ended(_ call: ClientCall) { calls[ObjectIdentifier(call)] = nil }
 
     /// Ends the exchanges of one manager, or all.
-    func endCalls(of manager: ObjectIdentifier? = nil) {
-        for call in calls.values where manager == nil || call.owner == manager { call.shutDown() }
+    func endCalls(of manager: ManagerSeats? = nil) {
+        for call in calls.values where manager == nil || call.owner === manager { call.shutDown() }
     }
 
     /// Ends everything, and the thread with it.

@@ -74,7 +74,7 @@ public final class HttpManager: Sendable {
     }
 
     /// Ends the exchanges that are under way, with an error. Others may follow.
-    public func cancelAll() { loops.end(callsOf: ObjectIdentifier(self)) }
+    public func cancelAll() { loops.end(callsOf: seats) }
 
     /// Ends the exchanges that are under way, and refuses those that follow.
     public func shutdown() {
@@ -217,7 +217,7 @@ public final class HttpManager: Sendable {
     }
 
     private func perform(_ order: ClientCall.Order) async throws -> (ClientCall.Answer, ClientCall) {
-        let call = try seats.start(order, core, on: loops, owner: ObjectIdentifier(self))
+        let call = try seats.start(order, core, on: loops)
         do {
             switch try await call.answer.value() {
             case .success(let answer): return (answer, call)

@@ -11,11 +11,11 @@ final class ManagerSeats: Sendable {
 
     /// Starts a call, on whichever loop takes it. Throws when the client was shut down.
     func start(
-        _ order: ClientCall.Order, _ core: ManagerCore, on loops: ClientLoops, owner: ObjectIdentifier
+        _ order: ClientCall.Order, _ core: ManagerCore, on loops: ClientLoops
     ) throws(HttpError) -> ClientCall {
         var made: ClientCall?
         _ = try loops.run { loop in
-            let call = ClientCall(order, seat: seat(core, on: loop), owner: owner)
+            let call = ClientCall(order, seat: seat(core, on: loop), owner: self)
             made = call
             return { call.begin() }
         }

@@ -38,6 +38,10 @@ struct RequestMaker: Sendable {
         guard [301, 302, 303, 307, 308].contains(response.status.code), let location = response.fields[.location],
             var next = request.resolve(location), next.host != nil
         else { return nil }
+        if location.contains("./") || location.hasSuffix("/..") {
+            // Dot segments are resolved here, not by the server. RFC 3986 §5.2.4.
+            do { try next.setPath(next.path) } catch { return nil }
+        }
         // Never from TLS to clear text.
         guard request.scheme == "http" || next.scheme == "https" else {
             throw HttpError(.upstream, .redirect, .checking, "the response leads from https to http")

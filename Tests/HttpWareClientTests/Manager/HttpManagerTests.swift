@@ -118,6 +118,21 @@ import Testing
         #expect(await origin.connectionCount() <= 4)
     }
 
+    @Test func `many requests share one connection of HTTP/2`() async throws {
+        let origin = try LocalOrigin { request in .json(#"{"id":1,"title":"\#(request.path)","isDone":false}"#) }
+        var service = try ServiceDefinition.local(origin.port)
+        service.pool.maxPerEndpoint = 1
+        service.speaks = .h2
+        let manager = HttpManager(service: service)
+        let titles = try await withThrowingTaskGroup(of: String.self) { group in
+            for id in 0..<50 { group.addTask { try await manager.send(GetTodo(id: id)).title } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(titles.count == 50)
+        #expect(origin.requests.allSatisfy { $0.version == .http2 })
+        #expect(await origin.connectionCount() == 1)
+    }
+
     @Test func `a manager that was shut down refuses requests`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
         let manager = HttpManager(service: try .local(origin.port))
