@@ -137,10 +137,8 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
 
     func responseStarted(_ exchange: Exchange, _ response: HttpResponse) {
         if exchange.responder == .gateway, let failure = exchange.failure {
-            let local = self.local.take()
-            finish(HttpError(failure, exchange.record.firstByte > 0 ? .receiving : .sending))
-            local?.leave()
-            return
+            // The response that says so goes its way to the end, and the record with it.
+            return finish(HttpError(failure, exchange.record.firstByte > 0 ? .receiving : .sending))
         }
         let answer = Answer(
             response: response, responder: exchange.responder, isSuccess: exchange[StatusCheck.Outcome.self],
@@ -157,6 +155,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
     }
 
     func responseContent(_ piece: UnsafeRawBufferPointer) {
+        guard !isOver else { return }
         received += piece.count
         if let progress = order.progress {
             progress(TransferProgress(direction: .received, bytes: received, total: head?.response.content.length))

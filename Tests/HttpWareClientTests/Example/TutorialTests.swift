@@ -85,6 +85,7 @@ import Testing
         await server.stop()
         #expect(try await service.todos() == last)
         await #expect(throws: HttpError.self) { try await service.add("sleep") }
+        #expect(records.recent(1).first.map { ExchangeReport($0).status } == 502)
         #expect(ExchangeTable(report: cached).text.contains("not modified"))
     }
 }

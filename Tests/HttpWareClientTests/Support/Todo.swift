@@ -48,6 +48,11 @@ extension HttpResponse {
 extension ServiceDefinition {
     /// A service on this host.
     static func local(_ port: UInt16) throws -> ServiceDefinition {
-        ServiceDefinition(baseURL: try BaseUrl("http://127.0.0.1:\(port)"))
+        var service = ServiceDefinition(baseURL: try BaseUrl("http://127.0.0.1:\(port)"))
+        // A machine that is busy with other tests makes no test fail.
+        service.timeouts.connect = .seconds(600)
+        service.timeouts.response = .seconds(600)
+        service.timeouts.idle = .seconds(600)
+        return service
     }
 }

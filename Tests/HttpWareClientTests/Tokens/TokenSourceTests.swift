@@ -32,7 +32,9 @@ import Testing
     private static func manager(_ origin: LocalOrigin, _ credential: Credential) throws -> HttpManager {
         HttpManager(
             service: try .local(origin.port),
-            middlewares: [TokenRefresh(credential: credential), TokenInject(credential: credential)])
+            middlewares: [TokenRefresh(credential: credential), TokenInject(credential: credential)],
+            // Its time stands still: nobody who waits for a token waits too long.
+            loops: ClientLoops(clock: ManualClock()))
     }
 
     @Test func `SEEDS A: requests wait while one token is asked for, and all carry it`() async throws {
