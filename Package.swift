@@ -66,6 +66,8 @@ let package = Package(
     products: [
         .executable(name: "httpware", targets: ["HttpWareCommand"]),
         .library(name: "HttpWare", targets: ["HttpWare"]),
+        .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
+        .library(name: "HttpWareCombine", targets: ["HttpWareCombine"]),
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
     ],
     dependencies: [
@@ -77,6 +79,10 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         // Parses structured fields, such as CDN-Cache-Control (RFC 9213).
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        // The messages of other Swift libraries: the client converts to them and from them.
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        // Publishers where there is no Combine; only for those who ask for the product.
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
@@ -114,7 +120,20 @@ let package = Package(
         .target(
             name: "HttpGateway", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
+        .target(
+            name: "HttpWareClient",
+            dependencies: [
+                "HttpWare", "Credentials", "Wares", "GatewayConfig",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            swiftSettings: settings + dataPath),
+        .target(
+            name: "HttpWareCombine",
+            dependencies: ["HttpWareClient", .product(name: "OpenCombine", package: "OpenCombine")],
+            swiftSettings: settings),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
+        .executableTarget(
+            name: "TodoExample", dependencies: ["HttpWareClient", "HttpWareTesting"], swiftSettings: settings),
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
@@ -147,6 +166,15 @@ let package = Package(
             name: "HttpGatewayTests",
             dependencies: [
                 "HttpGateway", "GatewayConfig", "HttpCaching", "Credentials", "Wares", "HttpWare", "HttpWareTesting",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareClientTests",
+            dependencies: [
+                "HttpWareClient", "HttpWareCombine", "TodoExample", "Credentials", "Wares", "HttpWare",
+                "HttpWareTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "OpenCombine", package: "OpenCombine"),
             ],
             swiftSettings: settings),
         .testTarget(

@@ -13,7 +13,9 @@ public final class Credential: Sendable {
     /// know, to be read without the lock. Written under it.
     private let freshUntil = Atomic<Int64>(.min)
     private let freshNumber = Atomic<Int>(0)
-    private let endpoint: TokenEndpoint
+    private let endpoint: any TokenAnswering
+    private let store: (any TokenStore)?
+    /// Whose lock gateways share.
     private let file: TokenFile?
     private let lineage: TokenLineage
 
@@ -29,6 +31,24 @@ public final class Credential: Sendable {
         self.state = Mutex(state)
         endpoint = TokenEndpoint(definition, client: client)
         file = definition.file.map { TokenFile(path: $0.path) }
+        store = definition.file.map { FileTokenStore(path: $0.path) }
+        show(state)
+    }
+
+    /// Makes a credential whose tokens come from a program's own source, kept in a store where one is given. Asks for nothing
+    /// until a request needs a token; what the store has comes first.
+    public init(
+        name: String, source: any TokenSource, store: (any TokenStore)? = nil, refreshBefore: Duration = .seconds(60)
+    ) {
+        var definition = CredentialDefinition(name: name, grant: .clientCredentials)
+        definition.refreshBefore = refreshBefore
+        self.definition = definition
+        lineage = TokenLineage()
+        let state = CredentialState(definition)
+        self.state = Mutex(state)
+        endpoint = AskedSource(source: source)
+        self.store = store
+        file = nil
         show(state)
     }
 
@@ -147,7 +167,18 @@ public final class Credential: Sendable {
     public func clear() async {
         change { $0.clear() }
         lineage.keep(nil, for: definition)
-        if let file { await offLoop { file.remove() } }
+        do {
+            try await store?.remove()
+        } catch {
+            WareLog.shared.log(.error, "credential \(name): \(error)")
+        }
+    }
+
+    /// Puts a token in force that the program has from elsewhere, such as a login: requests that wait go on with it. Throws a
+    /// `CredentialFailure` when it could not be sent.
+    public func put(_ token: NewToken) async throws {
+        await publish(
+            try TokenResponse(token), took: .zero, at: (EventLoop.current?.clock ?? SystemLoopClock()).wallNow())
     }
 
     // MARK: Refreshing
@@ -222,12 +253,12 @@ public final class Credential: Sendable {
             let asked = loop.now
             do throws(CredentialFailure) {
                 let response = try await endpoint.ask(refreshToken: sent, now: asked)
-                await publish(response, took: loop.now - asked, on: loop)
+                await publish(response, took: loop.now - asked, at: loop.wallNow())
                 return .success(.renewed)
             } catch {
                 if error.isInvalidGrant || error.isUnexplained, let sent {
                     if error.isInvalidGrant { change { $0.spend(sent) } }
-                    if !hasReadAgain, file != nil {
+                    if !hasReadAgain, store != nil {
                         hasReadAgain = true
                         if await adopt(refreshing, on: loop) { return .success(.adopted) }
                         if change({ $0.refreshToken }) != sent { continue }
@@ -244,12 +275,12 @@ public final class Credential: Sendable {
     /// Takes over what others have that redeem the same: a newer refresh token, or, true, a token that can be sent.
     private func adopt(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> Bool {
         if let others = lineage.tokens(for: definition), adopt(others, refreshing, on: loop) { return true }
-        guard let file else { return false }
+        guard let store else { return false }
         let stored: StoredTokens?
         do {
-            stored = try await offLoop { () throws(TokenFile.Fault) in try file.read() }
+            stored = try await store.read()
         } catch {
-            WareLog.shared.log(.error, "credential \(name): \(error.reason)")
+            WareLog.shared.log(.error, "credential \(name): \(error)")
             return false
         }
         // A refresh token that was written into the configuration since comes first.
@@ -277,8 +308,7 @@ public final class Credential: Sendable {
     }
 
     /// Puts a new token in force, then keeps it.
-    private func publish(_ response: TokenResponse, took: Duration, on loop: EventLoop) async {
-        let wall = loop.wallNow()
+    private func publish(_ response: TokenResponse, took: Duration, at wall: WallTime) async {
         var expires: WallTime?
         var lifetime: Duration?
         if let seconds = response.lifetime {
@@ -301,11 +331,11 @@ public final class Credential: Sendable {
         let tokens = StoredTokens(
             accessToken: response.accessToken, expires: expires, refreshToken: refreshToken, origin: mark)
         lineage.keep(tokens, for: definition)
-        guard let file else { return }
+        guard let store else { return }
         do {
-            try await offLoop { () throws(TokenFile.Fault) in try file.write(tokens) }
+            try await store.write(tokens)
         } catch {
-            WareLog.shared.log(.error, "credential \(name): \(error.reason)")
+            WareLog.shared.log(.error, "credential \(name): \(error)")
         }
     }
 

@@ -1,10 +1,11 @@
-import HttpWare
+public import HttpWare
 
 /// The tokens of one credential as they are kept between runs, and between gateways.
-struct StoredTokens: Equatable {
-    var accessToken: Secret?
-    var expires: WallTime?
-    var refreshToken: Secret?
+public struct StoredTokens: Sendable, Equatable {
+    public var accessToken: Secret?
+    /// When the access token expires, by the wall clock.
+    public var expires: WallTime?
+    public var refreshToken: Secret?
     /// Tells from which configured refresh token these came: one that was written anew since begins again.
     var origin: String?
 
@@ -23,7 +24,11 @@ struct StoredTokens: Equatable {
         "\(time.seconds)." + String(Int(time.nanoseconds) / 1_000_000 + 1000).dropFirst()
     }
 
-    init(accessToken: Secret? = nil, expires: WallTime? = nil, refreshToken: Secret? = nil, origin: String? = nil) {
+    public init(accessToken: Secret? = nil, expires: WallTime? = nil, refreshToken: Secret? = nil) {
+        self.init(accessToken: accessToken, expires: expires, refreshToken: refreshToken, origin: nil)
+    }
+
+    init(accessToken: Secret?, expires: WallTime? = nil, refreshToken: Secret?, origin: String?) {
         self.accessToken = accessToken
         self.expires = expires
         self.refreshToken = refreshToken

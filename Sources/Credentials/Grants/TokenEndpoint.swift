@@ -4,7 +4,7 @@ import Synchronization
 /// The token endpoint of one credential: where it is, and what it answers. One call at a time is made of it.
 ///
 /// What discovery found is guarded by a mutex.
-final class TokenEndpoint: Sendable {
+final class TokenEndpoint: TokenAnswering {
     private let definition: CredentialDefinition
     private let client: any HttpClient
     private let discovered = Mutex<(url: String, until: LoopInstant)?>(nil)

@@ -9,8 +9,9 @@ struct TokenFile: Sendable {
     private static let mostBytes = 256 * 1024
 
     /// What a file could not do, without what is in it.
-    struct Fault: Error {
+    struct Fault: Error, CustomStringConvertible {
         let reason: String
+        var description: String { reason }
 
         init(_ what: String, _ path: String) {
             reason = "\(path.quotedForErrors): \(what): \(SystemError.text(of: errno))"

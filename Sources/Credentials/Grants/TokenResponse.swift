@@ -15,6 +15,19 @@ struct TokenResponse: Equatable {
     /// A token that says it lives longer is asked for anew by then.
     static let longestLifetime: Int64 = 10 * 366 * 86_400
 
+    /// What a program's own source brought.
+    init(_ token: NewToken) throws(CredentialFailure) {
+        guard TokenResponse.isToken(token.accessToken.revealed) else {
+            throw .badResponse("the token is too long, or holds a byte that no token has")
+        }
+        accessToken = token.accessToken
+        refreshToken = token.refreshToken
+        if let stated = token.lifetime {
+            guard stated >= .seconds(1) else { throw .badResponse("the token has expired already") }
+            lifetime = min(stated.components.seconds, TokenResponse.longestLifetime)
+        }
+    }
+
     /// Reads the response. The token's own `exp` is not looked at here.
     init(_ response: HttpResponse) throws(CredentialFailure) {
         let isSuccess = response.status.code / 100 == 2

@@ -39,6 +39,11 @@ struct ChainTable {
         return spliced[name.value] ?? Spliced()
     }
 
+    /// Each chain by itself, by name.
+    var joined: [String: WareChain] {
+        spliced.mapValues { .joining(listener: $0, route: Spliced(), service: Spliced()) }
+    }
+
     private func absent(_ name: String) -> String {
         "there is no chain \(name.quotedForErrors)\(didYouMean(name, among: chains.keys.sorted()))"
     }

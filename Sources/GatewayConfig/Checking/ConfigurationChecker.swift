@@ -12,6 +12,7 @@ struct ConfigurationChecker {
     private var references = References()
     private let former: [ConfiguredCredential]
     private let formerStores: [ConfiguredStore]
+    private let isForClient: Bool
 
     static let nouns = ["listeners", "credentials", "stores", "services", "chains", "routes", "admin", "log"]
     private static let mostListeners = 100
@@ -22,8 +23,10 @@ struct ConfigurationChecker {
 
     /// Wares of the former configuration that would be built the same are kept.
     init(
-        registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system
+        registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system,
+        isForClient: Bool = false
     ) {
+        self.isForClient = isForClient
         source = files
         self.former = former?.credentials ?? []
         formerStores = former?.stores ?? []
@@ -55,7 +58,7 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
         }
-        if listeners.isEmpty {
+        if listeners.isEmpty, !isForClient {
             diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
         }
         resolve(&routes, services, listeners)
@@ -74,7 +77,7 @@ struct ConfigurationChecker {
         diagnostics.append(chains.diagnostics.all)
         diagnostics.append(Safety(listeners: listeners, admin: admin).found)
         // Behind an error, much looks unused or unreachable that is not.
-        if !diagnostics.hasErrors {
+        if !diagnostics.hasErrors, !isForClient {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
             diagnostics.append(entryRules.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
@@ -86,10 +89,12 @@ struct ConfigurationChecker {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
             }
         }
-        return GatewayConfiguration(
+        var configuration = GatewayConfiguration(
             listeners: listeners, credentials: credentials, stores: stores, services: services, routes: routes,
             admin: admin, log: log,
             written: entries, wares: builder.built)
+        if isForClient { configuration.chains = chains.joined }
+        return configuration
     }
 
     /// The credentials; one whose definition did not change is the one that runs.

@@ -26,11 +26,15 @@ public struct ConfigurationReader: Sendable {
     private let wares: [any ConfigurableWare.Type]
     private let environment: [String: String]
     private let files: ConfigurationFiles
+    private let isForClient: Bool
 
-    /// Names the wares that a file can use, and the variables that `${VAR}` finds.
+    /// Names the wares that a file can use, and the variables that `${VAR}` finds. A file for a client needs no listener, and may
+    /// hold more than the client uses.
     public init(
-        wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system
+        wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system,
+        isForClient: Bool = false
     ) {
+        self.isForClient = isForClient
         self.wares = wares
         self.environment = environment
         self.files = files
@@ -47,7 +51,8 @@ public struct ConfigurationReader: Sendable {
                 configuration: nil, errors: tree.diagnostics.sorted, paths: tree.paths, patterns: tree.patterns,
                 isUnreadable: tree.isUnreadable)
         }
-        var checker = ConfigurationChecker(registry: WareRegistry(wares), keeping: former, files: files)
+        var checker = ConfigurationChecker(
+            registry: WareRegistry(wares), keeping: former, files: files, isForClient: isForClient)
         var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
         configuration.fileSecrets = tree.secrets
         var diagnostics = tree.diagnostics

@@ -17,6 +17,8 @@ public struct GatewayConfiguration: Sendable {
     public private(set) var admin: AdminDefinition?
     /// The gateway's own log.
     public let log: LogDefinition
+    /// Each chain by itself, by name, with all that it uses; only where the file was read for a client.
+    public internal(set) var chains: [String: WareChain] = [:]
     /// What the files say, joined and interpolated: the keys of the first file and of those it includes, in file order.
     let written: [ConfigNode.Entry]
     /// Every ware, by its place: what a reload may keep.

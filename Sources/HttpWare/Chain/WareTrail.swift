@@ -65,12 +65,15 @@ struct WareTrail: Sendable {
     /// What was said before belongs to no ware that is asked from now on.
     mutating func forgetSayings() { pending = Text() }
 
-    /// Empties it and keeps its memory.
+    /// What is kept for the next exchange: more is let go, or one long target would hold its memory for all that follow.
+    private static let usualText = 1024
+
+    /// Empties it and keeps its memory, up to the usual size.
     mutating func reset() {
         labels = nil
         if !steps.isEmpty { steps.removeAll(keepingCapacity: true) }
         if !changes.isEmpty { changes.removeAll(keepingCapacity: true) }
-        if !text.isEmpty { text.removeAll(keepingCapacity: true) }
+        if !text.isEmpty { text.removeAll(keepingCapacity: text.capacity <= WareTrail.usualText) }
         isCut = false
         pending = Text()
         firstChange = 0

@@ -118,6 +118,7 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.isReused = stream.isReused
         exchange.upstreamAddress = endpoint?.name
         upstream = stream
+        if stream.isFinal { hasRetried = true }
         hasUpstreamEnded = false
         transport.inEvent {
             if exchange.request.method == .connect {
@@ -133,7 +134,7 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         if !service.defaults.isEmpty { options.defaults = service.defaults }
-        options.via = exchange.request.version
+        if server.settings.addsVia { options.via = exchange.request.version }
         options.upgrade = exchange.request.upgrade
         if let endpoint { options.host = hostField(endpoint, service) }
         if let endpoint, !endpoint.basePath.isEmpty { options.basePath = endpoint.basePath }

@@ -1,14 +1,13 @@
-/// A client in the same process: it sends one request through a server's chain, without a connection downstream, and is
-/// given the whole response. For tests, and for clients that need no socket. Used on the server's loop only.
+/// A client in the same process that is given the whole response: for tests, and for calls that need no socket. Used on the
+/// server's loop only.
 public final class LocalCaller {
     private let server: LoopServer
     private let peer: SocketAddress?
     private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
     private var receive: ((HttpResponse, UnsafeRawBufferPointer) -> Void)?
-    private var driver: ExchangeDriver?
+    private var local: LocalExchange?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
-    private var trailers: HttpFields?
     /// The most content of a response that is held.
     private let limit: Int
 
@@ -29,80 +28,49 @@ public final class LocalCaller {
         observe: ((Exchange) -> Void)? = nil,
         completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
-        precondition(driver == nil, "a caller sends one request")
+        precondition(local == nil, "a caller sends one request")
         self.completion = completion
         self.receive = receive
-        let driver = ExchangeDriver(server: server)
-        self.driver = driver
-        driver.prepare(sink: self, connection: ConnectionFacts(peer: peer, local: server.bindAddress))
-        driver.exchange.request = LocalCaller.received(request)
-        if let observe { driver.exchange.onEnd(observe) }
-        let bytes = request.content.bytes
-        if bytes != nil { driver.exchange.request.content = HttpContent(extent: request.content.extent) }
-        server.transport.inEvent {
-            driver.requestStarted()
-            if let bytes { bytes.withUnsafeBytes { driver.requestContent($0) } }
-            if driver.phase != .ended { driver.requestEnded(nil) }
-        }
+        let local = LocalExchange(server, peer: peer, handler: self)
+        self.local = local
+        if let observe { local.exchange?.onEnd(observe) }
+        local.start(request)
     }
 
     /// Goes away, as a client that closes its connection does; the completion is not called.
     public func leave() {
         completion = nil
-        driver?.clientLeft()
-        driver = nil
-    }
-
-    /// The request as if it had been decoded: all its fields came from the peer, and `Host` is its authority.
-    private static func received(_ request: HttpRequest) -> HttpRequest {
-        var request = request
-        request.fields.receivedCount = request.fields.lines.count
-        if request.target.host.count == 0, let index = request.fields.firstIndex(of: KnownField.host) {
-            let value = request.fields.lines[index].value
-            let isHost = request.fields.bytes.withUnsafeBufferPointer {
-                request.target.setAuthority(UnsafeBufferPointer(rebasing: $0[value]))
-            }
-            precondition(isHost, "not a host")
-        }
-        return request
+        local.take()?.leave()
     }
 
     private func finish(_ result: Result<HttpResponse, GatewayError>) {
-        driver = nil
-        completion?(result)
-        completion = nil
+        local = nil
+        completion.take()?(result)
     }
 }
 
-extension LocalCaller: ResponseSink {
-    func sendInterim(_ response: HttpResponse) {}
-
-    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
-        response = exchange.response
-        if case .length(let length) = extent { content.reserveCapacity(min(length, limit)) }
+extension LocalCaller: LocalExchangeHandler {
+    public func responseStarted(_ exchange: Exchange, _ response: HttpResponse) {
+        self.response = response
+        if let length = response.content.length { content.reserveCapacity(min(length, limit)) }
     }
 
-    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+    public func responseContent(_ bytes: UnsafeRawBufferPointer) {
         if let receive { return receive(response, bytes) }
         if content.count + bytes.count <= limit { return content.append(contentsOf: bytes) }
-        let driver = self.driver
+        let local = self.local
         finish(.failure(GatewayError(.gateway, .responseContentTooLarge, "the response is larger than \(limit) bytes")))
-        driver?.clientLeft()
+        local?.leave()
     }
 
-    func sendEnd(_ trailers: HttpFields?) {
+    public func responseEnded(_ exchange: Exchange, _ trailers: HttpFields?) {
         response.content = .bytes(content)
         finish(.success(response))
     }
 
-    func cutOff() {
+    public func responseFailed(_ exchange: Exchange, _ error: GatewayError) {
         finish(.failure(GatewayError(.gateway, .responseIncomplete, "the response was cut off")))
     }
 
-    func startTunnel() {}
-    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
-    func endTunnel() {}
-    func pauseRequest() {}
-    func resumeRequest() {}
-    var isBlocked: Bool { false }
+    public func contentWanted() {}
 }

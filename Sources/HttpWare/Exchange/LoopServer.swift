@@ -129,10 +129,18 @@ public final class LoopServer: ExchangeSource {
     }
 
     func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
+        makeDriver(for: sink, connection.facts)
+    }
+
+    /// A driver that is ready for an exchange, and answers to the sink.
+    func makeDriver(for sink: any ResponseSink, _ facts: ConnectionFacts) -> ExchangeDriver {
         let driver = spare.popLast() ?? ExchangeDriver(server: self)
-        driver.prepare(sink: sink, connection: connection.facts)
+        driver.prepare(sink: sink, connection: facts)
         return driver
     }
+
+    /// Lets this client make the calls upstream, in place of the loop's connections. Before the first request.
+    public func call(through client: any HttpClient) { connector = ClientConnector(client, transport: transport) }
 
     func recycle(_ driver: ExchangeDriver) {
         // A driver holds its server: none is left behind when that is over.

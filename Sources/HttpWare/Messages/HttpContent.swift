@@ -27,6 +27,11 @@ public struct HttpContent: Sendable {
     /// Text, as UTF-8.
     public static func text(_ text: String) -> HttpContent { .bytes(Array(text.utf8)) }
 
+    /// Content that is supplied while it is sent; with its length, where that is known before.
+    public static func streamed(length: Int? = nil) -> HttpContent {
+        HttpContent(extent: length.map { $0 > 0 ? .length($0) : .none } ?? .unknown)
+    }
+
     init(extent: Extent, bytes: [UInt8]? = nil) {
         self.extent = extent
         self.bytes = bytes

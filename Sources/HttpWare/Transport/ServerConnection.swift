@@ -103,6 +103,8 @@ public struct ServerSettings: Sendable {
     public var bodyMinRate: Int?
     /// A forward proxy: absolute-form and CONNECT.
     public var isForward = false
+    /// Requests tell upstream that they came through here: `Via`. A client's own did not. RFC 9110 §7.6.3.
+    public var addsVia = true
     /// How TLS is spoken; `nil` without.
     public var tls: TlsContext?
     /// From the connection to the end of its TLS handshake.

@@ -3,6 +3,8 @@
 protocol UpstreamStream: AnyObject {
     /// It has served a request before this one.
     var isReused: Bool { get }
+    /// What fails here is not tried again by the exchange: whoever is behind it has done that.
+    var isFinal: Bool { get }
     /// Output waits for the origin server.
     var isBlocked: Bool { get }
     /// The connection that takes content as it is, if there is one.
@@ -32,6 +34,7 @@ protocol UpstreamStream: AnyObject {
 }
 
 extension UpstreamStream {
+    var isFinal: Bool { false }
     var relayTarget: SocketConnection? { nil }
 }
 

@@ -21,6 +21,15 @@ public struct RequestHeaders: Middleware {
 
     public init(_ edits: FieldEdits) { self.edits = edits }
 
+    /// Edits with fixed values: `RequestHeaders(set: ["X-App": "todo"], remove: ["Cookie"])`. Fields that frame the message are
+    /// a mistake of the code and trap.
+    public init(
+        set: HttpFields = HttpFields(), setIfAbsent: HttpFields = HttpFields(), append: HttpFields = HttpFields(),
+        remove: [FieldName] = [], rename: [(from: FieldName, to: FieldName)] = []
+    ) {
+        self.init(FieldEdits(set: set, setIfAbsent: setIfAbsent, append: append, remove: remove, rename: rename))
+    }
+
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         do throws(InvalidFieldValue) {
             try edits.apply(to: &request, in: exchange)

@@ -27,7 +27,15 @@ public struct RequestId: Middleware, Postware {
     /// Whether the client is told.
     public var echo = true
 
-    public init() {}
+    /// Keeps what was received where `trustInbound` says so; `nil` asks whether only this host reaches the listener.
+    public init(
+        header: FieldName = .xRequestId, generator: Generator = .uuidv7, trustInbound: Bool? = nil, echo: Bool = true
+    ) {
+        self.header = header
+        self.generator = generator
+        self.trustInbound = trustInbound
+        self.echo = echo
+    }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         if trustInbound ?? exchange.isBoundToLoopback, let id = receivedId(request) {

@@ -18,6 +18,11 @@ public struct RequiredHeaders: Middleware {
         self.status = status
     }
 
+    /// Asks for these fields, whatever their values: `RequiredHeaders("X-App", "X-Device")`.
+    public init(_ names: FieldName..., status: HttpStatus = .badRequest) {
+        self.init(names.map { ($0, nil) }, status: status)
+    }
+
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         for (name, form) in headers {
             guard request.fields.contains(name) else { return refuse(request) }

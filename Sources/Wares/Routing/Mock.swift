@@ -37,6 +37,21 @@ public struct Mock: Middleware {
     /// Answers with these in turn, the last one again and again.
     public init(_ first: Reply, _ others: Reply...) { replies = [first] + others }
 
+    /// Answers with this: `Mock(json: #"{"id":1}"#)`. Text goes as `text/plain`.
+    public init(_ status: HttpStatus = .ok, json: String? = nil, text: String? = nil, delay: Duration? = nil) {
+        var reply = Reply()
+        reply.status = status
+        reply.delay = delay
+        if let json {
+            reply.headers = FieldEdits(set: ["Content-Type": "application/json"])
+            reply.content = Array(json.utf8)
+        } else if let text {
+            reply.headers = FieldEdits(set: ["Content-Type": "text/plain; charset=utf-8"])
+            reply.content = Array(text.utf8)
+        }
+        self.init(reply)
+    }
+
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         let reply = replies.count == 1 ? replies[0] : replies[turn.next(below: replies.count)]
         guard let delay = reply.delay else { return Mock.answer(reply, request, exchange) }

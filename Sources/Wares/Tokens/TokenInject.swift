@@ -59,6 +59,7 @@ public struct TokenInject: Middleware, CredentialUser {
             exchange.note("the client's own \(header)", asDecision: false)
             return .pass
         }
+        if exchange[WantsCredentials.self] == false { return .pass }
         guard let credential else {
             if let standing { request.fields.set(standing) }
             return .pass

@@ -46,7 +46,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        guard let credential else { return .pass }
+        guard let credential, exchange[WantsCredentials.self] != false else { return .pass }
         let wall = exchange.wallNow
         if credential.freshNumber(at: wall) != nil || credential.current(wall) != nil { return .pass }
         return TokenHold.enter(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass }

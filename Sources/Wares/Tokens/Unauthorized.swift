@@ -19,8 +19,20 @@ public struct Unauthorized: Postware, CredentialUser {
         case body(String)
         /// The client is sent to another place: 302 for GET and HEAD, else 303, so that nothing is sent there twice.
         case redirect(FieldLine)
+        /// The program is told, and does what it does: logs the user out, say. For chains that are made in code.
+        case tell(@Sendable (Event) -> Void)
         /// The credential's tokens are forgotten: the next request asks for one as after a start.
         case clear(Credential)
+    }
+
+    /// What a program is told of a refused request.
+    public struct Event: Sendable {
+        public let status: HttpStatus
+        /// What was asked for.
+        public let method: HttpMethod
+        public let path: String
+        /// The origin server's challenges, as in `WWW-Authenticate`.
+        public let challenges: [String]
     }
 
     public var statuses: StatusSet
@@ -32,6 +44,11 @@ public struct Unauthorized: Postware, CredentialUser {
     public init(statuses: StatusSet = [401], _ action: Action = .passthrough) {
         self.statuses = statuses
         self.action = action
+    }
+
+    /// Tells the program: `Unauthorized { event in … }`. On the loop of the exchange, so it must not block.
+    public init(statuses: StatusSet = [401], tell: @escaping @Sendable (Event) -> Void) {
+        self.init(statuses: statuses, .tell(tell))
     }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
@@ -53,6 +70,13 @@ public struct Unauthorized: Postware, CredentialUser {
             var other = HttpResponse(isRead ? .found : .seeOther)
             other.fields.append(location)
             return .replace(with: other)
+        case .tell(let tell):
+            exchange.note("unauthorized")
+            tell(
+                Event(
+                    status: response.status, method: exchange.request.method, path: exchange.request.path,
+                    challenges: response.fields.values(of: .wwwAuthenticate)))
+            return .pass
         case .clear(let credential):
             exchange.note("credential \(credential.name) cleared")
             return .wait { _, _ in

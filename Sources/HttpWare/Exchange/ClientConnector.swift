@@ -1,0 +1,130 @@
+/// Calls upstream through a client in place of connections: a script in tests, or whatever else can send a request.
+///
+/// Such a client is given requests whole, for absolute URIs, and brings responses whole. Used on its loop's thread.
+final class ClientConnector: UpstreamConnector {
+    private let client: any HttpClient
+    private let transport: LoopTransport
+
+    init(_ client: any HttpClient, transport: LoopTransport) {
+        self.client = client
+        self.transport = transport
+    }
+
+    func connect(
+        to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
+    ) -> ConnectionTicket? {
+        waiter.connectionReady(ClientStream(client, transport), nil)
+        return nil
+    }
+}
+
+/// One call of such a client.
+private final class ClientStream: UpstreamStream {
+    private let client: any HttpClient
+    private let transport: LoopTransport
+    private var handler: (any ResponseHandler)?
+    private var request = HttpRequest()
+    private var timeout = Duration.zero
+    private var content: [UInt8] = []
+    private var call: (any HttpCall)?
+    private var isPaused = false
+    /// The response's content, while its handler takes none.
+    private var waiting: [UInt8]?
+    /// The most content of a request that is held for the client.
+    private static let mostContent = 64 << 20
+
+    let isReused = false
+    let isFinal = true
+    let isBlocked = false
+
+    init(_ client: any HttpClient, _ transport: LoopTransport) {
+        self.client = client
+        self.transport = transport
+    }
+
+    func send(
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        responseTimeout: Int64, idleTimeout: Int64
+    ) {
+        self.handler = handler
+        request = exchange.request
+        for line in options.defaults where !request.fields.contains(line.name) { request.fields.append(line) }
+        timeout = .nanoseconds(responseTimeout)
+        if case .none = options.framing { start() }
+        if case .length(0) = options.framing { start() }
+    }
+
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        guard content.count + bytes.count <= ClientStream.mostContent else {
+            return fail(GatewayError(.gateway, .contentTooLarge, "the content is more than the client takes whole"))
+        }
+        content.append(contentsOf: bytes)
+    }
+
+    func sendEnd(_ trailers: HttpFields?) { if call == nil { start() } }
+
+    private func start() {
+        request.content = .bytes(content)
+        content = []
+        var limits = CallLimits(timeout: timeout, content: .mebibytes(64))
+        limits.redirects = 0
+        // The answer may come before this returns, and the call with it be over.
+        let call = client.start(request, limits: limits) { self.answered($0) }
+        if handler != nil { self.call = call }
+    }
+
+    private func answered(_ result: Result<HttpResponse, GatewayError>) {
+        transport.loop.later { self.transport.inEvent { self.take(result) } }
+    }
+
+    private func take(_ result: Result<HttpResponse, GatewayError>) {
+        guard let handler else { return }
+        call = nil
+        switch result {
+        case .failure(let error): fail(error)
+        case .success(var response):
+            let bytes = response.content.bytes
+            response.content = HttpContent(extent: bytes.map { .length($0.count) } ?? .none)
+            waiting = bytes ?? []
+            handler.responseStarted(&response)
+            deliver()
+        }
+    }
+
+    private func deliver() {
+        guard !isPaused, let handler, let bytes = waiting.take() else { return }
+        if !bytes.isEmpty { bytes.withUnsafeBytes { handler.responseContent($0) } }
+        guard self.handler != nil else { return }
+        self.handler = nil
+        handler.responseEnded(nil)
+    }
+
+    private func fail(_ error: GatewayError) {
+        let handler = self.handler
+        cancel()
+        handler?.upstreamFailed(error)
+    }
+
+    func pause() { isPaused = true }
+
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        deliver()
+    }
+
+    func cancel() {
+        handler = nil
+        waiting = nil
+        call.take()?.cancel()
+    }
+
+    func discard() { cancel() }
+
+    // A client opens no tunnels.
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
+        handler.upstreamFailed(.upgradeFailed("the client opens no tunnels"))
+    }
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
+    func endTunnel() {}
+}

@@ -1,0 +1,62 @@
+/// Where content is not the value that was asked for.
+public struct DecodingProblem: Sendable, Equatable, CustomStringConvertible {
+    public enum Kind: Sendable {
+        /// The content, or one of its values, is not what it should be.
+        case invalid
+        /// A value that has to be there is not.
+        case missing
+    }
+
+    public let kind: Kind
+    /// The place in the content: `items[3].name`; empty for the whole.
+    public let path: String
+    /// What the decoder says of it.
+    public let reason: String
+    /// The first 200 bytes of the content, as text.
+    public let excerpt: String
+
+    public var description: String {
+        (path.isEmpty ? "" : "at \(path): ") + "\(reason); the content begins \(excerpt.debugDescription)"
+    }
+
+    /// How much of the content is shown.
+    static let shown = 200
+
+    init(_ error: any Error, content: [UInt8]) {
+        excerpt = String(decoding: content.prefix(DecodingProblem.shown), as: UTF8.self)
+        switch error as? DecodingError {
+        case .keyNotFound(let key, let context):
+            kind = .missing
+            path = DecodingProblem.text(context.codingPath + [key])
+            reason = "there is no \(key.stringValue)"
+        case .valueNotFound(let type, let context):
+            kind = .missing
+            path = DecodingProblem.text(context.codingPath)
+            reason = "there is null in place of \(type)"
+        case .typeMismatch(let type, let context):
+            kind = .invalid
+            path = DecodingProblem.text(context.codingPath)
+            reason = "it is not \(type)"
+        case .dataCorrupted(let context):
+            kind = .invalid
+            path = DecodingProblem.text(context.codingPath)
+            reason = context.debugDescription
+        default:
+            kind = .invalid
+            path = ""
+            reason = "\(error)"
+        }
+    }
+
+    private static func text(_ path: [any CodingKey]) -> String {
+        var text = ""
+        for key in path {
+            if let index = key.intValue {
+                text += "[\(index)]"
+            } else {
+                text += (text.isEmpty ? "" : ".") + key.stringValue
+            }
+        }
+        return text
+    }
+}

@@ -1,0 +1,36 @@
+/// An array that skips the elements which cannot be decoded, and keeps what was wrong with them: for lists of a server that is
+/// not trusted to be right about each.
+public struct LossyArray<Element: Decodable & Sendable>: Decodable, Sendable {
+    /// The elements that could be decoded, in order.
+    public let elements: [Element]
+    /// The places of those that could not, and why.
+    public let skipped: [(index: Int, error: any Error)]
+
+    public init(from decoder: any Decoder) throws {
+        var container = try decoder.unkeyedContainer()
+        var elements: [Element] = []
+        var skipped: [(index: Int, error: any Error)] = []
+        while !container.isAtEnd {
+            let index = container.currentIndex
+            do {
+                elements.append(try container.decode(Element.self))
+            } catch {
+                skipped.append((index, error))
+                // A failed decode stays where it is: what any value is goes on.
+                if container.currentIndex == index { _ = try container.decode(Anything.self) }
+            }
+        }
+        self.elements = elements
+        self.skipped = skipped
+    }
+
+    private struct Anything: Decodable {
+        init(from decoder: any Decoder) {}
+    }
+}
+
+extension LossyArray: RandomAccessCollection {
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { elements.count }
+    public subscript(index: Int) -> Element { elements[index] }
+}

@@ -1,0 +1,117 @@
+import Synchronization
+
+/// The threads on which a client's exchanges live: started when the first request comes, and shared by all managers of the
+/// process, with their connections.
+///
+/// Nothing has to be started or ended; `shutdown()` is for programs that want to end cleanly.
+public final class ClientLoops: Sendable {
+    /// Those of the process: one thread, which is enough for tens of thousands of requests a second.
+    public static let shared = ClientLoops()
+
+    private struct State {
+        var loops: [ClientLoop] = []
+        var next = 0
+        var isShutDown = false
+    }
+
+    private let state = Mutex(State())
+    private let count: Int
+    private let clock: any LoopClock
+    private let name: String
+
+    /// So many threads of their own, at least one. Starts nothing yet.
+    public init(count: Int = 1, name: String = "httpware.client", clock: any LoopClock = SystemLoopClock()) {
+        self.count = max(1, count)
+        self.clock = clock
+        self.name = name
+    }
+
+    deinit {
+        for loop in state.withLock({ $0.loops }) { loop.stop() }
+    }
+
+    /// Gives work to a loop: to the one that it is called on, else to each in turn. The loop runs it, whatever comes. Throws
+    /// when there is none any more.
+    func run(_ work: (ClientLoop) -> @Sendable () -> Void) throws(HttpError) -> ClientLoop {
+        try state.withLock { state throws(HttpError) in
+            guard !state.isShutDown else {
+                throw HttpError(.client, .shutDown, .making, "the client was shut down")
+            }
+            let loop = try choose(&state)
+            // Under the lock: after a shutdown nothing comes behind its end.
+            loop.loop.execute(work(loop))
+            return loop
+        }
+    }
+
+    private func choose(_ state: inout State) throws(HttpError) -> ClientLoop {
+        if let own = state.loops.first(where: { $0.loop.isCurrent }) { return own }
+        if state.loops.count < count {
+            do {
+                let loop = try ClientLoop(EventLoop.start(name: "\(name).\(state.loops.count)", clock: clock))
+                state.loops.append(loop)
+                return loop
+            } catch {
+                guard !state.loops.isEmpty else {
+                    throw HttpError(.client, .exchange(.internalError), .making, "\(error)", underlying: error)
+                }
+            }
+        }
+        state.next = (state.next + 1) % state.loops.count
+        return state.loops[state.next]
+    }
+
+    /// Ends the exchanges of the manager on all loops.
+    func end(callsOf manager: ManagerSeats) {
+        for loop in state.withLock({ $0.loops }) { loop.loop.execute { loop.endCalls(of: manager) } }
+    }
+
+    /// Ends all exchanges with an error, closes the connections, and waits for the threads' ends. Requests that come later are
+    /// refused. Not to be called on a loop.
+    public func shutdown() async {
+        let loops = state.withLock { state in
+            state.isShutDown = true
+            defer { state.loops = [] }
+            return state.loops
+        }
+        for loop in loops { loop.stop() }
+        await Task.detached { for loop in loops { loop.loop.join() } }.value
+    }
+}
+
+/// One loop, and what the exchanges on it share.
+///
+/// Unchecked: all but `loop` is touched on the loop's thread only.
+final class ClientLoop: @unchecked Sendable {
+    let loop: EventLoop
+    private var made: LoopTransport?
+    private var calls: [ObjectIdentifier: ClientCall] = [:]
+
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    /// The loop's connections; made when they are first needed.
+    func transport() throws -> LoopTransport {
+        if let made { return made }
+        let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
+        made = transport
+        return transport
+    }
+
+    func begun(_ call: ClientCall) { calls[ObjectIdentifier(call)] = call }
+    func ended(_ call: ClientCall) { calls[ObjectIdentifier(call)] = nil }
+
+    /// Ends the exchanges of one manager, or all.
+    func endCalls(of manager: ManagerSeats? = nil) {
+        for call in calls.values where manager == nil || call.owner === manager { call.shutDown() }
+    }
+
+    /// Ends everything, and the thread with it.
+    func stop() {
+        loop.execute {
+            self.endCalls()
+            self.made?.closeIdle()
+            self.made = nil
+        }
+        loop.stop()
+    }
+}

@@ -1,0 +1,181 @@
+import Glibc
+
+/// A file that came from a server.
+public struct Download: Sendable {
+    /// The last response's head.
+    public let response: HttpResponse
+    /// Where the file is.
+    public let path: String
+    /// Its size.
+    public let bytes: Int
+    /// How much of it was there before, from an earlier try.
+    public let resumed: Int
+}
+
+extension HttpManager {
+    /// Downloads what the route brings into a file.
+    ///
+    /// The file is written beside its place, as `path.part`, and put there when it is whole: whoever looks sees the former file
+    /// or the new one. A download that breaks off is taken up where it stopped, at once up to `attempts` times in all, and by
+    /// the next call: with `Range` and `If-Range` (RFC 9110 §14.2, §13.1.5), if the server named a strong validator. When the
+    /// file has changed meanwhile the server sends the whole.
+    ///
+    /// Throws an `HttpError`; `CancellationError` when the task is cancelled, after which the part stays for the next call.
+    @discardableResult
+    public func download<R: Route>(
+        _ route: R, to path: String, attempts: Int = 3, progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> Download {
+        try await download(try request(route), to: path, attempts: attempts, progress: progress)
+    }
+
+    /// Downloads what the request brings into a file.
+    @concurrent
+    @discardableResult
+    public func download<Response>(
+        _ request: Request<Response>, to path: String, attempts: Int = 3,
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> Download {
+        let part = PartialFile(path: path)
+        var attempt = 1
+        while true {
+            var request = request
+            let offer = part.offer()
+            if let offer {
+                request.headers.append("Range", "bytes=\(offer.offset)-")
+                request.headers.append("If-Range", offer.validator)
+            }
+            do {
+                let response = try await stream(request)
+                return try await part.take(response, after: offer?.offset, progress)
+            } catch let error as HttpError {
+                // What is there cannot be the beginning of what the server has.
+                if error.fault == .status(.rangeNotSatisfiable), offer != nil {
+                    part.remove()
+                } else if error.stage != .receiving {
+                    throw error
+                }
+                guard attempt < attempts else { throw error }
+                attempt += 1
+            }
+        }
+    }
+}
+
+/// A download that is not whole yet: `path.part`, and `path.part.validator`, which tells what it is a part of. Its calls may
+/// wait for a disk.
+private struct PartialFile {
+    let path: String
+    private var part: String { path + ".part" }
+    private var note: String { path + ".part.validator" }
+
+    init(path: String) { self.path = path }
+
+    /// What can be taken up: so many bytes of the representation that has this validator.
+    func offer() -> (offset: Int, validator: String)? {
+        var status = Glibc.stat()
+        guard stat(part, &status) == 0, status.st_size > 0, let validator = readNote() else { return nil }
+        return (Int(status.st_size), validator)
+    }
+
+    func remove() {
+        unlink(part)
+        unlink(note)
+    }
+
+    /// Writes what comes, behind what is there if the server goes on with that.
+    func take(
+        _ response: StreamedResponse, after offered: Int?, _ progress: (@Sendable (TransferProgress) -> Void)?
+    ) async throws -> Download {
+        var offset = 0
+        if response.status == .partialContent {
+            guard let offered, let range = ContentRange(response.fields["Content-Range"] ?? ""), range.first == offered
+            else {
+                throw HttpError(
+                    .upstream, .exchange(.responseMalformed), .checking, "another range came than was asked for")
+            }
+            offset = offered
+        } else {
+            remove()
+        }
+        let descriptor = open(part, O_WRONLY | O_CREAT | O_CLOEXEC | (offset == 0 ? O_TRUNC : O_APPEND), 0o644)
+        guard descriptor >= 0 else { throw failure(FileFault(part, "cannot be written")) }
+        defer { close(descriptor) }
+        if offset == 0 { writeNote(response) }
+        let total = response.response.content.length.map { $0 + offset }
+        var written = offset
+        for try await piece in response.bytes {
+            try write(piece, to: descriptor)
+            written += piece.count
+            progress?(TransferProgress(direction: .received, bytes: written, total: total))
+        }
+        guard fsync(descriptor) == 0, rename(part, path) == 0 else {
+            throw failure(FileFault(path, "cannot be put in its place"))
+        }
+        unlink(note)
+        return Download(response: response.response, path: path, bytes: written, resumed: offset)
+    }
+
+    private func write(_ piece: [UInt8], to descriptor: Int32) throws(HttpError) {
+        var start = 0
+        while start < piece.count {
+            let count = piece[start...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure(FileFault(part, "cannot be written")) }
+            start += count
+        }
+    }
+
+    private func failure(_ fault: FileFault) -> HttpError {
+        HttpError(.client, .fileFailed, .checking, "\(fault)", underlying: fault)
+    }
+
+    // MARK: The validator
+
+    /// Keeps what `If-Range` needs: a strong entity tag, else a date. RFC 9110 §13.1.5: never a weak one.
+    private func writeNote(_ response: StreamedResponse) {
+        let tag = response.fields[.etag].flatMap { $0.hasPrefix("\"") ? $0 : nil }
+        guard let validator = tag ?? response.fields[.lastModified],
+            response.fields[.acceptRanges]?.lowercased() != "none"
+        else { return }
+        let descriptor = open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { return }
+        // One that is not whole is no validator of anything, so nothing is taken up then.
+        _ = Array(validator.utf8).withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        close(descriptor)
+    }
+
+    private func readNote() -> String? {
+        let descriptor = open(note, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = read(descriptor, &buffer, buffer.count)
+        guard count > 0, count < buffer.count else { return nil }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+}
+
+/// Which bytes of the whole a part is: `bytes 5-9/10`. RFC 9110 §14.4.
+struct ContentRange: Equatable {
+    let first: Int
+    let last: Int
+    /// `nil` where the server does not know.
+    let whole: Int?
+
+    init?(_ text: String) {
+        guard text.lowercased().hasPrefix("bytes ") else { return nil }
+        let parts = text.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map(ContentRange.number)
+        guard ends.count == 2, let first = ends[0], let last = ends[1], first <= last else { return nil }
+        let whole = ContentRange.number(parts[1])
+        guard whole.map({ last < $0 }) ?? (parts[1] == "*") else { return nil }
+        self.first = first
+        self.last = last
+        self.whole = whole
+    }
+
+    private static func number(_ text: Substring) -> Int? {
+        text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(text) : nil
+    }
+}

@@ -1,0 +1,251 @@
+/// Runs typed requests through middlewares, the client, and postwares, and decodes what comes back.
+///
+/// ```swift
+/// let manager = HttpManager(
+///     service: ServiceDefinition(baseURL: "https://api.example.com"),
+///     middlewares: [TokenRefresh(credential: login), TokenInject(credential: login)])
+/// let user = try await manager.send(GetUser(id: 7))
+/// ```
+///
+/// Wares run in the order that they are written, unless their `order` says otherwise: a stable sort. They are the gateway's own,
+/// and so is everything below: connections, TLS, HTTP/2. Requests that leave the service's origin – an absolute URI, a redirect –
+/// pass none of its middlewares, as these may add its credentials; its postwares see them.
+///
+/// A manager needs no care: its threads are the process's (`ClientLoops`), started when the first request comes. Any number of
+/// tasks may use it at once.
+public final class HttpManager: Sendable {
+    /// Where requests go, and how models are written and read.
+    public let service: ServiceDefinition
+    /// The exchanges that ended last, with what each ware did; `nil` where they are not kept.
+    public var records: RecordRing? { core.records }
+
+    let chain: WareChain
+    private let core: ManagerCore
+    private let loops: ClientLoops
+    private let maker: RequestMaker
+    private let seats = ManagerSeats()
+
+    /// A manager of these wares. One on the wrong side – a two-sided ware, or a middleware, among the postwares – is a mistake of
+    /// the code and traps.
+    ///
+    /// `client` sends what the wares let through: the library's own, or another, such as a script in tests. With `records` the
+    /// exchanges that end are kept there, for a look at what each ware did.
+    public convenience init(
+        service: ServiceDefinition, client: any HttpClient = .libevent, middlewares: [any Middleware] = [],
+        postwares: [any Postware] = [], records: RecordRing? = nil, loops: ClientLoops = .shared
+    ) {
+        let chain: WareChain
+        do {
+            chain = try WareChain(
+                middlewares: middlewares.withCompanions.map { ChainEntry($0) },
+                postwares: postwares.map { ChainEntry($0) })
+        } catch {
+            preconditionFailure("\(error)")
+        }
+        do {
+            try self.init(service: service, client: client, chain: chain, records: records, loops: loops)
+        } catch {
+            preconditionFailure("\(error)")  // OpenSSL has no memory: a base URL was checked when it was made
+        }
+    }
+
+    /// A manager of a chain, such as one of a configuration file. Throws when OpenSSL gives no context.
+    public init(
+        service: ServiceDefinition, client: any HttpClient = .libevent, chain: WareChain, records: RecordRing? = nil,
+        loops: ClientLoops = .shared
+    ) throws(HttpError) {
+        self.service = service
+        self.chain = chain
+        self.loops = loops
+        maker = RequestMaker(service: service)
+        core = try ManagerCore(service: service, chain: chain, client: client, records: records)
+    }
+
+    deinit { seats.close() }
+
+    /// The same wares, client and threads with the service in another environment.
+    public func using(_ environment: Environment) -> HttpManager {
+        guard
+            let manager = try? HttpManager(
+                service: service.using(environment), client: core.client, chain: chain, records: core.records,
+                loops: loops)
+        else { return self }
+        return manager
+    }
+
+    /// Ends the exchanges that are under way, with an error. Others may follow.
+    public func cancelAll() { loops.end(callsOf: seats) }
+
+    /// Ends the exchanges that are under way, and refuses those that follow.
+    public func shutdown() {
+        seats.refuse()
+        cancelAll()
+    }
+
+    // MARK: Sending
+
+    /// Sends what the route says, and answers what comes back. Throws an `HttpError`, or `CancellationError` when the task is
+    /// cancelled, which ends the exchange and its stream upstream.
+    public func send<R: Route>(
+        _ route: R, progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> R.Response {
+        try await response(of: route, progress: progress).model
+    }
+
+    /// Sends the request, and answers what comes back.
+    public func send<Response>(
+        _ request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> Response {
+        try await response(of: request, progress: progress).model
+    }
+
+    /// What the route brings, or why it does not; nothing is thrown.
+    public func result<R: Route>(of route: R) async -> Result<R.Response, HttpError> {
+        do {
+            return .success(try await send(route))
+        } catch let error as HttpError {
+            return .failure(error)
+        } catch {
+            return .failure(
+                HttpError(.client, .cancelled, .sending, "the task was cancelled", underlying: error)
+                    .about("\(R.self)"))
+        }
+    }
+
+    /// Sends what the route says, and answers the response with the value that its content is.
+    public func response<R: Route>(
+        of route: R, progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> ModelResponse<R.Response> {
+        try await response(of: try request(route), progress: progress)
+    }
+
+    /// Sends the request, and answers the response with the value that its content is.
+    public func response<Response>(
+        of request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> ModelResponse<Response> {
+        let message = try make(request)
+        let (answer, sent, _) = try await exchange(
+            message, request.content, request, limit: service.responseLimit.bytes, progress)
+        let model: Response
+        do {
+            model = try await decode(answer.response)
+        } catch {
+            throw error.about(request.name, sent, answer.response)
+        }
+        return ModelResponse(
+            response: answer.response, model: model, responder: answer.responder, record: answer.record)
+    }
+
+    // MARK: Streaming
+
+    /// Sends what the route says, and answers when the response's head is here: its content comes as it is taken. A response
+    /// whose status is no success throws, with its content in the error.
+    public func stream<R: Route>(_ route: R) async throws -> StreamedResponse { try await stream(try request(route)) }
+
+    /// Sends the request, and answers when the response's head is here.
+    public func stream<Response>(
+        _ request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> StreamedResponse {
+        let message = try make(request)
+        let (answer, sent, call) = try await exchange(message, request.content, request, limit: nil, progress)
+        return StreamedResponse(
+            answer.response, responder: answer.responder, content: call,
+            failure: StreamFailure(route: request.name, request: sent, response: answer.response),
+            decoder: service.decoder)
+    }
+
+    // MARK: Inside
+
+    /// The request that a route stands for. Throws an `HttpError` that says why there is none.
+    func request<R: Route>(_ route: R) throws -> Request<R.Response> {
+        do {
+            return try route.makeRequest(in: service)
+        } catch let error as HttpError {
+            throw error.about("\(R.self)")
+        } catch {
+            throw HttpError(.client, .invalidRequest, .making, "\(error)", underlying: error).about("\(R.self)")
+        }
+    }
+
+    private func make<Response>(_ request: Request<Response>) throws(HttpError) -> HttpRequest {
+        do {
+            return try maker.make(request)
+        } catch {
+            throw error.about(request.name)
+        }
+    }
+
+    /// One request with its redirects, up to a response whose status is a success.
+    private func exchange<Response>(
+        _ message: HttpRequest, _ content: RequestContent, _ request: Request<Response>, limit: Int?,
+        _ progress: (@Sendable (TransferProgress) -> Void)?
+    ) async throws -> (ClientCall.Answer, HttpRequest, ClientCall) {
+        var message = message
+        var content = content
+        let about = ClientRequest(route: request.name, tags: request.tags, authentication: request.authentication)
+        var redirects = 0
+        while true {
+            let order = ClientCall.Order(
+                request: message, content: content, about: about, timeouts: request.timeouts, limit: limit,
+                progress: progress)
+            var (answer, call) = try await perform(order)
+            do throws(HttpError) {
+                if service.redirects > 0, let next = try maker.redirected(message, content, by: answer.response) {
+                    guard redirects < service.redirects else {
+                        throw HttpError(
+                            .upstream, .redirect, .checking, "the request was redirected more than \(redirects) times")
+                    }
+                    redirects += 1
+                    call.abandon()
+                    (message, content) = next
+                    continue
+                }
+                if answer.isSuccess ?? service.success.contains(answer.response.status.code) {
+                    return (answer, message, call)
+                }
+            } catch {
+                call.abandon()
+                throw error.about(request.name, message, answer.response)
+            }
+            answer.response.content = .bytes(await call.rest(answer.response, upTo: service.responseLimit.bytes))
+            var failure = HttpError(
+                answer.response.status.code < 500 ? .client : .upstream, .status(answer.response.status), .checking,
+                "the response is \(answer.response)")
+            failure.decoder = service.decoder
+            throw failure.about(request.name, message, answer.response)
+        }
+    }
+
+    private func perform(_ order: ClientCall.Order) async throws -> (ClientCall.Answer, ClientCall) {
+        let call = try seats.start(order, core, on: loops)
+        do {
+            switch try await call.answer.value() {
+            case .success(let answer): return (answer, call)
+            case .failure(let error): throw error.about(order.about.route, order.request)
+            }
+        } catch let error as CancellationError {
+            call.abandon()
+            throw error
+        }
+    }
+
+    /// Decodes away from the caller's actor what takes long.
+    private func decode<Model: Decodable & Sendable>(_ response: HttpResponse) async throws(HttpError) -> Model {
+        let mapper = ResponseMapper(decoder: service.decoder)
+        let content = response.content.bytes ?? []
+        if content.count < 32 << 10 { return try mapper.map(content, of: response) }
+        return try await HttpManager.decodeElsewhere(mapper, content, response)
+    }
+
+    @concurrent
+    private static func decodeElsewhere<Model: Decodable & Sendable>(
+        _ mapper: ResponseMapper, _ content: [UInt8], _ response: HttpResponse
+    ) async throws(HttpError) -> Model {
+        try mapper.map(content, of: response)
+    }
+}
+
+extension HttpClient where Self == SideCaller {
+    /// The library's own: the connections of the loop that it is called on.
+    public static var libevent: SideCaller { SideCaller() }
+}

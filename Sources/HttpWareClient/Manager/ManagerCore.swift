@@ -1,0 +1,36 @@
+/// What a manager's exchanges have in common, on all loops: made once.
+struct ManagerCore: Sendable {
+    let client: any HttpClient
+    let router: OriginRouter
+    let records: RecordRing?
+
+    init(
+        service: ServiceDefinition, chain: WareChain, client: any HttpClient, records: RecordRing?
+    ) throws(HttpError) {
+        self.client = client
+        self.records = records
+        let origin: HttpRequest
+        do {
+            origin = try HttpRequest(.get, service.baseURL.text + "/")
+        } catch {
+            throw HttpError(.client, .invalidRequest, .making, error.reason, underlying: error)
+        }
+        let isSecure = origin.scheme == "https"
+        let tls = isSecure ? service.tls ?? SystemTrust.shared.client : nil
+        if isSecure, tls == nil {
+            throw HttpError(.client, .exchange(.internalError), .making, "OpenSSL gives no context")
+        }
+        let host = origin.host ?? ""
+        let endpoint = Endpoint(
+            host: host, port: origin.port ?? (isSecure ? 443 : 80), limits: service.pool, speaks: service.speaks,
+            tls: tls)
+        let own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
+        let elsewhere = UpstreamService(
+            name: "elsewhere", endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts)
+        // What leaves the service passes none of its middlewares, for they may add its credentials; its postwares look on.
+        let postwares = (try? WareChain(middlewares: [], postwares: chain.entries.postwares)) ?? .empty
+        router = OriginRouter(
+            originOf: origin, own: ExchangePlan(chain: chain, service: own, route: nil),
+            others: ExchangePlan(chain: postwares, service: elsewhere, route: nil))
+    }
+}

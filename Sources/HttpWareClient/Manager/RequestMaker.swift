@@ -1,0 +1,91 @@
+/// Makes messages of requests, for one service.
+struct RequestMaker: Sendable {
+    let service: ServiceDefinition
+
+    /// The message that goes out. Throws when it could not be sent as it is: nothing is repaired.
+    func make<Response>(_ request: Request<Response>) throws(HttpError) -> HttpRequest {
+        if let fault = request.path.fault { throw invalid(fault) }
+        guard request.method != .connect else { throw invalid("CONNECT is for proxies") }
+        var url = request.path.isAbsolute ? request.path.text : service.baseURL.text + request.path.text
+        if !request.query.isEmpty { url += (url.utf8.contains(0x3f) ? "&" : "?") + request.query.query }
+        var message: HttpRequest
+        do {
+            message = try HttpRequest(request.method, url)
+        } catch {
+            throw HttpError(
+                .client, .invalidRequest, .making,
+                "\(url.debugDescription) is not a URL that can be asked for: \(error.reason)",
+                underlying: error)
+        }
+        guard message.host != nil else { throw invalid("\(url.debugDescription) names no host") }
+        try service.headers.apply(to: &message.fields)
+        try request.headers.apply(to: &message.fields)
+        if let type = request.content.contentType, !request.content.isEmpty, !message.fields.contains(.contentType) {
+            try set(.contentType, type, in: &message.fields)
+        }
+        if Response.self != Empty.self, Response.self != RawContent.self, !message.fields.contains(.accept),
+            !service.decoder.accepts.isEmpty
+        {
+            try set(.accept, service.decoder.accepts.joined(separator: ", "), in: &message.fields)
+        }
+        return message
+    }
+
+    /// What the response sends the request to instead; `nil` when it leads nowhere that is followed. RFC 9110 §15.4.
+    func redirected(
+        _ request: HttpRequest, _ content: RequestContent, by response: HttpResponse
+    ) throws(HttpError) -> (HttpRequest, RequestContent)? {
+        guard [301, 302, 303, 307, 308].contains(response.status.code), let location = response.fields[.location],
+            var next = request.resolve(location), next.host != nil
+        else { return nil }
+        if location.contains("./") || location.hasSuffix("/..") {
+            // Dot segments are resolved here, not by the server. RFC 3986 §5.2.4.
+            do { try next.setPath(next.path) } catch { return nil }
+        }
+        // Never from TLS to clear text.
+        guard request.scheme == "http" || next.scheme == "https" else {
+            throw HttpError(.upstream, .redirect, .checking, "the response leads from https to http")
+        }
+        var content = content
+        var method = request.method
+        switch response.status.code {
+        case 303 where method != .head: method = .get
+        case 301 where method == .post, 302 where method == .post: method = .get
+        default: break
+        }
+        next.method = method
+        next.fields = request.fields
+        if method != request.method {
+            content = .none
+            next.fields.remove(.contentType)
+        }
+        guard content.mayRepeat else {
+            throw HttpError(
+                .client, .redirect, .checking, "the response leads elsewhere, and the content can be sent once only")
+        }
+        if !OriginRouter.isSame(next, request) {
+            // Whatever else there is may be a credential of the origin that is left.
+            var kept = HttpFields()
+            for name in RequestMaker.harmless {
+                for value in request.fields.values(of: name) { try set(name, value, in: &kept) }
+            }
+            if content.isEmpty { kept.remove(.contentType) }
+            next.fields = kept
+        }
+        return (next, content)
+    }
+
+    private static let harmless: [FieldName] = [
+        .accept, .acceptEncoding, .acceptLanguage, .contentType, .userAgent,
+    ]
+
+    private func set(_ name: FieldName, _ value: String, in fields: inout HttpFields) throws(HttpError) {
+        do {
+            try fields.append(name, value)
+        } catch {
+            throw HttpError(.client, .invalidRequest, .making, "\(error)", underlying: error)
+        }
+    }
+
+    private func invalid(_ reason: String) -> HttpError { HttpError(.client, .invalidRequest, .making, reason) }
+}

@@ -1,0 +1,54 @@
+/// The content of a response, in pieces as they come. Each piece is given once, to whoever iterates.
+public struct ResponseContent: AsyncSequence, Sendable {
+    public typealias Element = [UInt8]
+
+    private let call: HeldCall
+    let failure: StreamFailure
+
+    init(_ call: ClientCall, _ failure: StreamFailure) {
+        self.call = HeldCall(call)
+        self.failure = failure
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(call: call, failure: failure) }
+
+    /// All that is left, in one piece. Throws when it is more than the limit.
+    public func collect(upTo limit: ByteCount) async throws -> [UInt8] {
+        var all: [UInt8] = []
+        for try await piece in self {
+            guard all.count + piece.count <= limit.bytes else {
+                throw failure.error(
+                    GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit)"))
+            }
+            all += piece
+        }
+        return all
+    }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        fileprivate let call: HeldCall
+        fileprivate let failure: StreamFailure
+
+        /// The next piece; `nil` at the end. Throws an `HttpError` when the response was cut off, `CancellationError` when the
+        /// task was cancelled, which ends the exchange.
+        public mutating func next() async throws -> [UInt8]? {
+            do {
+                return try await call.call.pipe?.next()
+            } catch let error as GatewayError {
+                throw failure.error(error)
+            } catch {
+                call.call.abandon()
+                throw error
+            }
+        }
+    }
+}
+
+/// Ends the exchange when nobody can take more of its response.
+private final class HeldCall: Sendable {
+    let call: ClientCall
+
+    init(_ call: ClientCall) { self.call = call }
+
+    deinit { call.abandon() }
+}

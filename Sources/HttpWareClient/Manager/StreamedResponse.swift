@@ -1,0 +1,47 @@
+/// A response whose content comes as it is taken: in pieces, lines, events or values.
+///
+/// What is not taken stops the origin server, not the memory. A response that is let go before its end ends the exchange.
+public struct StreamedResponse: Sendable {
+    /// The response's head.
+    public let response: HttpResponse
+    /// Who made the response.
+    public let responder: Responder
+    /// The content's pieces, as they come.
+    public let bytes: ResponseContent
+    private let decoder: any ModelDecoder
+
+    init(
+        _ response: HttpResponse, responder: Responder, content: ClientCall, failure: StreamFailure,
+        decoder: any ModelDecoder
+    ) {
+        self.response = response
+        self.responder = responder
+        self.decoder = decoder
+        bytes = ResponseContent(content, failure)
+    }
+
+    public var status: HttpStatus { response.status }
+    public var fields: HttpFields { response.fields }
+
+    /// The content's lines, without their ends: LF or CRLF.
+    public var lines: ContentLines { ContentLines(bytes) }
+
+    /// The events of a `text/event-stream`. WHATWG HTML §9.2.
+    public var events: ContentEvents { ContentEvents(bytes) }
+
+    /// The values of JSON lines: one a line, empty lines skipped.
+    public func values<Model: Decodable & Sendable>(_ type: Model.Type) -> ContentValues<Model> {
+        ContentValues(lines: lines, decoder: decoder, failure: bytes.failure)
+    }
+}
+
+/// What errors in a stream say of where they come from.
+struct StreamFailure: Sendable {
+    let route: String
+    let request: HttpRequest
+    let response: HttpResponse
+
+    func error(_ error: GatewayError) -> HttpError {
+        HttpError(error, .receiving).about(route, request, response)
+    }
+}

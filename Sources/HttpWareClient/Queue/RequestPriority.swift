@@ -1,0 +1,6 @@
+/// Who of the requests that wait comes first.
+public enum RequestPriority: Int, Sendable, Comparable, CaseIterable {
+    case low, normal, high
+
+    public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
+}

@@ -1,0 +1,205 @@
+import Synchronization
+
+/// Sends so many requests at once, and lets the others wait: those of a higher priority first, else in the order of coming.
+///
+/// ```swift
+/// let queue = RequestQueue(manager, maxConcurrent: 4)
+/// let image = try await queue.send(GetImage(id: 7), priority: .low, tags: ["images"])
+/// queue.cancelAll(tagged: "images")     // on a weak connection, say
+/// ```
+///
+/// For any task and thread: its state is guarded by a mutex.
+public final class RequestQueue: Sendable {
+    /// How much is done of what the queue was given since it was last idle.
+    public struct Progress: Sendable, Equatable {
+        /// Requests that have ended, whatever came of them.
+        public let done: Int
+        /// All of them.
+        public let total: Int
+
+        public init(done: Int, total: Int) {
+            self.done = done
+            self.total = total
+        }
+    }
+
+    private struct Entry {
+        let number: Int
+        let priority: RequestPriority
+        let tags: Set<RequestTag>
+        /// Answers true when its turn has come, false when it was cancelled.
+        let turn: LoopWait<Bool>
+    }
+
+    private struct Running {
+        let tags: Set<RequestTag>
+        var isCancelled = false
+        /// Set when the request has begun.
+        var cancel: (@Sendable () -> Void)?
+    }
+
+    private struct State {
+        var waiting: [Entry] = []
+        var running: [Int: Running] = [:]
+        var maxConcurrent: Int
+        var isPaused = false
+        var numbers = 0
+        var done = 0
+        var total = 0
+        var idle: [LoopWait<Void>] = []
+    }
+
+    /// Sends the requests.
+    public let manager: HttpManager
+    private let state: Mutex<State>
+
+    /// A queue of so many requests at once, at least one.
+    public init(_ manager: HttpManager, maxConcurrent: Int = 4) {
+        self.manager = manager
+        state = Mutex(State(maxConcurrent: max(1, maxConcurrent)))
+    }
+
+    // MARK: Sending
+
+    /// Sends what the route says when its turn has come. Throws as the manager does, and `CancellationError` when the request, or
+    /// the task, was cancelled. The route's own tags count, too.
+    public func send<R: Route>(
+        _ route: R, priority: RequestPriority = .normal, tags: Set<RequestTag> = []
+    ) async throws -> R.Response {
+        try await run(priority: priority, tags: tags.union(route.tags)) { [manager] in try await manager.send(route) }
+    }
+
+    /// Does any work in its turn: a download, a stream, several requests that belong together.
+    public func run<Value: Sendable>(
+        priority: RequestPriority = .normal, tags: Set<RequestTag> = [],
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let number = try await enter(priority, tags)
+        defer { leave(number) }
+        let task = Task.detached { try await work() }
+        let cancel: @Sendable () -> Void = { task.cancel() }
+        let isCancelled = state.withLock { state in
+            state.running[number]?.cancel = cancel
+            return state.running[number]?.isCancelled ?? true
+        }
+        if isCancelled { task.cancel() }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    private func enter(_ priority: RequestPriority, _ tags: Set<RequestTag>) async throws -> Int {
+        try Task.checkCancellation()
+        let turn = LoopWait<Bool>()
+        let number = state.withLock { state in
+            state.numbers += 1
+            state.total += 1
+            state.waiting.append(Entry(number: state.numbers, priority: priority, tags: tags, turn: turn))
+            return state.numbers
+        }
+        startNext()
+        do {
+            guard try await turn.value() else { throw CancellationError() }
+            return number
+        } catch {
+            leave(number)
+            throw error
+        }
+    }
+
+    /// Gives turns while there are places.
+    private func startNext() {
+        let turns = state.withLock { state -> [LoopWait<Bool>] in
+            var turns: [LoopWait<Bool>] = []
+            while !state.isPaused, state.running.count < state.maxConcurrent, !state.waiting.isEmpty {
+                // The first of the highest priority.
+                var best = 0
+                for index in state.waiting.indices where state.waiting[index].priority > state.waiting[best].priority {
+                    best = index
+                }
+                let entry = state.waiting.remove(at: best)
+                state.running[entry.number] = Running(tags: entry.tags)
+                turns.append(entry.turn)
+            }
+            return turns
+        }
+        for turn in turns { turn.resume(returning: true) }
+    }
+
+    private func leave(_ number: Int) {
+        let idle = state.withLock { state -> [LoopWait<Void>] in
+            state.running[number] = nil
+            state.waiting.removeAll { $0.number == number }
+            state.done += 1
+            guard state.running.isEmpty, state.waiting.isEmpty else { return [] }
+            state.done = 0
+            state.total = 0
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for wait in idle { wait.resume(returning: ()) }
+        startNext()
+    }
+
+    // MARK: Steering
+
+    /// How many requests are sent at once; more begin at once, fewer when enough have ended.
+    public var maxConcurrent: Int {
+        get { state.withLock { $0.maxConcurrent } }
+        set {
+            state.withLock { $0.maxConcurrent = max(1, newValue) }
+            startNext()
+        }
+    }
+
+    /// How many requests are under way, and how many wait.
+    public var runningCount: Int { state.withLock { $0.running.count } }
+    public var waitingCount: Int { state.withLock { $0.waiting.count } }
+
+    /// How much is done.
+    public var progress: Progress { state.withLock { Progress(done: $0.done, total: $0.total) } }
+
+    /// Begins no more requests; those under way go on.
+    public func pause() { state.withLock { $0.isPaused = true } }
+
+    /// Begins requests again.
+    public func resume() {
+        state.withLock { $0.isPaused = false }
+        startNext()
+    }
+
+    /// Cancels all requests, those that wait and those under way.
+    public func cancelAll() { cancel { _ in true } }
+
+    /// Cancels the requests that have the tag.
+    public func cancelAll(tagged tag: RequestTag) { cancel { $0.contains(tag) } }
+
+    private func cancel(_ isMeant: (Set<RequestTag>) -> Bool) {
+        let (turns, cancels) = state.withLock { state -> ([LoopWait<Bool>], [@Sendable () -> Void]) in
+            let turns = state.waiting.filter { isMeant($0.tags) }.map(\.turn)
+            state.waiting.removeAll { isMeant($0.tags) }
+            var cancels: [@Sendable () -> Void] = []
+            for (number, running) in state.running where isMeant(running.tags) {
+                state.running[number]?.isCancelled = true
+                if let cancel = running.cancel { cancels.append(cancel) }
+            }
+            return (turns, cancels)
+        }
+        for turn in turns { turn.resume(returning: false) }
+        for cancel in cancels { cancel() }
+    }
+
+    /// Returns when nothing waits and nothing is under way; at once if that is so. Throws `CancellationError` when the task is
+    /// cancelled.
+    public func waitUntilIdle() async throws {
+        let wait = state.withLock { state -> LoopWait<Void>? in
+            if state.running.isEmpty, state.waiting.isEmpty { return nil }
+            let wait = LoopWait<Void>()
+            state.idle.append(wait)
+            return wait
+        }
+        try await wait?.value()
+    }
+}

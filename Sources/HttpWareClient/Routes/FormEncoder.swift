@@ -1,0 +1,104 @@
+/// Makes parameters of a value's members.
+enum FormEncoder {
+    /// The members in the order that they are encoded.
+    static func items(of value: some Encodable) throws -> [QueryItems.Item] {
+        let store = FormStore()
+        try value.encode(to: FormValueEncoder(store: store, codingPath: []))
+        return store.items
+    }
+}
+
+/// Where the parameters come together. Used by one call of `FormEncoder` only.
+private final class FormStore {
+    var items: [QueryItems.Item] = []
+
+    func add(_ text: String, at path: [any CodingKey]) throws {
+        guard !path.isEmpty else {
+            throw EncodingError.invalidValue(
+                text, .init(codingPath: [], debugDescription: "a form is made of a value with members"))
+        }
+        // The places of an array's elements are no part of the name.
+        let name = path.filter { $0.intValue == nil }.map(\.stringValue).joined(separator: ".")
+        items.append(QueryItems.Item(name: name, value: text))
+    }
+}
+
+private struct FormIndex: CodingKey {
+    let intValue: Int?
+    var stringValue: String { "\(intValue ?? 0)" }
+    init(_ index: Int) { intValue = index }
+    init?(intValue: Int) { self.intValue = intValue }
+    init?(stringValue: String) { nil }
+}
+
+/// Encodes one value: a member's, or the whole.
+private struct FormValueEncoder: Encoder, SingleValueEncodingContainer {
+    let store: FormStore
+    let codingPath: [any CodingKey]
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(FormMembers<Key>(store: store, codingPath: codingPath))
+    }
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { FormElements(store: store, codingPath: codingPath) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+    func encodeNil() throws {}
+    func encode(_ value: Bool) throws { try store.add(value ? "true" : "false", at: codingPath) }
+    func encode(_ value: String) throws { try store.add(value, at: codingPath) }
+    func encode(_ value: Double) throws { try store.add(value.description, at: codingPath) }
+    func encode(_ value: Float) throws { try store.add(value.description, at: codingPath) }
+    func encode(_ value: Int) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: Int8) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: Int16) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: Int32) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: Int64) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: UInt) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: UInt8) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: UInt16) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: UInt32) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: UInt64) throws { try store.add(String(value), at: codingPath) }
+    func encode(_ value: some Encodable) throws { try value.encode(to: self) }
+}
+
+private struct FormMembers<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let store: FormStore
+    let codingPath: [any CodingKey]
+
+    private func member(_ key: any CodingKey) -> FormValueEncoder {
+        FormValueEncoder(store: store, codingPath: codingPath + [key])
+    }
+
+    func encodeNil(forKey key: Key) throws {}
+    func encode(_ value: some Encodable, forKey key: Key) throws { try value.encode(to: member(key)) }
+    func nestedContainer<Nested: CodingKey>(keyedBy: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+        member(key).container(keyedBy: Nested.self)
+    }
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { member(key).unkeyedContainer() }
+    func superEncoder() -> any Encoder { FormValueEncoder(store: store, codingPath: codingPath) }
+    func superEncoder(forKey key: Key) -> any Encoder { member(key) }
+}
+
+private struct FormElements: UnkeyedEncodingContainer {
+    let store: FormStore
+    let codingPath: [any CodingKey]
+    private(set) var count = 0
+
+    init(store: FormStore, codingPath: [any CodingKey]) {
+        self.store = store
+        self.codingPath = codingPath
+    }
+
+    private mutating func next() -> FormValueEncoder {
+        defer { count += 1 }
+        return FormValueEncoder(store: store, codingPath: codingPath + [FormIndex(count)])
+    }
+
+    mutating func encodeNil() throws { count += 1 }
+    mutating func encode(_ value: some Encodable) throws { try value.encode(to: next()) }
+    mutating func nestedContainer<Nested: CodingKey>(keyedBy: Nested.Type) -> KeyedEncodingContainer<Nested> {
+        next().container(keyedBy: Nested.self)
+    }
+    mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { next().unkeyedContainer() }
+    mutating func superEncoder() -> any Encoder { next() }
+}

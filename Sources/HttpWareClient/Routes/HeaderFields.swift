@@ -1,0 +1,44 @@
+/// The fields of a request as a route writes them: values that are not there are left out, and all are checked when the request
+/// is made.
+///
+/// ```swift
+/// var headers: HeaderFields { ["Accept-Language": language, "If-Match": etag] }   // nil: not sent
+/// ```
+public struct HeaderFields: Sendable {
+    private(set) var items: [(name: String, value: String)] = []
+
+    /// No fields.
+    public init() {}
+
+    /// Adds a field line; `nil` adds none.
+    public mutating func append(_ name: String, _ value: String?) {
+        if let value { items.append((name, value)) }
+    }
+
+    /// Puts the lines into a message, in place of those that it has of the same names. Throws when a name or a value cannot stand
+    /// in a field line, or a field is not the caller's: those that frame a message, and `Host`, follow from the request.
+    func apply(to fields: inout HttpFields) throws(HttpError) {
+        var seen: Set<FieldName> = []
+        for (text, value) in items {
+            guard let name = FieldName(text) else {
+                throw HttpError(.client, .invalidRequest, .making, "\(text.debugDescription) is not a field name")
+            }
+            guard !name.isGatewayOwned, name != .host else {
+                throw HttpError(
+                    .client, .invalidRequest, .making, "\(name) follows from the request; it cannot be set")
+            }
+            if seen.insert(name).inserted { fields.remove(name) }
+            do {
+                try fields.append(name, value)
+            } catch {
+                throw HttpError(.client, .invalidRequest, .making, "\(error)", underlying: error)
+            }
+        }
+    }
+}
+
+extension HeaderFields: ExpressibleByDictionaryLiteral {
+    public init(dictionaryLiteral elements: (String, String?)...) {
+        for (name, value) in elements { append(name, value) }
+    }
+}

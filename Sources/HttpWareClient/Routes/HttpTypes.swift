@@ -1,0 +1,74 @@
+public import HTTPTypes
+
+// The messages of swift-http-types, for those who come from its libraries. A conversion copies; values that one side does not
+// allow throw or are `nil`, and are never repaired.
+
+extension HttpRequest {
+    /// The same request. Throws a `GatewayError` when it has no target that can be sent, an `InvalidFieldValue` for a value that
+    /// cannot stand in a field line.
+    public init(_ request: HTTPRequest, content: HttpContent = .none) throws {
+        guard let method = HttpMethod(request.method.rawValue) else {
+            throw GatewayError(.gateway, .requestMalformed, "not a method")
+        }
+        var target = request.path ?? "/"
+        if let authority = request.authority { target = "\(request.scheme ?? "https")://\(authority)\(target)" }
+        try self.init(method, target, fields: try HttpFields(request.headerFields), content: content)
+    }
+}
+
+extension HTTPRequest {
+    /// The same request, as it would go upstream; `nil` when its method or a field's name is none there.
+    public init?(_ request: HttpRequest) {
+        guard let method = HTTPRequest.Method(request.method.name), let fields = HTTPFields(request.fields) else {
+            return nil
+        }
+        self.init(
+            method: method, scheme: request.host == nil ? nil : request.scheme,
+            authority: request.authority?.description, path: request.upstreamTarget, headerFields: fields)
+    }
+}
+
+extension HttpResponse {
+    /// The same response. Throws an `InvalidFieldValue` for a value that cannot stand in a field line, a `GatewayError` for a
+    /// status that is none.
+    public init(_ response: HTTPResponse, content: HttpContent = .none) throws {
+        guard let status = HttpStatus(response.status.code) else {
+            throw GatewayError(.gateway, .responseMalformed, "not a status")
+        }
+        self.init(status, fields: try HttpFields(response.headerFields), content: content)
+    }
+}
+
+extension HTTPResponse {
+    /// The same response; `nil` when a field's name is none there.
+    public init?(_ response: HttpResponse) {
+        guard let fields = HTTPFields(response.fields) else { return nil }
+        self.init(
+            status: Status(code: response.status.code, reasonPhrase: response.status.reasonPhrase),
+            headerFields: fields)
+    }
+}
+
+extension HttpFields {
+    /// The same lines, in the same order. Throws an `InvalidFieldValue`.
+    public init(_ fields: HTTPFields) throws {
+        self.init()
+        for field in fields {
+            guard let name = FieldName(field.name.canonicalName) else {
+                throw GatewayError(.gateway, .requestMalformed, "not a field name")
+            }
+            try append(name, field.value)
+        }
+    }
+}
+
+extension HTTPFields {
+    /// The same lines, in the same order; `nil` when a name is none there.
+    public init?(_ fields: HttpFields) {
+        self.init()
+        for (name, value) in fields {
+            guard let name = HTTPField.Name(name) else { return nil }
+            append(HTTPField(name: name, value: value))
+        }
+    }
+}

@@ -1,0 +1,63 @@
+/// Parameters in the order that they were written: of a query, or of a form. The same name may come more than once.
+///
+/// ```swift
+/// var query: QueryItems { ["tag": tags, "page": page, "sort": Sort.newest] }   // an array: several; nil: none
+/// ```
+public struct QueryItems: Sendable, Hashable {
+    /// One parameter, not encoded.
+    public struct Item: Sendable, Hashable {
+        public var name: String
+        public var value: String
+
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public private(set) var items: [Item] = []
+
+    /// No parameters.
+    public init() {}
+
+    /// The members of a value: one parameter for each, several for an array, none for `nil`; those of a nested value are named
+    /// `outer.inner`. Throws when the value is not made of members.
+    public init(encoding value: some Encodable) throws { items = try FormEncoder.items(of: value) }
+
+    public init(_ items: [Item]) { self.items = items }
+
+    public var isEmpty: Bool { items.isEmpty }
+
+    /// Adds a parameter for each of the value's texts.
+    public mutating func append(_ name: String, _ value: (any QueryValue)?) {
+        for text in value?.queryTexts ?? [] { items.append(Item(name: name, value: text)) }
+    }
+
+    /// Adds all of the other parameters.
+    public mutating func append(_ other: QueryItems) { items += other.items }
+
+    public static func + (left: QueryItems, right: QueryItems) -> QueryItems { QueryItems(left.items + right.items) }
+
+    /// As a query has them: percent-encoded, a space as `%20`.
+    public var query: String { text(PercentEncoding.append) }
+
+    /// As `application/x-www-form-urlencoded` has them: a space as `+`.
+    public var form: String { text(PercentEncoding.appendForm) }
+
+    private func text(_ append: (String, inout String) -> Void) -> String {
+        var text = ""
+        for item in items {
+            if !text.isEmpty { text += "&" }
+            append(item.name, &text)
+            text += "="
+            append(item.value, &text)
+        }
+        return text
+    }
+}
+
+extension QueryItems: ExpressibleByDictionaryLiteral {
+    public init(dictionaryLiteral elements: (String, (any QueryValue)?)...) {
+        for (name, value) in elements { append(name, value) }
+    }
+}

@@ -1,0 +1,31 @@
+/// What can be the value of a query parameter or of a form's field.
+///
+/// `nil` adds no parameter, an array adds one for each element.
+public protocol QueryValue {
+    /// The parameter's values: none, one or more.
+    var queryTexts: [String] { get }
+}
+
+extension String: QueryValue { public var queryTexts: [String] { [self] } }
+extension Substring: QueryValue { public var queryTexts: [String] { [String(self)] } }
+extension Bool: QueryValue { public var queryTexts: [String] { [self ? "true" : "false"] } }
+extension Int: QueryValue { public var queryTexts: [String] { [String(self)] } }
+extension Int64: QueryValue { public var queryTexts: [String] { [String(self)] } }
+extension Int32: QueryValue { public var queryTexts: [String] { [String(self)] } }
+extension UInt: QueryValue { public var queryTexts: [String] { [String(self)] } }
+extension UInt64: QueryValue { public var queryTexts: [String] { [String(self)] } }
+extension Double: QueryValue { public var queryTexts: [String] { [description] } }
+extension Float: QueryValue { public var queryTexts: [String] { [description] } }
+
+extension Optional: QueryValue where Wrapped: QueryValue {
+    public var queryTexts: [String] { self?.queryTexts ?? [] }
+}
+
+extension Array: QueryValue where Element: QueryValue {
+    public var queryTexts: [String] { flatMap(\.queryTexts) }
+}
+
+extension QueryValue where Self: RawRepresentable, RawValue: QueryValue {
+    /// The value that the case stands for: an enumeration of texts needs no more than `: QueryValue`.
+    public var queryTexts: [String] { rawValue.queryTexts }
+}

@@ -1,0 +1,101 @@
+/// Where a route goes: a path below the service's base URL, written as a string in which values are encoded.
+///
+/// ```swift
+/// var path: RoutePath { "/users/\(id)/notes/\(title)" }
+/// ```
+///
+/// A value that is interpolated becomes one segment, whatever it holds: `a/b` goes as `a%2Fb` and stays a name. A value that
+/// cannot be one segment – an empty one, `.` or `..`, which would name another resource – makes the path unusable, and the
+/// request is refused when it is made. RFC 3986 §3.3, §5.2.4.
+public struct RoutePath: Sendable, Hashable {
+    /// The path as it goes out: percent-encoded, with a slash in front; or an absolute URI.
+    public private(set) var text: String
+    /// Why no request can be made with it.
+    public private(set) var fault: String?
+
+    /// A path that is encoded already, such as one that a server sent; or an absolute `http` or `https` URI.
+    public init(encoded text: String) {
+        self.text = text
+        check()
+    }
+
+    /// Whether it is an absolute URI, which the service's base URL is not put before.
+    public var isAbsolute: Bool { text.hasPrefix("http://") || text.hasPrefix("https://") }
+
+    private mutating func check() {
+        guard fault == nil else { return }
+        if !isAbsolute, !text.hasPrefix("/"), !text.isEmpty { text = "/" + text }
+        if text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f || $0 == 0x23 }) {
+            fault = "the path holds a space, a control character or a fragment"
+        }
+    }
+}
+
+extension RoutePath: ExpressibleByStringInterpolation {
+    public init(stringLiteral value: String) { self.init(encoded: value) }
+
+    public init(stringInterpolation: Segments) {
+        text = stringInterpolation.text
+        fault = stringInterpolation.fault
+        check()
+        guard fault == nil, !stringInterpolation.values.isEmpty else { return }
+        // What was interpolated must not make a segment vanish, together with what is written around it.
+        let path = text.prefix { $0 != "?" }
+        for segment in path.split(separator: "/", omittingEmptySubsequences: false)
+        where segment == "." || segment == ".." {
+            fault = "a value makes the path segment \"\(segment)\", which names another resource"
+        }
+    }
+
+    /// Puts a path together from what is written and what is interpolated.
+    public struct Segments: StringInterpolationProtocol {
+        var text = ""
+        var fault: String?
+        var values: [String] = []
+
+        public init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity + 16) }
+
+        public mutating func appendLiteral(_ literal: String) { text += literal }
+
+        /// One segment, or a part of one.
+        public mutating func appendInterpolation(_ value: some CustomStringConvertible) {
+            let description = value.description
+            values.append(description)
+            if description.isEmpty { fault = "a value in the path is empty" }
+            PercentEncoding.append(description, to: &text)
+        }
+
+        /// One segment, or a part of one, by the value that the case stands for.
+        public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value)
+        where Value.RawValue: CustomStringConvertible {
+            appendInterpolation(value.rawValue)
+        }
+
+        /// The same, for a type that is both.
+        public mutating func appendInterpolation<Value: RawRepresentable & CustomStringConvertible>(_ value: Value)
+        where Value.RawValue: CustomStringConvertible {
+            appendInterpolation(value.rawValue)
+        }
+
+        /// Several segments, with slashes between them.
+        public mutating func appendInterpolation(segments: some Sequence<String>) {
+            var isFirst = true
+            for segment in segments {
+                if !isFirst { text += "/" }
+                isFirst = false
+                appendInterpolation(segment)
+            }
+            if isFirst { fault = "a value in the path is empty" }
+        }
+
+        /// Text that is encoded already.
+        public mutating func appendInterpolation(encoded: String) {
+            values.append(encoded)
+            text += encoded
+        }
+    }
+}
+
+extension RoutePath: CustomStringConvertible {
+    public var description: String { text }
+}

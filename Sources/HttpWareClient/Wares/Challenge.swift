@@ -1,0 +1,55 @@
+/// Answers a challenge of the origin server and sends the request again: step-up authentication, a second factor, a consent.
+///
+/// ```swift
+/// Challenge(statuses: [403]) { response, exchange in
+///     guard response.fields["X-Step-Up"] != nil else { return nil }
+///     return ["X-One-Time-Code": try await askForCode()]
+/// }
+/// ```
+///
+/// The closure is asked once for a request, when its response has one of the statuses. What it returns are the fields that the
+/// request is sent again with; `nil` lets the response go on. It runs on the exchange's loop, which goes on while it awaits.
+///
+/// Content of more than `maxContent` is not kept for that; such a request's response goes on.
+public struct Challenge: CompanionWare, Postware {
+    public typealias Answering = @Sendable (HttpResponse, Exchange) async throws -> HeaderFields?
+
+    public var statuses: StatusSet
+    public var maxContent: ByteCount
+    private let answer: Answering
+
+    public var contentNeed: ContentNeed { .kept(upTo: maxContent.bytes) }
+    public var mayReplay: Bool { true }
+    public var companion: any Middleware { AddedFields() }
+
+    public init(
+        statuses: StatusSet = [401], maxContent: ByteCount = .mebibytes(1), _ answer: @escaping Answering
+    ) {
+        self.statuses = statuses
+        self.maxContent = maxContent
+        self.answer = answer
+    }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        guard statuses.contains(response.status.code), exchange[Answered.self] == nil else { return .pass }
+        return .wait { response, exchange in
+            guard let fields = try await answer(response, exchange) else { return .pass }
+            exchange[Answered.self] = fields
+            exchange.note("answered \(response.status.code)")
+            return .replay(after: .zero)
+        }
+    }
+
+    /// What the closure said for this exchange.
+    private enum Answered: ExchangeKey { typealias Value = HeaderFields }
+
+    /// Adds the answer to the request when it comes by again.
+    private struct AddedFields: Middleware {
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+            if let fields = exchange[Answered.self] { try fields.apply(to: &request.fields) }
+            return .pass
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/// Says which statuses are a success: others are thrown as errors, in place of what the service definition says.
+///
+/// ```swift
+/// HttpManager(service: api, postwares: [StatusCheck(success: 200..<400)])
+/// ```
+public struct StatusCheck: Postware {
+    public var success: StatusSet
+
+    public init(success: Range<Int> = 200..<300) {
+        self.success = StatusSet(success.isEmpty ? [] : [success.lowerBound...(success.upperBound - 1)])
+    }
+
+    public init(success: StatusSet) { self.success = success }
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        let isSuccess = success.contains(response.status.code)
+        exchange[Outcome.self] = isSuccess
+        if !isSuccess { exchange.note("\(response.status.code) is no success") }
+        return .pass
+    }
+
+    /// What the ware said of the response.
+    enum Outcome: ExchangeKey { typealias Value = Bool }
+}

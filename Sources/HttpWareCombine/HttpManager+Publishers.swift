@@ -1,0 +1,36 @@
+public import HttpWareClient
+
+#if canImport(Combine)
+    public import Combine
+#else
+    public import OpenCombine
+#endif
+
+extension HttpManager {
+    /// Publishes what the route brings, once for each subscriber, and sends nothing before there is one. A subscriber that cancels
+    /// ends the exchange; a demand of none delays the value, not the request.
+    public func publisher<R: Route>(for route: R) -> AnyPublisher<R.Response, HttpError> {
+        Deferred {
+            let answer = PendingAnswer<R.Response>()
+            let task = Task.detached { answer.take(await self.result(of: route)) }
+            return answer.future.handleEvents(receiveCancel: { task.cancel() })
+        }.eraseToAnyPublisher()
+    }
+}
+
+/// An answer that comes once.
+///
+/// Unchecked: `promise` is set before the object is handed on, and a `Future` guards itself.
+private final class PendingAnswer<Value: Sendable>: @unchecked Sendable {
+    let future: Future<Value, HttpError>
+    private let promise: (Result<Value, HttpError>) -> Void
+
+    init() {
+        var promise: ((Result<Value, HttpError>) -> Void) = { _ in }
+        // The closure is called before the initialiser returns.
+        future = Future { promise = $0 }
+        self.promise = promise
+    }
+
+    func take(_ result: Result<Value, HttpError>) { promise(result) }
+}

@@ -1,0 +1,81 @@
+public import HttpWare
+import Synchronization
+
+/// A client that answers from an archive: with the response that was recorded for the same method and URL, each in turn, the last
+/// one again and again. What was not recorded refuses the connection.
+///
+/// Usable from any thread: its state is guarded by a mutex.
+public final class RecordedClient: HttpClient {
+    private struct State {
+        var answers: [String: [HttpResponse]] = [:]
+        var requests: [HttpRequest] = []
+    }
+
+    private let state: Mutex<State>
+
+    public init(_ archive: HarArchive) {
+        var state = State()
+        for entry in archive.entries {
+            state.answers[RecordedClient.key(entry.request), default: []].append(entry.response)
+        }
+        self.state = Mutex(state)
+    }
+
+    /// What it was asked, in order.
+    public var requests: [HttpRequest] { state.withLock { $0.requests } }
+
+    private static func key(_ request: HttpRequest) -> String {
+        var uri: [UInt8] = []
+        request.appendTargetUri(to: &uri)
+        return "\(request.method) \(String(decoding: uri, as: UTF8.self))"
+    }
+
+    @discardableResult
+    public func start(
+        _ request: HttpRequest, limits: CallLimits,
+        completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        let key = RecordedClient.key(request)
+        let answer = state.withLock { state -> HttpResponse? in
+            state.requests.append(request)
+            guard let first = state.answers[key]?.first else { return nil }
+            if state.answers[key]?.count != 1 { state.answers[key]?.removeFirst() }
+            return first
+        }
+        completion(
+            answer.map { .success($0) }
+                ?? .failure(GatewayError(.upstream, .connectionRefused, "\(key) is not in the archive")))
+        return AnsweredCall()
+    }
+}
+
+/// A call that is over when it begins.
+private final class AnsweredCall: HttpCall {
+    func cancel() {}
+}
+
+/// Records what another client does: for tests that are to run without a network from then on.
+///
+/// Usable from any thread: its state is guarded by a mutex.
+public final class RecordingClient: HttpClient {
+    private let client: any HttpClient
+    private let recorded = Mutex<[HarArchive.Entry]>([])
+
+    public init(_ client: any HttpClient = SideCaller()) { self.client = client }
+
+    /// What was asked and answered so far, in the order of the answers.
+    public var archive: HarArchive { HarArchive(recorded.withLock { $0 }) }
+
+    @discardableResult
+    public func start(
+        _ request: HttpRequest, limits: CallLimits,
+        completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        client.start(request, limits: limits) { [self] result in
+            if case .success(let response) = result {
+                recorded.withLock { $0.append(HarArchive.Entry(request: request, response: response)) }
+            }
+            completion(result)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+public import HttpWare
+import Synchronization
+
+/// An origin server in the same process, on a port of 127.0.0.1 that the system chooses, whose answers are code.
+///
+/// ```swift
+/// let origin = try LocalOrigin { request in HttpResponse(.ok, content: .text("you asked for \(request.path)")) }
+/// ```
+///
+/// Its requests come with their content whole, up to 64 MiB. It has a loop of its own, which ends with it. Usable from any
+/// thread: its state is guarded by a mutex.
+public final class LocalOrigin: Sendable {
+    /// What answers a request; it may wait.
+    public typealias Answer = @Sendable (HttpRequest) async throws -> HttpResponse
+
+    /// The port that it listens on, at 127.0.0.1.
+    public let port: UInt16
+    private let seen = Mutex<[HttpRequest]>([])
+    private let stage: Stage
+
+    /// Listens. Throws when there is no socket or no thread.
+    public init(_ answer: @escaping Answer) throws {
+        let listener = try Socket.listen(on: .loopback, sharesPort: false)
+        guard let port = Socket.localAddress(listener)?.port else {
+            Socket.close(listener)
+            throw SystemError("getsockname")
+        }
+        self.port = port
+        stage = try Stage(listener)
+        stage.serve { [weak self] request in
+            self?.seen.withLock { $0.append(request) }
+            return try await answer(request)
+        }
+    }
+
+    deinit { stage.stop() }
+
+    /// `http://127.0.0.1:port`.
+    public var url: String { "http://127.0.0.1:\(port)" }
+
+    /// The requests that arrived, in order, as they were received.
+    public var requests: [HttpRequest] { seen.withLock { $0 } }
+
+    /// How many connections there are.
+    public func connectionCount() async -> Int {
+        await stage.loop.submit { [stage] in stage.server?.connectionCount ?? 0 }
+    }
+
+    /// Closes its socket and all its connections now.
+    public func close() async { await stage.loop.submit { [stage] in stage.close() } }
+
+    /// The loop with the server.
+    ///
+    /// Unchecked: all but `loop` is touched on the loop only.
+    private final class Stage: @unchecked Sendable {
+        let loop: EventLoop
+        private(set) var server: LoopServer?
+        private var acceptor: LoopAcceptor?
+        private let listener: Int32
+
+        init(_ listener: Int32) throws {
+            self.listener = listener
+            loop = try EventLoop.start(name: "origin")
+        }
+
+        func serve(_ answer: @escaping Answer) {
+            loop.execute { self.open(answer) }
+        }
+
+        private func open(_ answer: @escaping Answer) {
+            guard
+                let chain = try? WareChain(middlewares: [ChainEntry(AnsweringWare(answer: answer))], postwares: [])
+            else { return }
+            let server = LoopServer(
+                name: "origin", transport: LoopTransport(loop: loop, resolver: nil), router: AnsweringRouter(chain))
+            self.server = server
+            acceptor = LoopAcceptor(loop: loop, descriptor: listener, server: server)
+        }
+
+        func close() {
+            acceptor?.close()
+            acceptor = nil
+            server?.closeAll()
+            server = nil
+        }
+
+        func stop() {
+            loop.execute { self.close() }
+            loop.stop()
+        }
+    }
+}
+
+/// Answers every request with what the code says; what it throws becomes a 500.
+private struct AnsweringWare: Middleware {
+    let answer: LocalOrigin.Answer
+
+    var contentNeed: ContentNeed { .whole(upTo: 64 << 20) }
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        .wait { request, _ in .abort(with: try await answer(request)) }
+    }
+}
+
+private struct AnsweringRouter: ExchangeRouter {
+    let listenerPlan: ExchangePlan
+
+    init(_ chain: WareChain) { listenerPlan = ExchangePlan(chain: chain, service: nil, route: nil) }
+
+    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+        listenerPlan
+    }
+}

@@ -1,0 +1,89 @@
+import HttpWareClient
+import HttpWareTesting
+import Synchronization
+
+/// The server that comes with the example: tokens that soon wear out, and validators.
+final class TodoServer: Sendable {
+    /// After so many requests a token is refused.
+    static let usesOfToken = 3
+
+    private let pages: Pages
+    private let origin: LocalOrigin
+
+    init() throws {
+        let pages = Pages()
+        self.pages = pages
+        origin = try LocalOrigin { try pages.answer($0) }
+    }
+
+    /// Where it is.
+    var url: String { origin.url }
+
+    /// The network is gone.
+    func stop() async { await origin.close() }
+}
+
+/// What the server answers. Guarded by a mutex, as all loops may ask.
+private final class Pages: Sendable {
+    private struct State {
+        var todos = [Todo(id: 1, title: "water the plants"), Todo(id: 2, title: "write to Ada")]
+        var version = 1
+        var tokens = 0
+        /// How often the present token may still be used.
+        var uses = 0
+    }
+
+    private let state = Mutex(State())
+
+    func answer(_ request: HttpRequest) throws -> HttpResponse {
+        if request.path == "/token" { return token() }
+        return try state.withLock { state in
+            guard state.uses > 0, request.fields[.authorization] == "Bearer token-\(state.tokens)" else {
+                return HttpResponse(
+                    .unauthorized, fields: ["WWW-Authenticate": "Bearer error=\"invalid_token\""])
+            }
+            state.uses -= 1
+            switch (request.method, request.path) {
+            case (.get, "/todos"): return try Pages.list(state, request)
+            case (.post, "/todos"):
+                var todo = try JsonCoder().decode(Todo.self, from: request.content.bytes ?? [])
+                todo.id = state.todos.count + 1
+                state.todos.append(todo)
+                state.version += 1
+                return try Pages.json(todo, .created)
+            default:
+                guard let index = state.todos.firstIndex(where: { "/todos/\($0.id)/done" == request.path }) else {
+                    return HttpResponse(.notFound)
+                }
+                state.todos[index].isDone = true
+                state.version += 1
+                return HttpResponse(.noContent)
+            }
+        }
+    }
+
+    private static func list(_ state: State, _ request: HttpRequest) throws -> HttpResponse {
+        let tag = "\"v\(state.version)\""
+        var response =
+            request.fields[.ifNoneMatch] == tag ? HttpResponse(.notModified) : try json(state.todos, .ok)
+        try response.fields.set(.etag, to: tag)
+        return response
+    }
+
+    private func token() -> HttpResponse {
+        let number = state.withLock { state in
+            state.tokens += 1
+            state.uses = TodoServer.usesOfToken
+            return state.tokens
+        }
+        return HttpResponse(
+            .ok, fields: ["Content-Type": "application/json"],
+            content: .text(
+                #"{"accessToken":"token-\#(number)","refreshToken":"refresh-\#(number)","expiresIn":3600}"#))
+    }
+
+    private static func json(_ value: some Encodable, _ status: HttpStatus) throws -> HttpResponse {
+        HttpResponse(
+            status, fields: ["Content-Type": "application/json"], content: .bytes(try JsonCoder().encode(value)))
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import HttpWareClient
+import HttpWareTesting
+import Testing
+
+@testable import TodoExample
+
+@Suite struct TutorialTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    /// The code without white space, which the formatter settles.
+    private static func bare(_ text: some StringProtocol) -> String { String(text.filter { !$0.isWhitespace }) }
+
+    private static func compiled() throws -> [String] {
+        let folders = ["Sources/TodoExample", "Tests/HttpWareClientTests/Example"]
+        return try folders.flatMap { folder in
+            try FileManager.default.contentsOfDirectory(
+                at: root.appending(path: folder), includingPropertiesForKeys: nil
+            )
+            .filter { $0.pathExtension == "swift" }.map { try bare(String(contentsOf: $0, encoding: .utf8)) }
+        }
+    }
+
+    @Test(arguments: ["BuildingATodoApp.md", "HttpWareClient.md"])
+    func `each block of code in an article stands in what is compiled`(article: String) throws {
+        let text = try String(
+            contentsOf: TutorialTests.root.appending(path: "Sources/HttpWareClient/HttpWareClient.docc/\(article)"),
+            encoding: .utf8)
+        let blocks = text.components(separatedBy: "```swift\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        #expect(!blocks.isEmpty)
+        let files = try TutorialTests.compiled()
+        for block in blocks {
+            let isCompiled = files.contains { $0.contains(TutorialTests.bare(block)) }
+            #expect(isCompiled, "\(article): \(block)")
+        }
+    }
+
+    @Test func `the example's service is tested without a network`() async throws {
+        let client = ScriptedClient()
+        client.answer(json: #"{"accessToken":"a","refreshToken":"r","expiresIn":60}"#)
+        client.answer(json: #"[{"id":1,"title":"test","isDone":false}]"#)
+        let service = NetworkedTodoService.make(
+            ServiceDefinition(baseURL: "https://todo.example.com"), user: "ada", store: MemoryTokenStore(),
+            client: client)
+        #expect(try await service.todos() == [TodoExample.Todo(id: 1, title: "test")])
+        #expect(client.requests.map(\.path) == ["/token", "/todos"])
+        #expect(client.requests.last?.fields[.authorization] == "Bearer a")
+    }
+
+    @MainActor
+    @Test func `SEEDS E: a view model knows the service's protocol only`() async {
+        struct Fixed: TodoService {
+            struct Broken: Error {}
+            func todos() async throws -> [TodoExample.Todo] { [TodoExample.Todo(id: 1, title: "a")] }
+            func add(_ title: String) async throws -> TodoExample.Todo { throw Broken() }
+            func finish(_ todo: TodoExample.Todo) async throws {}
+        }
+        let model = TodoListModel(service: Fixed())
+        await model.load()
+        await model.finish(model.todos[0])
+        #expect(model.text == "[x] a")
+        await model.add("b")
+        #expect(model.message == "could not add b: Broken()")
+    }
+
+    @Test func `SEEDS A and D: the example lives through a worn-out token, 304 and a lost network`() async throws {
+        let server = try TodoServer()
+        let records = RecordRing(mostRecords: 100, mostBytes: .mebibytes(1))
+        let service = NetworkedTodoService.make(
+            ServiceDefinition(baseURL: try BaseUrl(server.url)), user: "ada", store: MemoryTokenStore(),
+            records: records)
+        let first = try await service.todos()
+        #expect(try await service.todos() == first)
+        let cached = try #require(records.recent(1).first.map(ExchangeReport.init))
+        #expect(cached.wares.contains { $0.ware == "StoredAnswers" && $0.decision == "not modified" })
+        let added = try await service.add("feed the cat")
+        try await service.finish(added)
+        let replayed = try #require(records.recent(1).first.map(ExchangeReport.init))
+        #expect(replayed.replays == 1 && replayed.status == 204)
+        let last = try await service.todos()
+        #expect(last.last?.isDone == true)
+        await server.stop()
+        #expect(try await service.todos() == last)
+        await #expect(throws: HttpError.self) { try await service.add("sleep") }
+        #expect(records.recent(1).first.map { ExchangeReport($0).status } == 502)
+        #expect(ExchangeTable(report: cached).text.contains("not modified"))
+    }
+}

@@ -1,0 +1,112 @@
+import HttpWareClient
+import HttpWareTesting
+import Testing
+
+/// A user's whole service layer, tested without a socket. SEEDS B, C and E: everything down to the request is replaceable.
+@Suite struct ServiceLayerTests {
+    /// What a view model sees.
+    protocol TodoService: Sendable {
+        func todos() async throws -> [Todo]
+        func add(_ todo: Todo) async throws -> Todo
+    }
+
+    /// What a service sees.
+    struct NetworkedTodoService: TodoService {
+        let manager: HttpManager
+
+        func todos() async throws -> [Todo] { try await manager.send(ListTodos()) }
+        func add(_ todo: Todo) async throws -> Todo { try await manager.send(AddTodo(body: todo)) }
+    }
+
+    @Test func `SEEDS E: a scripted client stands behind the protocol`() async throws {
+        let client = ScriptedClient()
+        client.answer(json: #"[{"id":1,"title":"a","isDone":false}]"#)
+        client.answer(.created, json: #"{"id":2,"title":"b","isDone":false}"#)
+        client.answer(.failure(GatewayError(.upstream, .connectionTimeout, "no answer", mayRetry: true)))
+        let service = NetworkedTodoService(
+            manager: HttpManager(
+                service: ServiceDefinition(baseURL: "https://api.example.test/v1"), client: client,
+                middlewares: [RequestHeaders(set: ["X-App": "todo"])]))
+        #expect(try await service.todos().map(\.id) == [1])
+        #expect(try await service.add(Todo(id: 2, title: "b")).id == 2)
+        let error = await #expect(throws: HttpError.self) { try await service.todos() }
+        #expect(error?.fault == .exchange(.connectionTimeout) && error?.mayRetry == true)
+        let requests = client.requests
+        #expect(requests.map(\.receivedTarget).first == "https://api.example.test/v1/todos")
+        #expect(requests.map { $0.fields["X-App"] } == ["todo", "todo", "todo"])
+        #expect(requests[1].content.text?.contains(#""title":"b""#) == true)
+    }
+
+    @Test func `a task that is cancelled cancels the call of a scripted client`() async throws {
+        let client = ScriptedClient()
+        let manager = HttpManager(service: "https://api.example.test".service, client: client)
+        let task = Task { try await manager.send(ListTodos()) }
+        while client.waitingCount == 0 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        while client.waitingCount > 0 { await Task.yield() }
+    }
+
+    @Test func `a scripted client is given content that was streamed, whole`() async throws {
+        let client = ScriptedClient()
+        client.answer(.success(HttpResponse(.ok)))
+        let manager = HttpManager(service: "https://api.example.test".service, client: client)
+        let pieces = AsyncStream<[UInt8]> { continuation in
+            continuation.yield([0x61])
+            continuation.yield([0x62])
+            continuation.finish()
+        }
+        _ = try await manager.send(Request<Empty>(.post, "/", content: .stream(pieces)))
+        #expect(client.requests.first?.content.text == "ab")
+    }
+
+    @Test func `recorded responses answer in place of the network, and come from it`() async throws {
+        let origin = try LocalOrigin { request in
+            request.method == .post
+                ? .json(#"{"id":9,"title":"ü","isDone":false}"#, .created)
+                : HttpResponse(.ok, content: .bytes([0xff, 0x00, 0x80]))
+        }
+        let recording = RecordingClient()
+        let live = HttpManager(
+            service: try .local(origin.port), client: recording, middlewares: [try TokenInject(value: Secret("token"))])
+        let added = try await live.send(AddTodo(body: Todo(id: 9, title: "ü")))
+        let raw = try await live.send(Request<RawContent>(.get, "/raw?a=b"))
+        let json = try recording.archive.json()
+        #expect(!String(decoding: json, as: UTF8.self).contains("Bearer token"))
+
+        let recorded = RecordedClient(try HarArchive(json: json))
+        let replayed = HttpManager(service: try .local(origin.port), client: recorded)
+        #expect(try await replayed.send(AddTodo(body: Todo(id: 9, title: "ü"))) == added)
+        #expect(try await replayed.send(Request<RawContent>(.get, "/raw?a=b")) == raw)
+        let error = await #expect(throws: HttpError.self) { try await replayed.send(GetTodo(id: 1)) }
+        #expect(error?.fault == .exchange(.connectionRefused))
+        #expect(origin.requests.count == 2)
+        #expect(recorded.requests.count == 3)
+    }
+
+    @Test(arguments: [
+        "", "{}",
+        #"{"log":{"entries":[{"request":{"method":"G T","url":"http://a/","headers":[]},"response":{"status":200,"headers":[],"content":{}}}]}}"#,
+        #"{"log":{"entries":[{"request":{"method":"GET","url":"nowhere","headers":[]},"response":{"status":200,"headers":[],"content":{}}}]}}"#,
+        #"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/","headers":[]},"response":{"status":0,"headers":[],"content":{}}}]}}"#,
+        #"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/","headers":[{"name":"a","value":"b\r\nc"}]},"response":{"status":200,"headers":[],"content":{}}}]}}"#,
+    ])
+    func `an archive that holds no messages is refused`(text: String) {
+        #expect(throws: (any Error).self) { try HarArchive(json: Array(text.utf8)) }
+    }
+
+    @Test func `time in wares is a manual clock`() async throws {
+        let clock = ManualClock()
+        let client = ScriptedClient()
+        let loops = ClientLoops(clock: clock)
+        var service = "https://api.example.test".service
+        service.timeouts.total = .seconds(30)
+        let manager = HttpManager(service: service, client: client, loops: loops)
+        let task = Task { try await manager.send(ListTodos()) }
+        while client.waitingCount == 0 { await Task.yield() }
+        clock.advance(by: .seconds(31))
+        let error = await #expect(throws: HttpError.self) { try await task.value }
+        #expect(error?.fault == .exchange(.responseTimeout))
+        await loops.shutdown()
+    }
+}
