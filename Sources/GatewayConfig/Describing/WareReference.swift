@@ -36,7 +36,7 @@ public struct WareReference: Sendable {
         where the types of options (byte count, duration, template, …) and the placeholders are told too.
 
         A refusal by a ware is a short `application/problem+json` (RFC 9457), unless its section says otherwise. Wares fail closed: where one
-        cannot do its work, the request is refused (500, on the way back 502). `accessLog` and `timeLog` fail open.
+        cannot do its work, the request is refused (500, on the way back 502). `accessLog`, `timeLog` and the wares that cache fail open.
 
         *Framing fields* belong to the gateway itself, and no ware can be told to change them: `Content-Length`, `Transfer-Encoding`, `Connection`,
         `Keep-Alive`, `Proxy-Connection`, `TE`, `Upgrade`, `HTTP2-Settings`.

@@ -124,7 +124,3 @@ extension FileLook: Equatable {
         left.states == right.states && left.matches == right.matches
     }
 }
-
-extension WallTime {
-    fileprivate init(_ time: timespec) { self.init(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec)) }
-}
