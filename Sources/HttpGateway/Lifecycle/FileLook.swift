@@ -4,14 +4,10 @@ import HttpWare
 
 /// Some files as they were at one time: enough to tell whether they changed, without reading them.
 struct FileLook {
-    /// What a file is known by.
-    private struct State: Equatable {
-        var device: dev_t = 0
-        var inode: ino_t = 0
-        var size: off_t = 0
-        var modified: WallTime?
-        /// Its content or its rights.
-        var changed: WallTime?
+    /// What a file is known by; what is not there, or was not seen in time, is told apart from whatever is.
+    private enum State: Equatable {
+        case seen(FileStatus)
+        case absent, unsure
     }
 
     let paths: [String]
@@ -42,8 +38,8 @@ struct FileLook {
         for (path, state) in states {
             if let former = before.states[path] {
                 result.states[path] = former
-            } else if let changed = state.changed, before.time < changed + FileLook.clockStep {
-                result.states[path] = State(inode: .max)
+            } else if case .seen(let status) = state, before.time < status.changed + FileLook.clockStep {
+                result.states[path] = .unsure
             }
         }
         for (pattern, found) in matches {
@@ -54,18 +50,16 @@ struct FileLook {
 
     /// How long ago the last of those that are not as in `other` changed; `nil` where all are, or where it cannot be told.
     func age(ofChangesSince other: FileLook) -> Duration? {
-        states.filter { other.states[$0.key] != $0.value }.compactMap { $0.value.changed.map { time - $0 } }.min()
+        states.filter { other.states[$0.key] != $0.value }.compactMap { entry in
+            if case .seen(let status) = entry.value { time - status.changed } else { nil }
+        }.min()
     }
 
     /// The clock of files goes in steps.
     private static let clockStep = Duration.milliseconds(10)
 
     private static func state(of path: String) -> State {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return State() }
-        return State(
-            device: status.st_dev, inode: status.st_ino, size: status.st_size, modified: WallTime(status.st_mtim),
-            changed: WallTime(status.st_ctim))
+        FileStatus(path: path).map { .seen($0) } ?? .absent
     }
 
     // MARK: Directories

@@ -1,5 +1,3 @@
-package import Glibc
-
 /// A wall clock time, counted from 1970-01-01T00:00:00Z without leap seconds.
 public struct WallTime: Comparable, Hashable, Sendable {
     /// Whole seconds since 1970; negative before.
@@ -41,9 +39,4 @@ public struct WallTime: Comparable, Hashable, Sendable {
         }
         return WallTime(seconds: time.seconds &+ seconds, nanoseconds: Int32(attoseconds / 1_000_000_000))
     }
-}
-
-extension WallTime {
-    /// The time that a structure of the C library says.
-    package init(_ time: timespec) { self.init(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec)) }
 }

@@ -82,10 +82,9 @@ public final class SystemTrust: Sendable {
 
     /// Which file it is, how large, and when it was written.
     private func stamp() -> [UInt8] {
-        var status = Glibc.stat()
-        guard stat(path, &status) == 0 else { return [] }
-        let time = status.st_mtim
-        return Array("\(status.st_dev) \(status.st_ino) \(status.st_size) \(time.tv_sec) \(time.tv_nsec)".utf8)
+        guard let status = FileStatus(path: path) else { return [] }
+        let time = status.modified
+        return Array("\(status.device) \(status.inode) \(status.size) \(time.seconds) \(time.nanoseconds)".utf8)
     }
 
     private static var systemPath: String {
