@@ -29,7 +29,7 @@ import Wares
         #expect(text.contains("- \(name):") || text.contains("- \(name)\n") || text.contains("{ \(name):"))
     }
 
-    @Test(arguments: ["Configuration.md", "Wares.md", "WritingAWare.md", "Admin.md", "Access.md"])
+    @Test(arguments: ["Configuration.md", "Wares.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md"])
     func `a whole configuration in an article is read without errors or warnings`(article: String) throws {
         for block in CodeBlock.all("yaml", in: try Repository.article(article)) where block.text.hasPrefix("version:") {
             #expect(mistakes(in: block.text).isEmpty, "\(article), \(block)")
