@@ -89,7 +89,7 @@ import Testing
         await stage.step { $0.server.drain() }
         origin.proceed()
         #expect(await client.read(until: "cd") == "cd")
-        #expect(await client.isClosed(within: 3000))
+        #expect(await client.isClosed(within: 20_000))
         try await origin.verify()
     }
 
@@ -108,7 +108,7 @@ import Testing
         _ = await client.read(until: "\r\n\r\n")
         try await origin.verify()
         await client.send("GET /not-a-request HTTP/1.1\r\nHost: a\r\n\r\n")
-        let rest = String(decoding: await client.readToEnd(patience: 3000), as: UTF8.self)
+        let rest = String(decoding: await client.readToEnd(patience: 20_000), as: UTF8.self)
         #expect(!rest.contains("HTTP/"))
         #expect(notes.all == ["/tunnel"])
     }
