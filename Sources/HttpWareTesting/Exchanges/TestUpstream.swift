@@ -1,3 +1,4 @@
+import Glibc
 public import HttpWare
 import Synchronization
 
@@ -20,6 +21,8 @@ public final class TestUpstream: Middleware {
 
     /// The port that it listens on, at 127.0.0.1.
     public let port: UInt16
+    /// The listener once more: it keeps the port from other tests when nothing listens there any more.
+    private let reserved: Int32
     private let state: Mutex<State>
 
     public var contentNeed: ContentNeed { .whole(upTo: 64 << 20) }
@@ -28,12 +31,14 @@ public final class TestUpstream: Middleware {
         let listener = try Socket.listen(on: .loopback, sharesPort: false)
         guard let port = Socket.localAddress(listener)?.port else { throw SystemError("getsockname") }
         self.port = port
+        reserved = dup(listener)
         state = Mutex(State(listener: listener))
     }
 
     deinit {
         let listener = state.withLock { $0.listener }
         if listener >= 0 { Socket.close(listener) }
+        if reserved >= 0 { close(reserved) }
     }
 
     // MARK: What it was asked
@@ -55,7 +60,10 @@ public final class TestUpstream: Middleware {
     public func neverRespond() { state.withLock { $0.steps.append(.neverRespond) } }
 
     /// Stops listening and closes its connections: from now on connections to it are refused.
-    public func refuse() { state.withLock { $0.onRefuse }?() }
+    public func refuse() {
+        shutdown(reserved, Int32(SHUT_RDWR))
+        state.withLock { $0.onRefuse }?()
+    }
 
     // MARK: For the stage
 
