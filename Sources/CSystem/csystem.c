@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "csystem.h"
@@ -41,12 +42,21 @@ long csystem_splice(int from, int to, unsigned long count) {
     return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
 
+long csystem_splice_memory(int pipe, const void *bytes, unsigned long count) {
+    struct iovec piece = {(void *)bytes, count};
+    return vmsplice(pipe, &piece, 1, SPLICE_F_NONBLOCK);
+}
+
 long csystem_receive(int descriptor, void *buffer, unsigned long count) {
     return syscall(SYS_recvfrom, descriptor, buffer, count, 0, NULL, NULL);
 }
 
 long csystem_send(int descriptor, const void *bytes, unsigned long count) {
     return syscall(SYS_sendto, descriptor, bytes, count, 0, NULL, 0);
+}
+
+long csystem_send_more(int descriptor, const void *bytes, unsigned long count) {
+    return syscall(SYS_sendto, descriptor, bytes, count, MSG_MORE, NULL, 0);
 }
 
 #define TEXT_OF(token) #token

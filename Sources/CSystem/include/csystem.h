@@ -33,10 +33,17 @@ int csystem_pipe(int *ends, int size);
 /// -1 and errno on failure.
 long csystem_splice(int from, int to, unsigned long count);
 
+/// Puts pages of memory into a pipe without copying them: what they hold must not change while it is on its way. Answers how many
+/// bytes; -1 and errno on failure.
+long csystem_splice_memory(int pipe, const void *bytes, unsigned long count);
+
 /// As `recv` and `send` without flags, but no points where a thread may be cancelled: glibc has each of those make ready for
 /// that, with two locked instructions, and nobody here cancels a thread.
 long csystem_receive(int descriptor, void *buffer, unsigned long count);
 long csystem_send(int descriptor, const void *bytes, unsigned long count);
+
+/// Sends bytes that more follow at once: the system may wait for them before it sends a segment.
+long csystem_send_more(int descriptor, const void *bytes, unsigned long count);
 
 /// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
 const char *csystem_commit(void);

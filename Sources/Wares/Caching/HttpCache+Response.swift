@@ -218,7 +218,7 @@ extension HttpCache {
         var bytes = bytes
         let own = Validators(head.fields, now: head.received)
         if case .response(let stored) = store.find(turn.key, where: { $0.vary.matches(turn.values) }),
-            case .bytes(let others) = stored.content, own.areStronglyEqual(to: stored.validators)
+            let others = stored.content.inMemory, own.areStronglyEqual(to: stored.validators)
         {
             // What is whole already is not made less.
             guard let other = stored.part else { return }

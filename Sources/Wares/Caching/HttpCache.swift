@@ -168,7 +168,7 @@ public struct HttpCache: Middleware, Postware {
     }
 
     func tell(_ status: CacheStatus, in response: inout HttpResponse) {
-        if emitsStatus { try? response.fields.append("Cache-Status", status.text) }
+        if emitsStatus { status.append(to: &response.fields) }
     }
 
     // MARK: Going upstream
