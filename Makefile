@@ -39,11 +39,13 @@ clients: build
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
 	python3 Tests/Load/tokens.py --binary $(BINARY)
+	python3 Tests/Load/cache.py --binary $(BINARY)
 
-# The stores under the thread sanitizer.
+# The stores, and the wares whose requests wait for each other, under the thread sanitizer.
 races: setup
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter 'MemoryStoreTests|DiskStoreTests'
+	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter \
+		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests'
 
 # The disk store under kills, damage and a full disk.
 stores: setup

@@ -34,7 +34,7 @@ let fuzzTargets: [Target] =
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
-            "TokenResponse", "StoredRecord",
+            "TokenResponse", "StoredRecord", "CacheFields",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)

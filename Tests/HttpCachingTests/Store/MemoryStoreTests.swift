@@ -214,18 +214,6 @@ import Testing
     }
 }
 
-/// A small generator whose numbers are the same in every run.
-private struct SplitMix {
-    var state: UInt64
-
-    mutating func unit() -> Double {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = (state ^ state >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return Double((mixed ^ mixed >> 31) >> 11) / Double(1 << 53)
-    }
-}
-
 extension Found {
     fileprivate var response: StoredResponse? { if case .response(let response) = self { response } else { nil } }
 
