@@ -93,11 +93,12 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
-        .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
+        // Not CSystem: swift-system has a target of that name, and no package graph takes a name twice.
+        .target(name: "CSystemShims", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
             name: "HttpWare",
-            dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
+            dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystemShims"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpCaching",
@@ -137,7 +138,7 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWare", "Wares", "CSystem",
+                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWare", "Wares", "CSystemShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
