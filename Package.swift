@@ -124,7 +124,8 @@ let package = Package(
         .target(
             name: "HttpWareClient",
             dependencies: [
-                "HttpWare", "Credentials", "Wares", "GatewayConfig",
+                "HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: settings + dataPath),
@@ -172,7 +173,7 @@ let package = Package(
         .testTarget(
             name: "HttpWareClientTests",
             dependencies: [
-                "HttpWareClient", "HttpWareCombine", "TodoExample", "Credentials", "Wares", "HttpWare",
+                "HttpWareClient", "HttpWareCombine", "TodoExample", "HttpCaching", "Credentials", "Wares", "HttpWare",
                 "HttpWareTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "OpenCombine", package: "OpenCombine"),
