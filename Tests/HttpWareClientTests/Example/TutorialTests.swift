@@ -57,6 +57,8 @@ import Testing
             func todos() async throws -> [TodoExample.Todo] { [TodoExample.Todo(id: 1, title: "a")] }
             func add(_ title: String) async throws -> TodoExample.Todo { throw Broken() }
             func finish(_ todo: TodoExample.Todo) async throws {}
+            func imported() async throws -> (todos: [TodoExample.Todo], unreadable: Int) { ([], 1) }
+            func clear() async throws { throw Broken() }
         }
         let model = TodoListModel(service: Fixed())
         await model.load()
@@ -64,6 +66,10 @@ import Testing
         #expect(model.text == "[x] a")
         await model.add("b")
         #expect(model.message == "could not add b: Broken()")
+        await model.importMore()
+        #expect(model.message == "1 could not be read; [x] a")
+        await model.clear()
+        #expect(model.message == "could not clear: Broken()")
     }
 
     @Test func `SEEDS A and D: the example lives through a worn-out token, 304 and a lost network`() async throws {
@@ -75,7 +81,7 @@ import Testing
         let first = try await service.todos()
         #expect(try await service.todos() == first)
         let cached = try #require(records.recent(1).first.map(ExchangeReport.init))
-        #expect(cached.wares.contains { $0.ware == "StoredAnswers" && $0.decision == "not modified" })
+        #expect(cached.wares.contains { $0.ware == "HttpCache" && $0.decision == "validated" })
         let added = try await service.add("feed the cat")
         try await service.finish(added)
         let replayed = try #require(records.recent(1).first.map(ExchangeReport.init))
@@ -86,6 +92,6 @@ import Testing
         #expect(try await service.todos() == last)
         await #expect(throws: HttpError.self) { try await service.add("sleep") }
         #expect(records.recent(1).first.map { ExchangeReport($0).status } == 502)
-        #expect(ExchangeTable(report: cached).text.contains("not modified"))
+        #expect(ExchangeTable(report: cached).text.contains("validated"))
     }
 }
