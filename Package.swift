@@ -46,6 +46,23 @@ let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-test
 let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
 // Counts what the benchmarks allocate, in place of the C library's own malloc.
 let benchTargets: [Target] = isMeasured ? [.target(name: "CAllocations")] : []
+// The client that ours is measured beside.
+let benchPackages: [Package.Dependency] =
+    isMeasured
+    ? [
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    ] : []
+let benchDependencies: [Target.Dependency] =
+    isMeasured
+    ? [
+        "CAllocations", "HttpWareClient", "HttpWareTesting",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOFoundationCompat", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+    ] : []
 
 // The disk store's driver for Tests/Load/stores.py.
 let trialTargets: [Target] =
@@ -83,7 +100,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Publishers where there is no Combine; only for those who ask for the product.
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
-    ],
+    ] + benchPackages,
     targets: [
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
@@ -145,7 +162,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "httpware-bench",
-            dependencies: ["HttpWare", "Credentials", "Wares"] + (isMeasured ? ["CAllocations"] : []),
+            dependencies: ["HttpWare", "Credentials", "Wares"] + benchDependencies,
             swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
