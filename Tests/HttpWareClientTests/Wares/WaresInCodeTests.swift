@@ -79,6 +79,8 @@ import Testing
             middlewares: [OnRequest("name the app") { request, _ in try request.fields.set("X-App", to: "todo") }],
             postwares: [OnResponse { _, _ in }], records: records)
         _ = try await manager.send(DeleteTodo(id: 1))
+        // It is kept when the exchange has ended, which may be a moment after its answer.
+        while records.recent(1).isEmpty { await Task.yield() }
         let report = try #require(records.recent(1).first.map(ExchangeReport.init))
         #expect(report.wares.map(\.ware) == ["name the app", "OnResponse"])
     }
