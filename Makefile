@@ -22,9 +22,11 @@ run: build
 test: setup
 	.ci/test
 
-# The micro benchmarks, then a short comparison on the loopback with the peers that are installed.
+# The micro benchmarks, the client beside async-http-client, then a short comparison on the loopback with the peers that are installed.
 bench: setup
 	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench
+	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench clients
+	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench inflight
 	$(MAKE) --no-print-directory build
 	python3 Tests/Bench/run.py --binary $(BINARY)
 

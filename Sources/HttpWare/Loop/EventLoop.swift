@@ -1,5 +1,5 @@
 import CLibevent
-import CSystem
+import CSystemShims
 import Glibc
 import Synchronization
 

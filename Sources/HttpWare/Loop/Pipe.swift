@@ -1,4 +1,4 @@
-import CSystem
+import CSystemShims
 import Glibc
 
 /// A pipe in the kernel: bytes go through it from one socket to another without being copied to us. splice(2).

@@ -1,4 +1,4 @@
-import CSystem
+import CSystemShims
 public import Glibc
 
 /// Calls on non-blocking sockets: each makes one system call where it can, repeats it after a signal, and names what came of it.
