@@ -143,7 +143,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "httpware-bench",
-            dependencies: ["HttpWare", "Credentials", "Wares"] + (isMeasured ? ["CAllocations"] : []),
+            dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares"] + (isMeasured ? ["CAllocations"] : []),
             swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
