@@ -162,7 +162,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "httpware-bench",
-            dependencies: ["HttpWare", "Credentials", "Wares"] + benchDependencies,
+            dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares"] + benchDependencies,
             swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),

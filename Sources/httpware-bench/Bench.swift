@@ -5,6 +5,8 @@
 ///     … httpware-bench clients [ROUNDS [REQUESTS]]        the client beside async-http-client: ClientComparison.swift
 ///     … httpware-bench inflight [REQUESTS [CONNECTIONS]]  many requests at once: RequestsInFlight.swift
 ///
+/// `cache` as FILTER is all that is measured of the cache, also with 1,000,000 stored responses, for which it takes 5 GiB of memory.
+///
 /// For each the time of this thread and the allocations of one time. With TIMES each is done so many times and not measured: for profilers.
 ///
 /// What they measure is internal to the module `HttpWare`, so that it can be inlined there; `HTTPWARE_BENCH` builds that
@@ -24,8 +26,18 @@
                     requests: numbers.first ?? 10_000, connections: numbers.dropFirst().first ?? 100)
             default: break
             }
-            for benchmark in codecBenchmarks + chainBenchmarks + routeBenchmarks + tokenBenchmarks
-            where benchmark.name.contains(filter) {
+            let isMillion = filter.contains("1,000,000") || filter == "cache"
+            if isMillion {
+                let overhead = storeOverhead()
+                print(
+                    "1,000,000 stored responses of 1 KiB: \(overhead.process) bytes each beside content, key and fields;"
+                )
+                print("the store counts \(overhead.counted)")
+            }
+            let others = codecBenchmarks + chainBenchmarks + routeBenchmarks + tokenBenchmarks
+            let caches = cacheBenchmarks + (isMillion ? millionBenchmarks() : [])
+            let chosen = filter == "cache" ? caches : (others + caches).filter { $0.name.contains(filter) }
+            for benchmark in chosen {
                 if let times = numbers.first {
                     benchmark.body(times)
                     continue

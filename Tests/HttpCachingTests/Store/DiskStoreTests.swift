@@ -88,6 +88,16 @@ final class StoreFolder {
         return true
     }
 
+    /// Stores 600 responses of one byte, every third with a tag.
+    private func fill(_ store: DiskStore) throws {
+        for number in 0..<600 {
+            let writer = try #require(store.write(under: key(number), length: 1))
+            #expect(writer.append([1]))
+            writer.finish(try head(tags: number % 3 == 0 ? ["three"] : []))
+        }
+        store.settle(patience: .seconds(30))
+    }
+
     private func load(_ key: CacheKey, _ store: DiskStore) async -> [StoredResponse] {
         await Task(executorPreference: loop) { await store.load(key) }.value
     }
@@ -217,12 +227,7 @@ final class StoreFolder {
     @Test func `what was invalidated or purged is not there after a restart either, RFC 9111 §4.4`() async throws {
         do {
             let store = try await open()
-            for number in 0..<600 {
-                let writer = try #require(store.write(under: key(number), length: 1))
-                #expect(writer.append([1]))
-                writer.finish(try head(tags: number % 3 == 0 ? ["three"] : []))
-            }
-            store.settle(patience: .seconds(30))
+            try fill(store)
             store.invalidate(key(1))
             let count = await Task(executorPreference: loop) { await store.purge { $1.tags == ["three"] } }.value
             #expect(count == 200)
@@ -237,12 +242,7 @@ final class StoreFolder {
     @Test(arguments: [0, 1, 255, 256, 257, 1000])
     func `a list ends at its limit, and knows sizes`(limit: Int) async throws {
         let store = try await open()
-        for number in 0..<600 {
-            let writer = try #require(store.write(under: key(number), length: 1))
-            #expect(writer.append([1]))
-            writer.finish(try head(tags: number % 3 == 0 ? ["three"] : []))
-        }
-        store.settle(patience: .seconds(30))
+        try fill(store)
         store.invalidate(key(0))
         let items = await Task(executorPreference: loop) { await store.list(limit: limit) { _, _ in true } }.value
         #expect(items.count == min(limit, 599))
