@@ -1,3 +1,4 @@
+import HttpCaching
 import HttpWareTesting
 import Synchronization
 import Testing
