@@ -158,11 +158,19 @@ extension AdminEndpoint {
 
     private static func json(_ configured: ConfiguredStore) -> Json {
         let census = configured.store.store.census
-        return .object([
+        return .object(given: [
             ("name", .text(configured.name)), ("kind", .text(configured.store.definition.kind.name)),
             ("responses", .number(census.responses)), ("bytes", .number(census.bytes)),
             ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
-            ("at", .text("\(configured.location)")),
+            ("redis", configured.store.redis.map { json($0.status) }), ("at", .text("\(configured.location)")),
+        ])
+    }
+
+    private static func json(_ status: RedisStatus) -> Json {
+        .object([
+            ("connections", .number(status.connections)), ("subscribed", .bool(status.isSubscribed)),
+            ("commands", .number(status.commands)), ("failures", .number(status.failures)),
+            ("fault", status.fault.map(Json.text) ?? .null),
         ])
     }
 
