@@ -39,6 +39,7 @@ clients: build
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
 	python3 Tests/Load/tokens.py --binary $(BINARY)
+	python3 Tests/Load/redis.py --binary $(BINARY)
 
 # The stores under the thread sanitizer.
 races: setup
