@@ -314,6 +314,9 @@ public final class RedisStore: CacheStore {
         return items
     }
 
+    /// How the server does.
+    public var status: RedisStatus { client.status }
+
     /// What is held in memory: how much Redis has is its own affair.
     public var census: StoreCensus { near.census }
 }
