@@ -42,6 +42,7 @@ load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
 	python3 Tests/Load/tokens.py --binary $(BINARY)
 	python3 Tests/Load/cache.py --binary $(BINARY)
+	python3 Tests/Load/redis.py --binary $(BINARY)
 
 # The stores, and the wares whose requests wait for each other, under the thread sanitizer.
 races: setup

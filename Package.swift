@@ -34,7 +34,7 @@ let fuzzTargets: [Target] =
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
-            "TokenResponse", "StoredRecord", "CacheFields",
+            "TokenResponse", "StoredRecord", "CacheFields", "RedisReply",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -107,6 +107,7 @@ let package = Package(
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CLmdb", providers: [.apt(["liblmdb-dev"])]),
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
@@ -115,7 +116,9 @@ let package = Package(
 
         .target(
             name: "HttpWare",
-            dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystemShims"],
+            dependencies: [
+                "CLibevent", "CAres", "CNghttp2", "CPcre2", "CHiredis", "COpenSSL", "COpenSSLShims", "CSystemShims",
+            ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpCaching",

@@ -3,11 +3,13 @@ import Testing
 
 /// The rooms of module HttpWare lie on the path of a request: each may use only those to its left.
 @Suite struct RoomsTests {
-    private static let rooms = ["Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Exchange"]
+    private static let rooms = [
+        "Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Redis", "Exchange",
+    ]
     /// The one room that wraps each C library; `CSystemShims` is no library but a shim, for Loop alone.
     private static let wrappers = [
         "CLibevent": "Loop", "CSystemShims": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
-        "COpenSSL": "Tls", "COpenSSLShims": "Tls",
+        "COpenSSL": "Tls", "COpenSSLShims": "Tls", "CHiredis": "Redis",
     ]
 
     private struct File {

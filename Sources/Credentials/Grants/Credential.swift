@@ -15,23 +15,31 @@ public final class Credential: Sendable {
     private let freshNumber = Atomic<Int>(0)
     private let endpoint: any TokenAnswering
     private let store: (any TokenStore)?
-    /// Whose lock gateways share.
-    private let file: TokenFile?
+    /// Which gateways share.
+    private let lock: (any RefreshLock)?
     private let lineage: TokenLineage
 
     /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
     ///
-    /// Where one of `former`, which may still be refreshing, redeems the same refresh token, this one goes on from what that has.
+    /// `redis` is the client of the store that its lock names; one of its own where there is none. Where one of `former`, which may still be refreshing, redeems the same refresh token, this one goes on from what that has.
     public init(
-        _ definition: CredentialDefinition, after former: [Credential] = [], client: any HttpClient = SideCaller()
+        _ definition: CredentialDefinition, after former: [Credential] = [], client: any HttpClient = SideCaller(),
+        redis: RedisClient? = nil
     ) {
         lineage = former.first { $0.definition.redeemsSame(as: definition) }?.lineage ?? TokenLineage()
         self.definition = definition
         let state = CredentialState(definition)
         self.state = Mutex(state)
         endpoint = TokenEndpoint(definition, client: client)
-        file = definition.file.map { TokenFile(path: $0.path) }
-        store = definition.file.map { FileTokenStore(path: $0.path) }
+        if case .store(_, let server) = definition.lock {
+            let redis = redis ?? RedisClient(server)
+            lock = RedisRefreshLock(redis, definition)
+            store = RedisTokenStore(redis, definition)
+        } else {
+            let file = definition.file.map { TokenFile(path: $0.path) }
+            lock = definition.lock == .file ? file.map { FileRefreshLock(file: $0) } : nil
+            store = definition.file.map { FileTokenStore(path: $0.path) }
+        }
         show(state)
     }
 
@@ -48,7 +56,7 @@ public final class Credential: Sendable {
         self.state = Mutex(state)
         endpoint = AskedSource(source: source)
         self.store = store
-        file = nil
+        lock = nil
         show(state)
     }
 
@@ -194,20 +202,25 @@ public final class Credential: Sendable {
 
     /// One refresh, from its beginning to its end. Answers the failure, if it is one.
     private func run(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> CredentialFailure? {
-        let lock: Int32?
+        let lease: (any RefreshLease)?
         do {
             try await takeLineage(on: loop)
         } catch {
             return settle(error, on: loop)
         }
         do {
-            lock = try await takeLock(on: loop)
+            lease = try await takeLock(on: loop)
         } catch {
             lineage.giveBack()
             return settle(error, on: loop)
         }
-        let result = await renew(refreshing, on: loop)
-        if let lock, let file { await offLoop { file.unlock(lock) } }
+        let result: Result<CredentialReport.Refresh.Outcome, CredentialFailure>
+        do {
+            result = .success(try await renew(refreshing, by: lease, on: loop))
+        } catch {
+            result = .failure(error)
+        }
+        await lease?.giveBack()
         lineage.giveBack()
         switch result {
         case .success(let outcome):
@@ -232,39 +245,42 @@ public final class Credential: Sendable {
     }
 
     private func renew(
-        _ refreshing: CredentialState.Refreshing, on loop: EventLoop
-    ) async -> Result<CredentialReport.Refresh.Outcome, CredentialFailure> {
+        _ refreshing: CredentialState.Refreshing, by lease: (any RefreshLease)?, on loop: EventLoop
+    ) async throws(CredentialFailure) -> CredentialReport.Refresh.Outcome {
         // Rule 4: somebody else may have rotated it.
-        if await adopt(refreshing, on: loop) { return .success(.adopted) }
+        if try await adopt(refreshing, on: loop) { return .adopted }
         var attempt = 0
         var hasReadAgain = false
         while true {
             let sent = change { $0.refreshToken }
             if definition.grant == .refreshToken {
                 guard let sent else {
-                    return .failure(CredentialFailure(.refused, "there is no refresh token", isInvalidGrant: true))
+                    throw CredentialFailure(.refused, "there is no refresh token", isInvalidGrant: true)
                 }
                 if !refreshing.isForced, sent == change({ $0.spentRefreshToken }) {
-                    return .failure(
-                        CredentialFailure(
-                            .refused, "the refresh token was refused before: invalid_grant", isInvalidGrant: true))
+                    throw CredentialFailure(
+                        .refused, "the refresh token was refused before: invalid_grant", isInvalidGrant: true)
                 }
+            }
+            // Rule 1: a lease that ran out may be another gateway's.
+            if let lease, await !lease.confirm() {
+                throw CredentialFailure(.failed, "the lock was lost, or its store is away")
             }
             let asked = loop.now
             do throws(CredentialFailure) {
                 let response = try await endpoint.ask(refreshToken: sent, now: asked)
                 await publish(response, took: loop.now - asked, at: loop.wallNow())
-                return .success(.renewed)
+                return .renewed
             } catch {
                 if error.isInvalidGrant || error.isUnexplained, let sent {
                     if error.isInvalidGrant { change { $0.spend(sent) } }
                     if !hasReadAgain, store != nil {
                         hasReadAgain = true
-                        if await adopt(refreshing, on: loop) { return .success(.adopted) }
+                        if try await adopt(refreshing, on: loop) { return .adopted }
                         if change({ $0.refreshToken }) != sent { continue }
                     }
                 }
-                guard error.isTransient, attempt < definition.retry else { return .failure(error) }
+                guard error.isTransient, attempt < definition.retry else { throw error }
                 attempt += 1
                 let most = min(100 << min(attempt, 6), 2000)
                 do { try await loop.sleep(for: .milliseconds(Int.random(in: most / 2...most))) } catch {}
@@ -273,13 +289,17 @@ public final class Credential: Sendable {
     }
 
     /// Takes over what others have that redeem the same: a newer refresh token, or, true, a token that can be sent.
-    private func adopt(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> Bool {
+    private func adopt(
+        _ refreshing: CredentialState.Refreshing, on loop: EventLoop
+    ) async throws(CredentialFailure) -> Bool {
         if let others = lineage.tokens(for: definition), await adopt(others, refreshing, on: loop) { return true }
         guard let store else { return false }
         let stored: StoredTokens?
         do {
             stored = try await store.read()
         } catch {
+            // What another gateway has may be newer than what is here.
+            if mustShare { throw CredentialFailure(.failed, "\(error)") }
             WareLog.shared.log(.error, "credential \(name): \(error)")
             return false
         }
@@ -372,31 +392,38 @@ public final class Credential: Sendable {
         }
     }
 
-    /// Waits for the lock that gateways share; `nil` where there is none to wait for.
-    private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> Int32? {
-        guard definition.lock == .file, let file else { return nil }
-        let due = loop.now + patience
-        do {
-            while true {
-                if let lock = try await offLoop({ () throws(TokenFile.Fault) in try file.tryLock() }) { return lock }
-                guard loop.now < due else { break }
-                try await loop.sleep(for: .milliseconds(10))
-            }
-        } catch let error as TokenFile.Fault {
-            throw CredentialFailure(.failed, error.reason)
-        } catch {
-            throw CredentialFailure(.failed, "the wait for the lock was given up")
-        }
-        throw CredentialFailure(.failed, "another gateway holds the lock for too long")
+    /// Whether a refresh without the store that gateways share may redeem what another one has redeemed.
+    private var mustShare: Bool {
+        if case .store = definition.lock { definition.grant == .refreshToken } else { false }
     }
 
-    /// Runs what may wait for a disk away from the loops.
-    private func offLoop<Value: Sendable, Failure: Error>(
-        _ body: @escaping @Sendable () throws(Failure) -> Value
-    ) async throws(Failure) -> Value {
-        let result: Result<Value, Failure> = await Task.detached {
-            do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
-        }.value
-        return try result.get()
+    /// Waits for the lock that gateways share; `nil` where there is none to wait for. Where its store is away, tokens that do
+    /// not follow from one another are asked for without it.
+    private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> (any RefreshLease)? {
+        guard let lock else { return nil }
+        let due = loop.now + patience
+        var failsSince: LoopInstant?
+        while true {
+            do throws(CredentialFailure) {
+                if let lease = try await lock.tryTake() { return lease }
+                failsSince = nil
+            } catch {
+                let since = failsSince ?? loop.now
+                failsSince = since
+                if loop.now - since >= lock.forbearance {
+                    guard case .store = definition.lock, !mustShare else { throw error }
+                    WareLog.shared.log(.warning, "credential \(name): refreshed without its lock: \(error.reason)")
+                    return nil
+                }
+            }
+            guard loop.now < due else {
+                throw CredentialFailure(.failed, "another gateway holds the lock for too long")
+            }
+            do {
+                try await loop.sleep(for: lock.pause)
+            } catch {
+                throw CredentialFailure(.failed, "the wait for the lock was given up")
+            }
+        }
     }
 }

@@ -22,6 +22,8 @@ public struct CredentialDefinition: Sendable, Hashable {
         case process
         /// The gateways of this machine that share `file`.
         case file
+        /// The gateways that share the store of this name, where their tokens are kept, too.
+        case store(String, RedisDefinition)
     }
 
     /// So many refreshes in a period.
@@ -91,31 +93,38 @@ extension CredentialDefinition {
         options.read(
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one call to the token endpoint")
         options.read("retry", into: &retry, in: 0...10, doc: "how often a call that may succeed later is made again")
-        readLock(&options)
+        let lockWord = readLock(&options)
         options.read("window", doc: "how often it may be refreshed") { options in
             options.read("max", into: &window.max, in: 1...100_000, doc: "so many refreshes")
             options.read("per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "in this time")
         }
         guard let grant else { return }
         self.grant = grant
-        check(&options)
+        check(&options, lockWord: lockWord)
     }
 
-    private mutating func readLock(_ options: inout OptionsReader) {
+    /// Answers what was written.
+    private mutating func readLock(_ options: inout OptionsReader) -> String {
         var word = "process"
-        options.read("lock", into: &word, doc: "process, or file: between whom only one refreshes at a time")
+        options.read(
+            "lock", into: &word,
+            doc: "process, file, or a redis store's name: between whom only one refreshes at a time")
         switch word {
         case "process": lock = .process
         case "file":
             lock = .file
             if file == nil { options.fail(at: "lock", "needs a file that the gateways share; write file") }
         default:
-            options.fail(
-                at: "lock", "\(word.quotedForErrors): a store is not supported yet; write process or file")
+            guard let redis = options.findRedis(word, for: "lock") else { break }
+            lock = .store(word, redis.definition)
+            if file != nil {
+                options.fail(at: "file", "cannot stand beside a store as lock, which keeps the tokens; write only one")
+            }
         }
+        return word
     }
 
-    private func check(_ options: inout OptionsReader) {
+    private func check(_ options: inout OptionsReader, lockWord: String) {
         let foreign: [String]
         switch grant {
         case .static:
@@ -135,7 +144,8 @@ extension CredentialDefinition {
             if !options.isGiven("refreshToken"), !options.isGiven("file") {
                 options.fail("has no refresh token; write refreshToken, or file where one is kept")
             }
-            if options.isGiven("refreshToken"), !options.isGiven("file") {
+            // What else a lock names keeps them, or is a mistake already.
+            if options.isGiven("refreshToken"), !options.isGiven("file"), lockWord == "process" {
                 options.warn(
                     at: "refreshToken",
                     "where the server rotates refresh tokens, a restart begins with one that is spent; write file")

@@ -46,8 +46,8 @@ struct ConfigurationChecker {
             }
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
-        let credentials = readCredentials(entries)
         let stores = readStores(entries)
+        let credentials = readCredentials(entries, stores)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
         for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
@@ -98,7 +98,9 @@ struct ConfigurationChecker {
     }
 
     /// The credentials; one whose definition did not change is the one that runs.
-    private mutating func readCredentials(_ entries: [ConfigNode.Entry]) -> [ConfiguredCredential] {
+    private mutating func readCredentials(
+        _ entries: [ConfigNode.Entry], _ stores: [ConfiguredStore]
+    ) -> [ConfiguredCredential] {
         var found: [ConfiguredCredential] = []
         for entry in named("credentials", entries) {
             let errors = diagnostics.all.count { $0.severity == .error }
@@ -108,7 +110,9 @@ struct ConfigurationChecker {
                 continue
             }
             let kept = former.first { $0.credential.definition == definition }?.credential
-            let credential = kept ?? Credential(definition, after: former.map(\.credential))
+            var redis: RedisClient?
+            if case .store(let name, _) = definition.lock { redis = stores.first { $0.name == name }?.store.redis }
+            let credential = kept ?? Credential(definition, after: former.map(\.credential), redis: redis)
             builder.objects.add(credential, noun: "credentials", name: entry.key)
             found.append(ConfiguredCredential(location: entry.location, credential: credential))
         }
@@ -198,9 +202,10 @@ struct ConfigurationChecker {
     }
 
     private mutating func read<T>(_ entry: ConfigNode.Entry, _ noun: String, _ body: (inout OptionsReader) -> T) -> T {
-        var options = OptionsReader(entry.value, keyPath: "\(noun).\(entry.key)")
+        var options = OptionsReader(entry.value, keyPath: "\(noun).\(entry.key)", naming: builder.objects)
         let value = body(&options)
         diagnostics.append(options.finish())
+        builder.note(options.references)
         namedFiles += options.files.map(\.path)
         return value
     }

@@ -74,6 +74,9 @@ public struct ConfigurationDifference: Sendable {
             case "credentials":
                 let secrets = Set(CredentialRules.secretKeys.map { [$0] })
                 compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
+            case "stores":
+                let secrets = Set(RedisDefinition.secretKeys.map { ["redis", $0] })
+                compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
             default:
                 compareNamed(noun, before.named(noun), after.named(noun))
                 if noun == "services" {

@@ -1,4 +1,5 @@
 import Credentials
+import HttpCaching
 public import HttpWare
 
 /// A checked configuration: immutable, and swapped whole on reload.
@@ -55,6 +56,9 @@ extension GatewayConfiguration {
         for definition in credentials.map(\.credential.definition) {
             let secrets = [definition.clientSecret, definition.refreshToken, definition.value]
             texts.formUnion(secrets.compactMap { $0?.revealed })
+        }
+        for store in stores {
+            if let password = store.store.redis?.definition.password { texts.insert(password.revealed) }
         }
         for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
             for entry in chain.entries.middlewares + chain.entries.postwares {

@@ -192,6 +192,9 @@ struct ChainBuilder {
         }
     }
 
+    /// Notes what else than wares refers to something by name.
+    mutating func note(_ references: [NamedReference]) { self.references.formUnion(references) }
+
     /// The key paths of the options that nothing may print.
     private mutating func secretOptions(of type: any ConfigurableWare.Type) -> Set<[String]> {
         let name = type.name.text

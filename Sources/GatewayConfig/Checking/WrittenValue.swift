@@ -17,7 +17,11 @@ extension GatewayConfiguration {
         var counts: [String: Int] = [:]
         let secrets = walk.secrets
         for section in written {
-            walk.secrets = section.key == "credentials" ? secrets.union(CredentialRules.secretKeys) : secrets
+            switch section.key {
+            case "credentials": walk.secrets = secrets.union(CredentialRules.secretKeys)
+            case "stores": walk.secrets = secrets.union(RedisDefinition.secretKeys)
+            default: walk.secrets = secrets
+            }
             // A list that several files write is one list.
             if case .list(let members) = section.value.content {
                 for member in members {

@@ -2,7 +2,7 @@ public import HttpWare
 
 /// A store that a configuration names: shared by all loops, and by all wares that name it. It lives on over a reload, with
 /// what it holds, while its definition is the same.
-public final class NamedStore: Sendable {
+public final class NamedStore: RedisNamed {
     public let definition: StoreDefinition
     /// Where responses are kept.
     public let store: any CacheStore
@@ -15,11 +15,18 @@ public final class NamedStore: Sendable {
         switch definition.kind {
         case .memory(let maxSize): store = MemoryStore(limit: maxSize)
         case .disk(let path, let maxSize): store = DiskStore(path: path.path, limit: maxSize)
+        case .redis(let redis): store = RedisStore(RedisClient(redis))
         }
     }
 
     /// Has what waits written, for a gateway that ends; nothing is stored any more. Not on a loop; may take seconds.
-    public func close() { (store as? DiskStore)?.close() }
+    public func close() {
+        (store as? DiskStore)?.close()
+        redis?.close()
+    }
+
+    /// The Redis server that keeps it; `nil` where it is of another kind.
+    public var redis: RedisClient? { (store as? RedisStore)?.client }
 }
 
 extension OptionsReader {

@@ -9,11 +9,15 @@ public struct StoreDefinition: Sendable, Hashable {
         /// A file in that folder, up to so many bytes.
         case disk(path: FilePath, maxSize: ByteCount)
 
+        /// A Redis server, which other gateways share.
+        case redis(RedisDefinition)
+
         /// The word for it under `stores`.
         public var name: String {
             switch self {
             case .memory: "memory"
             case .disk: "disk"
+            case .redis: "redis"
             }
         }
     }
@@ -31,7 +35,7 @@ public struct StoreDefinition: Sendable, Hashable {
     public var outlives: Bool {
         switch kind {
         case .memory: false
-        case .disk: true
+        case .disk, .redis: true
         }
     }
 
@@ -61,9 +65,15 @@ extension StoreDefinition {
             options.read(
                 "maxSize", into: &diskSize, in: .mebibytes(16) ... .gibibytes(65_536), doc: "what the file may take")
         }
-        options.refuse("redis")
-        if !options.isGiven("redis") { options.requireOne(of: "memory", "disk") }
-        if let path {
+        var redis: RedisDefinition?
+        let isInRedis = options.isGiven("redis") || options.isDescribing
+        options.read("redis", doc: "in a Redis or Valkey server, which other gateways share") { options in
+            redis = RedisDefinition(options: &options, isMeant: isInRedis)
+        }
+        options.requireOne(of: "memory", "disk", "redis")
+        if let redis {
+            self.init(name: name, kind: .redis(redis))
+        } else if let path {
             self.init(name: name, kind: .disk(path: path, maxSize: diskSize))
         } else {
             self.init(name: name, kind: .memory(maxSize: maxSize))

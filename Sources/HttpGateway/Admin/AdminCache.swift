@@ -151,10 +151,19 @@ extension AdminEndpoint {
 
     private static func json(_ shown: ShownStore) -> Json {
         let census = shown.store.census
-        return .object([
+        return .object(given: [
             ("name", .text(shown.name)), ("kind", .text(shown.kind)), ("responses", .number(census.responses)),
             ("bytes", .number(census.bytes)), ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
-            ("unwritten", .number(census.unwritten)), ("at", .text("\(shown.location)")),
+            ("unwritten", .number(census.unwritten)),
+            ("redis", (shown.store as? RedisStore).map { json($0.status) }), ("at", .text("\(shown.location)")),
+        ])
+    }
+
+    private static func json(_ status: RedisStatus) -> Json {
+        .object([
+            ("connections", .number(status.connections)), ("subscribed", .bool(status.isSubscribed)),
+            ("commands", .number(status.commands)), ("failures", .number(status.failures)),
+            ("fault", status.fault.map(Json.text) ?? .null),
         ])
     }
 

@@ -209,6 +209,24 @@ private struct Metrics {
         for (labels, census) in stores { output.add(labels, census.evicted) }
         output.begin("httpware_cache_unwritten_total", .counter, "Responses that came faster than they were written.")
         for (labels, census) in stores { output.add(labels, census.unwritten) }
+        addRedis(subject)
+    }
+
+    private mutating func addRedis(_ subject: AdminSubject) {
+        let servers = subject.status.now.configuration.stores.compactMap { configured in
+            configured.store.redis.map { (labels: [("store", configured.name)], status: $0.status) }
+        }
+        guard !servers.isEmpty else { return }
+        output.begin("httpware_redis_up", .gauge, "Whether the last connection and command went well.")
+        for (labels, status) in servers { output.add(labels, status.fault == nil ? 1 : 0) }
+        output.begin("httpware_redis_connections", .gauge, "Connections of loops that stand.")
+        for (labels, status) in servers { output.add(labels, status.connections) }
+        output.begin("httpware_redis_subscribed", .gauge, "Whether what other gateways change is told.")
+        for (labels, status) in servers { output.add(labels, status.isSubscribed ? 1 : 0) }
+        output.begin("httpware_redis_commands_total", .counter, "Commands that were sent.")
+        for (labels, status) in servers { output.add(labels, status.commands) }
+        output.begin("httpware_redis_failures_total", .counter, "Commands without an answer, sent or not.")
+        for (labels, status) in servers { output.add(labels, status.failures) }
     }
 
     private mutating func addLoops(_ loops: [LoopNumbers]) {

@@ -43,12 +43,20 @@ extension OptionsReader {
     private mutating func find<Object: AnyObject & Sendable>(
         _ name: String, for key: String, into object: inout Object?, of noun: String
     ) {
+        guard let found = find(name, for: key, of: noun) else { return }
+        object = found as? Object
+    }
+
+    /// Finds what the value of a key names; `nil` where it is not there, which is an error, or has a mistake of its own.
+    mutating func find(_ name: String, for key: String, of noun: String) -> (any AnyObject & Sendable)? {
         guard objects.contains(noun, name) else {
             let near = didYouMean(name, among: objects.names(of: noun))
             let hint = near.isEmpty ? "; define it under \(noun)" : near
-            return fail(at: key, "there is no \(name.quotedForErrors) under \(noun)\(hint)")
+            fail(at: key, "there is no \(name.quotedForErrors) under \(noun)\(hint)")
+            return nil
         }
-        references.append(NamedReference(noun: noun, name: name, object: objects.object(noun, name)))
-        object = objects.object(noun, name) as? Object
+        let object = objects.object(noun, name)
+        references.append(NamedReference(noun: noun, name: name, object: object))
+        return object
     }
 }

@@ -13,6 +13,8 @@ public final class LoopTransport: UpstreamConnector {
     /// The pool asked for last: most requests ask for the same again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
+    /// What rooms further out keep for this loop, by numbers of theirs.
+    var guests: [Int: any LoopGuest] = [:]
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
     /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
@@ -159,8 +161,11 @@ public final class LoopTransport: UpstreamConnector {
         }
     }
 
-    /// Closes the connections that wait for work: before the loop stops.
+    /// Closes the connections that wait for work, and those of guests: before the loop stops.
     public func closeIdle() {
         for pool in pools.values { pool.closeIdle() }
+        let guests = guests.values
+        self.guests = [:]
+        for guest in guests { guest.close() }
     }
 }

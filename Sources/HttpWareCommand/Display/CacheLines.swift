@@ -8,6 +8,23 @@ struct CacheOverview: Decodable {
         let bytes: Int
         let limit: Int
         let evicted: Int
+        let redis: Redis?
+    }
+
+    /// How the server of a store does.
+    struct Redis: Decodable {
+        let connections: Int
+        let subscribed: Bool
+        let commands: Int
+        let failures: Int
+        let fault: String?
+
+        /// In a few words.
+        var line: String {
+            let state =
+                fault ?? (subscribed ? "answers" : connections > 0 ? "answers, but tells no changes" : "not asked yet")
+            return "\(state); \(commands) commands, \(failures) failed"
+        }
     }
 
     /// What caches did with the requests of one route.
@@ -34,6 +51,9 @@ struct CacheOverview: Decodable {
             ].map(TerminalStyle.plain.shown)
         }
         var lines = TextTable.lines([head] + stores)
+        for store in self.stores {
+            if let redis = store.redis { lines.append(TerminalStyle.plain.shown("\(store.name): Redis \(redis.line)")) }
+        }
         guard !routes.isEmpty else { return lines }
         let results = ["hit", "stale", "collapsed", "validated", "miss", "bypass"]
         let routes = routes.map { route in

@@ -20,6 +20,7 @@ from . import (  # noqa: F401
     large,
     limits,
     mutations,
+    redis,
     reload,
     refused_requests,
     refused_responses,

@@ -1,0 +1,26 @@
+/// What a Redis server answered, as RESP2 has it. What is in it is as the server sent it: anybody's bytes.
+public enum RedisReply: Sendable, Equatable {
+    /// A string, simple or bulk.
+    case bytes([UInt8])
+    case integer(Int64)
+    /// There is nothing.
+    case null
+    case array([RedisReply])
+    /// The command was refused; only within arrays, as a refusal by itself is a `RedisFailure`.
+    case error(String)
+
+    /// The bytes of a string; `nil` for anything else.
+    public var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
+
+    /// The number; `nil` for anything else.
+    public var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+
+    /// The members of an array; `nil` for anything else.
+    public var array: [RedisReply]? { if case .array(let members) = self { members } else { nil } }
+
+    /// Whether it is this text.
+    public func isText(_ text: StaticString) -> Bool {
+        guard let bytes, bytes.count == text.utf8CodeUnitCount else { return false }
+        return text.withUTF8Buffer { $0.elementsEqual(bytes) }
+    }
+}

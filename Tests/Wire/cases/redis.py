@@ -1,0 +1,156 @@
+"""Two gateways before one Redis server: what they share, and what becomes of them without it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+
+from Rig.origins import answering
+from Rig.processes import Process, free_port
+from Rig.wire import Message
+from suite import Trial, case, check, connect, eventually, expect_same, expect_status
+
+from .fields import answer
+from .tokens import Endpoint
+
+NO = "stores of httpware"
+PASSWORD = "s3cret-redis"
+
+CONFIG = """version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+stores: {{ shared: {{ redis: {{ url: "redis://127.0.0.1:{redis}/2", password: {password} }} }} }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
+credentials:
+  orders:
+    grant: refreshToken
+    tokenUrl: "http://127.0.0.1:{token}/token"
+    clientId: gateway
+    refreshToken: s3cret-refresh
+    lock: shared
+    retry: 0
+chains:
+  cached: {{ middlewares: [{{ httpCache: {{ store: shared }} }}] }}
+  tokens: {{ middlewares: [{{ tokenRefresh: {{ credential: orders }} }}, {{ tokenInject: {{ credential: orders }} }}] }}
+routes:
+  - {{ name: tokens, match: {{ path: "/token/**" }}, service: origin, chain: tokens }}
+  - {{ name: all, service: origin, chain: cached }}
+"""
+
+FRESH = answer(b"Cache-Control: max-age=600", b"Cache-Tag: news")
+
+
+class Redis:
+    """A real server, which keeps nothing on disk."""
+
+    def __init__(self, t: Trial):
+        self.t, self.port = t, free_port()
+        self.process = self.start()
+
+    def start(self) -> Process:
+        process = self.t.setup.place.command(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+             "--requirepass", PASSWORD], [self.port])
+        self.t.at_end(lambda: self.end(process))
+        self.process = process
+        return process
+
+    def end(self, process: Process) -> None:
+        process.signal(signal.SIGCONT)
+        process.signal(signal.SIGKILL)
+        process.wait(5)
+
+
+class Gateway:
+    def __init__(self, t: Trial, redis: int, token: int):
+        self.t, self.web, self.admin = t, free_port(), free_port()
+        text = CONFIG.format(web=self.web, admin=self.admin, redis=redis, password=PASSWORD, main=t.setup.ports["main"], token=token)
+        self.process = t.setup.place.gateway(t.setup.binary, text, [self.web, self.admin], workers=2)
+        t.at_end(self.process.stop)
+
+    def ask(self, path: str, port: int | None = None, method: str = "GET") -> Message:
+        """One request, under a name that is the same for every gateway: it is part of the key."""
+        client = connect(("127.0.0.1", port or self.web), 10.0)
+        self.t.clients.append(client)
+        host = f"127.0.0.1:{self.admin}" if port else "site.test"
+        length = "Content-Length: 0\r\n" if method == "POST" else ""
+        client.send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}Connection: close\r\n\r\n".encode())
+        return client.read_response(method)
+
+    def status(self, path: str) -> str:
+        response = self.ask(path)
+        expect_status(response, 200)
+        return (response.get("Cache-Status") or "").split(";")[1].strip()
+
+    def store(self) -> dict:
+        text = self.ask("/v1/cache", port=self.admin).body
+        check(PASSWORD.encode() not in text, text)
+        return next(store for store in json.loads(text)["stores"] if store["name"] == "shared")
+
+    def hears(self) -> bool:
+        return self.store()["redis"]["subscribed"]
+
+
+class Pair:
+    def __init__(self, t: Trial):
+        self.redis, self.endpoint = Redis(t), Endpoint(t)
+        self.a, self.b = (Gateway(t, self.redis.port, self.endpoint.server.server_address[1]) for _ in range(2))
+        for gateway in (self.a, self.b):
+            gateway.status("/first")
+            check(eventually(gateway.hears, 5), "changes are not told", gateway.store())
+
+
+@case("Redis: what one gateway stores is a hit on the other one, and what one purges is gone there", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(FRESH))
+    pair = Pair(t)
+    expect_same("first", pair.a.status("/a"), "fwd=uri-miss")
+    check(eventually(lambda: pair.b.status("/a") == "hit"), "no hit on the other gateway")
+    # From its own memory, too, once word of the storing has come.
+    check(eventually(lambda: pair.b.status("/a") == "hit" and pair.b.store()["responses"] > 0), pair.b.store())
+    expect_same("purged", json.loads(pair.a.ask("/v1/cache/shared/purge?tag=news", port=pair.a.admin, method="POST").body)["purged"] >= 1, True)
+    check(eventually(lambda: pair.b.store()["responses"] == 0), pair.b.store())
+    expect_same("after the purge", pair.b.status("/a"), "fwd=uri-miss")
+    # An unsafe request that succeeds, RFC 9111 §4.4.
+    check(eventually(lambda: pair.a.status("/a") == "hit"), "not shared again")
+    expect_status(pair.b.ask("/a", method="POST"), 200)
+    check(eventually(lambda: pair.a.status("/a") != "hit"), "still there after POST on the other gateway")
+
+
+@case("Redis: stopped, killed and back again, gateways answer, and share again", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(FRESH))
+    pair = Pair(t)
+    pair.redis.process.signal(signal.SIGSTOP)
+    for number in range(5):
+        expect_same("stopped", pair.a.status(f"/stopped/{number}"), "fwd=uri-miss")
+    pair.redis.process.signal(signal.SIGCONT)
+    pair.redis.end(pair.redis.process)
+    check(eventually(lambda: not pair.a.hears(), 5), "does not see that Redis is gone")
+    for number in range(5):
+        expect_same("killed", pair.a.status(f"/killed/{number}"), "fwd=uri-miss")
+    check(pair.a.store()["redis"]["fault"], pair.a.store())
+    text = pair.a.ask("/metrics", port=pair.a.admin).body.decode()
+    check('httpware_redis_up{store="shared"} 0' in text, text)
+    pair.redis.start()
+    check(eventually(lambda: pair.a.hears() and pair.b.hears(), 15), "does not find it again")
+    check(eventually(lambda: pair.a.status("/back") == "hit", 10), "stores nothing")
+    check(eventually(lambda: pair.b.status("/back") == "hit", 10), "does not share")
+    check(pair.a.process.is_running and pair.b.process.is_running, "a gateway ended")
+
+
+@case("Redis: of a rotating token that two gateways share, none is redeemed twice", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(answer()))
+    pair = Pair(t)
+    threads = [threading.Thread(target=gateway.ask, args=("/token/x",)) for gateway in (pair.a, pair.b) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tokens = [form["refresh_token"] for form in pair.endpoint.forms]
+    expect_same("redeemed", tokens, ["s3cret-refresh"])
+    for gateway in (pair.a, pair.b):
+        expect_status(gateway.ask("/token/x"), 200)
+    expect_same("redeemed", len(pair.endpoint.forms), 1)
