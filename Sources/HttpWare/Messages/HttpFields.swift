@@ -131,6 +131,14 @@ public struct HttpFields: Sendable {
         appendLine(name, value.utf8)
     }
 
+    /// Adds a line behind the others, of bytes that need not be a text first. Throws when they cannot stand in a field line.
+    public mutating func append(
+        _ name: FieldName, bytes value: UnsafeBufferPointer<UInt8>
+    ) throws(InvalidFieldValue) {
+        guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
+        appendLine(name, value)
+    }
+
     /// Replaces all lines of the prepared line's name by it.
     public mutating func set(_ line: FieldLine) {
         remove(line.name)
