@@ -22,9 +22,11 @@ run: build
 test: setup
 	.ci/test
 
-# The micro benchmarks, then a short comparison on the loopback with the peers that are installed.
+# The micro benchmarks, the client beside async-http-client, then a short comparison on the loopback with the peers that are installed.
 bench: setup
 	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench
+	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench clients
+	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench inflight
 	$(MAKE) --no-print-directory build
 	python3 Tests/Bench/run.py --binary $(BINARY)
 
@@ -39,11 +41,13 @@ clients: build
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
 	python3 Tests/Load/tokens.py --binary $(BINARY)
+	python3 Tests/Load/cache.py --binary $(BINARY)
 
-# The stores under the thread sanitizer.
+# The stores, and the wares whose requests wait for each other, under the thread sanitizer.
 races: setup
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter 'MemoryStoreTests|DiskStoreTests'
+	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter \
+		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests'
 
 # The disk store under kills, damage and a full disk.
 stores: setup

@@ -34,7 +34,7 @@ let fuzzTargets: [Target] =
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
-            "TokenResponse", "StoredRecord",
+            "TokenResponse", "StoredRecord", "CacheFields",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -46,6 +46,23 @@ let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-test
 let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
 // Counts what the benchmarks allocate, in place of the C library's own malloc.
 let benchTargets: [Target] = isMeasured ? [.target(name: "CAllocations")] : []
+// The client that ours is measured beside.
+let benchPackages: [Package.Dependency] =
+    isMeasured
+    ? [
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    ] : []
+let benchDependencies: [Target.Dependency] =
+    isMeasured
+    ? [
+        "CAllocations", "HttpWareClient", "HttpWareTesting",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOFoundationCompat", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+    ] : []
 
 // The disk store's driver for Tests/Load/stores.py.
 let trialTargets: [Target] =
@@ -83,7 +100,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Publishers where there is no Combine; only for those who ask for the product.
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
-    ],
+    ] + benchPackages,
     targets: [
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
@@ -93,11 +110,12 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
-        .target(name: "CSystem", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
+        // Not CSystem: swift-system has a target of that name, and no package graph takes a name twice.
+        .target(name: "CSystemShims", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
             name: "HttpWare",
-            dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystem"],
+            dependencies: ["CLibevent", "CAres", "CNghttp2", "CPcre2", "COpenSSL", "COpenSSLShims", "CSystemShims"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpCaching",
@@ -123,7 +141,8 @@ let package = Package(
         .target(
             name: "HttpWareClient",
             dependencies: [
-                "HttpWare", "Credentials", "Wares", "GatewayConfig",
+                "HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: settings + dataPath),
@@ -137,13 +156,13 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWare", "Wares", "CSystem",
+                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWare", "Wares", "CSystemShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
         .executableTarget(
             name: "httpware-bench",
-            dependencies: ["HttpWare", "Credentials", "Wares"] + (isMeasured ? ["CAllocations"] : []),
+            dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares"] + benchDependencies,
             swiftSettings: settings + benchSettings),
 
         .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
@@ -171,7 +190,7 @@ let package = Package(
         .testTarget(
             name: "HttpWareClientTests",
             dependencies: [
-                "HttpWareClient", "HttpWareCombine", "TodoExample", "Credentials", "Wares", "HttpWare",
+                "HttpWareClient", "HttpWareCombine", "TodoExample", "HttpCaching", "Credentials", "Wares", "HttpWare",
                 "HttpWareTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "OpenCombine", package: "OpenCombine"),

@@ -1,4 +1,5 @@
-// Who imports the client has the messages, the wares and the credentials with it: one import at the top of a file.
+// Who imports the client has the messages, the wares, the credentials and the stores with it: one import at the top of a file.
 @_exported public import Credentials
+@_exported public import HttpCaching
 @_exported public import HttpWare
 @_exported public import Wares

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HttpWareClient
 
 /// A todo app without a face: logs in, lists, adds, finishes; its token wears out, its network goes away. Each step shows what
@@ -6,14 +7,27 @@ import HttpWareClient
 struct TodoApp {
     @MainActor
     static func main() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "todo-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let picture = folder.appending(path: "cat.png").path
+        try Data(repeating: 0x20, count: 2000).write(to: URL(filePath: picture))
+
         let server = try TodoServer()
         let records = RecordRing(mostRecords: 100, mostBytes: .mebibytes(1))
+        let times = RouteTimes()
         let service = NetworkedTodoService.make(
-            ServiceDefinition(
-                baseURL: "https://todo.example.com", environments: [.development: try BaseUrl(server.url)]
+            try ServiceDefinition(
+                baseURL: "https://todo.example.com", environments: [.development: BaseUrl(server.url)]
             ).using(.development),
-            user: "ada", store: MemoryTokenStore(), records: records)
+            user: "ada", store: FileTokenStore(path: folder.appending(path: "tokens.json").path), times: times,
+            records: records,
+            askForCode: {
+                print("  a code is asked for: 123456")
+                return "123456"
+            })
         let model = TodoListModel(service: service)
+        let pictures = NetworkedPictureService(service.manager)
 
         await show("the first list: one token is asked for, the request waits", model, records) { await model.load() }
         await show("the same list again: not modified", model, records) { await model.load() }
@@ -22,9 +36,23 @@ struct TodoApp {
             await model.finish(model.todos[0])
         }
         await show("the list has changed", model, records) { await model.load() }
+        await show("what others have to do: one of theirs cannot be read", model, records) { await model.importMore() }
+        await show("pictures: a file is sent, and those that there are come back", model, records) {
+            do {
+                try await pictures.attach(picture, to: model.todos[0])
+                print("  bytes of each:", try await pictures.pictures(of: model.todos).map(\.count))
+            } catch {
+                print("  \(error)")
+            }
+        }
+        await show("all of them go, which takes a second factor", model, records) { await model.clear() }
+        await show("a new start", model, records) { await model.add("begin again") }
+        await show("the list once more", model, records) { await model.load() }
         await server.stop()
         await show("offline: the last list", model, records) { await model.load() }
         await show("offline: what cannot be done is said", model, records) { await model.add("sleep") }
+        print("\neach route took")
+        for (route, time) in times.all { print("  \(route): \(time)") }
     }
 
     @MainActor

@@ -35,6 +35,28 @@ final class TodoListModel {
         }
     }
 
+    func importMore() async {
+        do {
+            let (others, unreadable) = try await service.imported()
+            todos += others
+            message = unreadable == 0 ? nil : "\(unreadable) could not be read; \(text)"
+        } catch {
+            message = "could not import: \(error)"
+        }
+    }
+
+    func clear() async {
+        do {
+            try await service.clear()
+            todos = []
+            message = nil
+        } catch {
+            message = "could not clear: \(error)"
+        }
+    }
+
     /// The list as text.
-    var text: String { todos.map { "[\($0.isDone ? "x" : " ")] \($0.title)" }.joined(separator: ", ") }
+    var text: String {
+        todos.isEmpty ? "nothing to do" : todos.map { "[\($0.isDone ? "x" : " ")] \($0.title)" }.joined(separator: ", ")
+    }
 }

@@ -21,6 +21,49 @@ struct FinishTodo: Route {
     var path: RoutePath { "/todos/\(id)/done" }
 }
 
+/// All are gone.
+struct ClearTodos: Route {
+    static let method = HttpMethod.delete
+    var path: RoutePath { "/todos" }
+}
+
+/// Todos from elsewhere: those that are none are left out.
+struct ImportTodos: Route {
+    typealias Response = LossyArray<Todo>
+    var since: Int?
+    var path: RoutePath { "/import" }
+    var query: QueryItems { ["since": since] }
+
+    // Everything else is as usual.
+    func makeRequest(in service: ServiceDefinition) throws -> Request<Response> {
+        var request = try defaultRequest(in: service)
+        request.headers.append("Prefer", "respond-async, wait=10")
+        return request
+    }
+}
+
+/// A picture for a todo, read from disk while it is sent.
+struct AttachPicture: Route {
+    static let method = HttpMethod.post
+    var id: Int
+    var file: FileContent
+    var path: RoutePath { "/todos/\(id)/picture" }
+
+    func content(in service: ServiceDefinition) -> RequestContent {
+        var form = Multipart()
+        form.add("picture", file)
+        return .multipart(form)
+    }
+}
+
+/// The picture of a todo.
+struct GetPicture: Route {
+    typealias Response = RawContent
+    var id: Int
+    var path: RoutePath { "/todos/\(id)/picture" }
+    var tags: Set<RequestTag> { [.pictures] }
+}
+
 /// A token for a name and a password, or for a refresh token.
 struct GetToken: Route {
     struct Body: Encodable, Sendable {

@@ -28,6 +28,8 @@ private final class Pages: Sendable {
     private struct State {
         var todos = [Todo(id: 1, title: "water the plants"), Todo(id: 2, title: "write to Ada")]
         var version = 1
+        /// By the number of the todo.
+        var pictures: [Int: [UInt8]] = [:]
         var tokens = 0
         /// How often the present token may still be used.
         var uses = 0
@@ -51,6 +53,27 @@ private final class Pages: Sendable {
                 state.todos.append(todo)
                 state.version += 1
                 return try Pages.json(todo, .created)
+            case (.delete, "/todos"):
+                guard request.fields["X-Code"] == "123456" else {
+                    return HttpResponse(.forbidden, fields: ["X-Step-Up": "code"])
+                }
+                state.todos = []
+                state.version += 1
+                return HttpResponse(.noContent)
+            case (.get, "/import"):
+                return HttpResponse(
+                    .ok, fields: ["Content-Type": "application/json"],
+                    content: .text(#"[{"id":90,"title":"mend the roof","isDone":false},{"id":91}]"#))
+            case (_, let path) where path.hasSuffix("/picture"):
+                guard let id = Int(path.dropFirst("/todos/".count).dropLast("/picture".count)) else {
+                    return HttpResponse(.notFound)
+                }
+                if request.method == .post {
+                    state.pictures[id] = request.content.bytes
+                    return HttpResponse(.noContent)
+                }
+                guard let picture = state.pictures[id] else { return HttpResponse(.notFound) }
+                return HttpResponse(.ok, fields: ["Content-Type": "image/png"], content: .bytes(picture))
             default:
                 guard let index = state.todos.firstIndex(where: { "/todos/\($0.id)/done" == request.path }) else {
                     return HttpResponse(.notFound)
@@ -67,6 +90,8 @@ private final class Pages: Sendable {
         var response =
             request.fields[.ifNoneMatch] == tag ? HttpResponse(.notModified) : try json(state.todos, .ok)
         try response.fields.set(.etag, to: tag)
+        // To be asked about each time; good enough while nobody can be asked. RFC 9111 §4.2.4.
+        try response.fields.set(.cacheControl, to: "max-age=0")
         return response
     }
 

@@ -2,17 +2,43 @@
 ///
 ///     HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench [FILTER [TIMES]]
 ///
+///     … httpware-bench clients [ROUNDS [REQUESTS]]        the client beside async-http-client: ClientComparison.swift
+///     … httpware-bench inflight [REQUESTS [CONNECTIONS]]  many requests at once: RequestsInFlight.swift
+///
+/// `cache` as FILTER is all that is measured of the cache, also with 1,000,000 stored responses, for which it takes 5 GiB of memory.
+///
 /// For each the time of this thread and the allocations of one time. With TIMES each is done so many times and not measured: for profilers.
 ///
 /// What they measure is internal to the module `HttpWare`, so that it can be inlined there; `HTTPWARE_BENCH` builds that
 /// module testable. A build for users is not testable and has no benchmarks; how much faster it may be is not measured.
 @main enum Bench {
-    static func main() {
+    static func main() async throws {
         let filter = CommandLine.arguments.dropFirst().first ?? ""
         #if HTTPWARE_BENCH
-            for benchmark in codecBenchmarks + chainBenchmarks + routeBenchmarks + tokenBenchmarks
-            where benchmark.name.contains(filter) {
-                if let times = CommandLine.arguments.dropFirst(2).first.flatMap({ Int($0) }) {
+            let numbers = CommandLine.arguments.dropFirst(2).compactMap { Int($0) }
+            switch filter {
+            case "origin": return try BenchOrigin.serve()
+            case "clients":
+                return try await ClientComparison.run(
+                    rounds: numbers.first ?? 11, requests: numbers.dropFirst().first ?? 20_000)
+            case "inflight":
+                return try await RequestsInFlight.run(
+                    requests: numbers.first ?? 10_000, connections: numbers.dropFirst().first ?? 100)
+            default: break
+            }
+            let isMillion = filter.contains("1,000,000") || filter == "cache"
+            if isMillion {
+                let overhead = storeOverhead()
+                print(
+                    "1,000,000 stored responses of 1 KiB: \(overhead.process) bytes each beside content, key and fields;"
+                )
+                print("the store counts \(overhead.counted)")
+            }
+            let others = codecBenchmarks + chainBenchmarks + routeBenchmarks + tokenBenchmarks
+            let caches = cacheBenchmarks + (isMillion ? millionBenchmarks() : [])
+            let chosen = filter == "cache" ? caches : (others + caches).filter { $0.name.contains(filter) }
+            for benchmark in chosen {
+                if let times = numbers.first {
                     benchmark.body(times)
                     continue
                 }

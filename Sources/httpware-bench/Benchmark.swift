@@ -7,11 +7,14 @@ import Glibc
 struct Benchmark: Sendable {
     /// What is done, as a test would be named.
     let name: String
+    /// Done once before, and not measured.
+    var prepare: @Sendable () -> Void = {}
     /// Does it so many times.
     let body: @Sendable (_ times: Int) -> Void
 
     /// The median over several batches, in nanoseconds for one time.
     func measure() -> Double {
+        prepare()
         var times = 1
         // A batch of 20 ms is long beside the clock and short beside what else runs on the machine.
         while elapsed(times) < 20_000_000 { times *= 2 }

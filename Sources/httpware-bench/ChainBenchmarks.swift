@@ -11,7 +11,7 @@
     }
 
     /// Takes a response and does nothing with it.
-    private final class NoSink: ResponseSink {
+    final class NoSink: ResponseSink {
         let isBlocked = false
         func sendInterim(_ response: HttpResponse) {}
         func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {}
@@ -25,7 +25,8 @@
         func resumeRequest() {}
     }
 
-    private struct OnePlan: ExchangeRouter {
+    /// The same plan for every request.
+    struct OnePlan: ExchangeRouter {
         let listenerPlan: ExchangePlan
 
         func plan(

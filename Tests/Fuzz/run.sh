@@ -9,7 +9,7 @@ set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
-    StoredRecord
+    StoredRecord CacheFields
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -29,6 +29,7 @@ for name in "$@"; do
     Configuration) dict=Tests/Fuzz/Configuration.dict longest=1500 ;;
     Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
     Http2*) dict=Tests/Fuzz/http2.dict ;;
+    CacheFields) dict=Tests/Fuzz/cache.dict ;;
     esac
     work=.build-fuzz/$name
     mkdir -p "$work/found" "$work/merged"

@@ -4,9 +4,9 @@ import Testing
 /// The rooms of module HttpWare lie on the path of a request: each may use only those to its left.
 @Suite struct RoomsTests {
     private static let rooms = ["Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Exchange"]
-    /// The one room that wraps each C library; `CSystem` is no library but a shim, for Loop alone.
+    /// The one room that wraps each C library; `CSystemShims` is no library but a shim, for Loop alone.
     private static let wrappers = [
-        "CLibevent": "Loop", "CSystem": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
+        "CLibevent": "Loop", "CSystemShims": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
         "COpenSSL": "Tls", "COpenSSLShims": "Tls",
     ]
 

@@ -29,6 +29,7 @@ listeners:
     forward: {{ connectPorts: [443, {main}, {second}, {closed}, {full}], denyPrivate: false }}
   guarded: {{ bind: "127.0.0.1:{guarded}", mode: forward }}
   guardedPorts: {{ bind: "127.0.0.1:{guardedPorts}", mode: forward, forward: {{ connectPorts: [{main}, {second}] }} }}
+stores: {{ kept: {{ disk: {{ path: "{kept}", maxSize: 64MiB }} }} }}
 services:
   origin: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 5s, response: 10s, idle: 10s }} }}
   hasty: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
@@ -60,11 +61,13 @@ chains:
   picky: {{ middlewares: [{{ hostRule: {{ deny: ["localhost"] }} }}] }}
   limited: {{ middlewares: [{{ bodyLimit: {{ max: 10B }} }}] }}
   cached: {{ middlewares: [{{ httpCache: {{ maxObject: 1MiB }} }}] }}
+  kept: {{ middlewares: [{{ httpCache: {{ store: kept, maxObject: 1MiB }} }}] }}
 routes:
   - {{ name: mock, match: {{ path: "/mock" }}, chain: mock }}
   - {{ name: barred, match: {{ path: "/barred/**" }}, service: origin, chain: barred }}
   - {{ name: limited, match: {{ path: "/limited/**" }}, service: origin, chain: limited }}
   - {{ name: cached, match: {{ path: "/cached/**" }}, service: origin, chain: cached }}
+  - {{ name: kept, match: {{ path: "/kept/**" }}, service: origin, chain: kept }}
   - {{ name: hasty, match: {{ path: "/hasty/**" }}, service: hasty }}
   - {{ name: patient, match: {{ path: "/patient/**" }}, service: patient }}
   - {{ name: total, match: {{ path: "/total/**" }}, service: total }}
@@ -149,7 +152,7 @@ class Setup:
         if self.peer == "nginx":
             self.process = self.place.nginx(NGINX.format(**self.ports), [self.ports["web"], self.ports["tight"]])
         else:
-            config = CONFIG.format(**self.ports, local=self.addresses["local"])
+            config = CONFIG.format(**self.ports, local=self.addresses["local"], kept=self.place.folder / "kept")
             self.process = self.place.gateway(self.binary, config, [self.ports[name] for name in LISTENERS], self.workers)
 
     def close(self) -> None:

@@ -73,6 +73,8 @@ public struct ServiceDefinition: Sendable {
     /// The files that it names, as they were when it was read.
     private(set) var files: [FileOfOptions] = []
     var chainName: Located<String>?
+    /// The chain of all requests to it; `nil`: it has none.
+    public var chain: String? { chainName?.value }
 
     /// The origin is the one that the client asked for.
     public var isPassthrough: Bool { name == Self.passthroughName }

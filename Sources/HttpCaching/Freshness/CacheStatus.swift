@@ -1,3 +1,5 @@
+public import HttpWare
+
 /// What a cache did with a request, as it tells others. RFC 9211.
 public struct CacheStatus: Sendable, Equatable {
     /// Why a request went on upstream. RFC 9211 §2.2.
@@ -8,8 +10,6 @@ public struct CacheStatus: Sendable, Equatable {
         case request, stale, partial
     }
 
-    /// The cache's name, a token.
-    public var cache = "httpware"
     public var isHit = false
     public var forward: Forward?
     /// The status of the origin server's answer, where it is not that of the response. §2.3.
@@ -24,16 +24,29 @@ public struct CacheStatus: Sendable, Equatable {
 
     public init() {}
 
-    /// The member of `Cache-Status` that says this: a structured list's item with parameters.
-    public var text: String {
-        var text = cache
-        if isHit { text += "; hit" }
-        if let forward { text += "; fwd=\(forward.rawValue)" }
-        if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
-        if let ttl { text += "; ttl=\(ttl)" }
-        if isStored { text += "; stored" }
-        if isCollapsed { text += "; collapsed" }
-        if let detail { text += "; detail=\(detail)" }
-        return text
+    /// Adds the field line that says this: a structured list's item with parameters.
+    public func append(to fields: inout HttpFields) {
+        fields.append(.cacheStatus) {
+            $0.write("httpware")
+            if isHit { $0.write("; hit") }
+            if let forward {
+                $0.write("; fwd=")
+                $0.write(token: forward.rawValue)
+            }
+            if let forwardStatus {
+                $0.write("; fwd-status=")
+                $0.write(forwardStatus)
+            }
+            if let ttl {
+                $0.write("; ttl=")
+                $0.write(Int(ttl))
+            }
+            if isStored { $0.write("; stored") }
+            if isCollapsed { $0.write("; collapsed") }
+            if let detail {
+                $0.write("; detail=")
+                $0.write(token: detail)
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ public struct RequestDirectives: Sendable, Equatable {
 
     /// What the `Cache-Control` lines ask for, and `Pragma: no-cache` where there are none. RFC 9111 §5.4.
     public init(_ fields: HttpFields) {
+        guard fields.mayContain(RequestDirectives.sources) else { return }
         guard fields.contains(.cacheControl) else {
             if fields.contains(.pragma) {
                 noCache = fields.listMembers(of: .pragma).contains { $0.lowercased() == "no-cache" }
@@ -40,6 +41,8 @@ public struct RequestDirectives: Sendable, Equatable {
             }
         }
     }
+
+    private static let sources = KnownFields(.cacheControl, .pragma)
 
     private static func maxStale(_ directive: CacheDirective) -> Int64? {
         guard directive.isWellFormed else { return nil }

@@ -38,7 +38,28 @@ public struct VaryKey: Sendable, Equatable {
 
     /// Whether the request would have had this response.
     public func matches(_ request: (FieldName) -> [String]) -> Bool {
-        names.isEmpty || zip(names, values).allSatisfy { VaryKey.normal($0, request($0)) == $1 }
+        var known = Known()
+        return matches(request, &known)
+    }
+
+    /// The same for one of several that may be the request's: `known` keeps the request's values from one to the next, so that
+    /// long ones are not read anew for each variant.
+    public func matches(_ request: (FieldName) -> [String], _ known: inout Known) -> Bool {
+        names.isEmpty || zip(names, values).allSatisfy { known.value(of: $0, request) == $1 }
+    }
+
+    /// The values of a request that were compared before.
+    public struct Known {
+        private var values: [FieldName: String?] = [:]
+
+        public init() {}
+
+        fileprivate mutating func value(of name: FieldName, _ request: (FieldName) -> [String]) -> String? {
+            if let value = values[name] { return value }
+            let value = VaryKey.normal(name, request(name))
+            values[name] = .some(value)
+            return value
+        }
     }
 
     /// The value in a form that changes no meaning: lines joined, white space around commas gone, order kept. Languages and

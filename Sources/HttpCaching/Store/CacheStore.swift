@@ -83,6 +83,8 @@ public struct StoreCensus: Sendable, Equatable {
     public var limit = 0
     /// Responses that went to make room.
     public var evicted = 0
+    /// Responses that were not stored because the store did not write them as fast as they came, or could not write them.
+    public var unwritten = 0
 
     public init() {}
 }

@@ -26,6 +26,8 @@ public final class DiskStore: CacheStore {
         var isWriting = false
         /// How often something could not be written, and when that was said last.
         var failures = 0
+        /// Responses that were not stored because too much waited to be written, or because it could not be written.
+        var unwritten = 0
         var saidAt: Int64?
         var whenIdle: [@Sendable () -> Void] = []
 
@@ -224,7 +226,10 @@ public final class DiskStore: CacheStore {
     public func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? {
         guard isOpen(), (length ?? 0) <= largest else { return nil }
         let number = state.withLock { state -> UInt64? in
-            guard state.waitingBytes < DiskStore.mostWaiting else { return nil }
+            guard state.waitingBytes < DiskStore.mostWaiting else {
+                state.unwritten += 1
+                return nil
+            }
             state.lastNumber += 1
             return state.lastNumber
         }
@@ -234,7 +239,10 @@ public final class DiskStore: CacheStore {
     /// The response is whole: it is found when it is written.
     func finish(_ number: UInt64, _ entry: DiskEntry, _ changes: [DiskFile.Change], hasBegun: Bool) {
         let isTaken = state.withLock { state -> Bool in
-            guard state.file != nil, state.waitingBytes < DiskStore.mostWaiting else { return false }
+            guard state.file != nil, state.waitingBytes < DiskStore.mostWaiting else {
+                state.unwritten += 1
+                return false
+            }
             var same: [FifoTable<DiskItem>.Place] = []
             var others: [FifoTable<DiskItem>.Place] = []
             state.table.forEach(of: entry.hash) { place, item in
@@ -294,17 +302,9 @@ public final class DiskStore: CacheStore {
     }
 
     public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
-        guard isOpen() else { return 0 }
         var count = 0
-        var next: UInt64? = 0
-        while let from = next {
-            let wait = LoopWait<[(UInt64, StoredRecord?)]>()
-            let isAsked = read({ file in (try? file.records(from: from, most: 256)) ?? [] }) {
-                wait.resume(returning: $0 ?? [])
-            }
-            guard isAsked, let found = try? await wait.value() else { break }
-            next = found.last.map { $0.0 + 1 }
-            for case (let number, let record?) in found where isMeant(record.key, record.head) {
+        await look { records in
+            for (number, record) in records where isMeant(record.key, record.head) {
                 let hash = DiskStore.hash(record.key)
                 count += state.withLock { state in
                     guard let place = state.table.first(hash, where: { $0.number == number }) else { return 0 }
@@ -313,9 +313,45 @@ public final class DiskStore: CacheStore {
                 }
             }
             write()
+            return true
         }
         return count
     }
+
+    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+        var items: [StoredItem] = []
+        guard limit > 0 else { return items }
+        await look { records in
+            for (number, record) in records where isMeant(record.key, record.head) {
+                // One that was taken away is on its way out of the file.
+                let hash = DiskStore.hash(record.key)
+                guard state.withLock({ $0.table.first(hash) { $0.number == number } != nil }) else { continue }
+                let size = DiskChunk.room(record: record.bytes?.count ?? 0, length: record.length)
+                items.append(StoredItem(key: record.key, head: record.head, size: size))
+                if items.count == limit { return false }
+            }
+            return true
+        }
+        return items
+    }
+
+    /// Gives all records by number, some at a time, each lot read in a transaction of its own, until `body` answers false.
+    private func look(_ body: ([(number: UInt64, record: StoredRecord)]) -> Bool) async {
+        guard isOpen() else { return }
+        var next: UInt64? = 0
+        while let from = next {
+            let wait = LoopWait<[(UInt64, StoredRecord?)]>()
+            let isAsked = read({ file in (try? file.records(from: from, most: DiskStore.lot)) ?? [] }) {
+                wait.resume(returning: $0 ?? [])
+            }
+            guard isAsked, let found = try? await wait.value() else { return }
+            next = found.last.map { $0.0 + 1 }
+            guard body(found.compactMap { number, record in record.map { (number, $0) } }) else { return }
+        }
+    }
+
+    /// So many records are read at once.
+    private static let lot = 256
 
     /// How often something could not be written.
     var failures: Int { state.withLock { $0.failures } }
@@ -327,6 +363,7 @@ public final class DiskStore: CacheStore {
             census.bytes = state.table.bytes
             census.limit = state.table.limit
             census.evicted = state.table.evicted
+            census.unwritten = state.unwritten
             return census
         }
     }
@@ -354,7 +391,12 @@ public final class DiskStore: CacheStore {
     @discardableResult
     func enqueue(_ changes: [DiskFile.Change], isNeeded: Bool = false) -> Bool {
         let isTaken = state.withLock { state -> Bool in
-            guard state.file != nil, isNeeded || state.waitingBytes < DiskStore.mostWaiting else { return false }
+            guard state.file != nil else { return false }
+            guard isNeeded || state.waitingBytes < DiskStore.mostWaiting else {
+                // The rest of a response: its writer gives up.
+                state.unwritten += 1
+                return false
+            }
             add(changes, &state)
             return true
         }
@@ -414,9 +456,11 @@ public final class DiskStore: CacheStore {
             for change in batch {
                 switch change {
                 case .chunk(let key, _, let writing):
+                    if !writing.hasFailed { state.unwritten += 1 }
                     writing.fail()
                     smaller.append(.erase(key.number))
                 case .record(let number, _, let entry, let writing):
+                    if !writing.hasFailed { state.unwritten += 1 }
                     writing.fail()
                     if let place = state.table.first(entry.hash, where: { $0.number == number }) {
                         state.table.remove(place)

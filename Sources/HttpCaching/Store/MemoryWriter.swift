@@ -1,22 +1,39 @@
 import HttpWare
 
-/// A response on its way into memory: its pieces, put together when all are there.
+/// A response on its way into memory: its pieces, put together when all are there. What is large goes to pages of its own, from
+/// where the kernel sends it.
 final class MemoryWriter: StoreWriter {
     private let store: MemoryStore
     private let key: CacheKey
     private var content: [UInt8] = []
+    /// Where it is instead, if it is large.
+    private var pages: PageMemory?
+    private var count = 0
     private var isGivenUp = false
 
     init(_ store: MemoryStore, _ key: CacheKey, length: Int?) {
         self.store = store
         self.key = key
-        if let length { content.reserveCapacity(length) }
+        guard let length else { return }
+        if length >= PageMemory.least { pages = PageMemory(capacity: length) }
+        if pages == nil { content.reserveCapacity(length) }
     }
 
     func append(_ piece: [UInt8]) -> Bool {
-        guard !isGivenUp, content.count + piece.count <= store.largest else {
+        guard !isGivenUp, count + piece.count <= store.largest, put(piece) else {
             cancel()
             return false
+        }
+        count += piece.count
+        return true
+    }
+
+    private func put(_ piece: [UInt8]) -> Bool {
+        if let pages { return pages.append(piece) }
+        if count + piece.count >= PageMemory.least, let pages = PageMemory(capacity: store.largest) {
+            self.pages = pages
+            defer { content = [] }
+            return pages.append(content) && pages.append(piece)
         }
         if content.isEmpty, content.capacity < piece.count { content = piece } else { content += piece }
         return true
@@ -25,11 +42,14 @@ final class MemoryWriter: StoreWriter {
     func finish(_ head: StoredHead) {
         guard !isGivenUp else { return }
         isGivenUp = true
-        store.store(StoredResponse(head, content: .bytes(content), key: key), under: key)
+        pages?.trim()
+        let whole = pages.map { StoredContent.elsewhere(MemoryContent($0)) } ?? .bytes(content)
+        store.store(StoredResponse(head, content: whole, key: key), under: key)
     }
 
     func cancel() {
         isGivenUp = true
         content = []
+        pages = nil
     }
 }

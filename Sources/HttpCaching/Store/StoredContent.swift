@@ -14,6 +14,22 @@ public enum StoredContent: Sendable {
         case .elsewhere(let reader): reader.count
         }
     }
+
+    /// The bytes that it takes where it is.
+    var size: Int {
+        switch self {
+        case .bytes(let bytes): bytes.count
+        case .elsewhere(let reader): reader.size
+        }
+    }
+
+    /// The bytes, where they are in memory; nothing is read from a disk for it.
+    public var inMemory: [UInt8]? {
+        switch self {
+        case .bytes(let bytes): bytes
+        case .elsewhere(let reader): reader.inMemory
+        }
+    }
 }
 
 /// Brings stored content that is not in memory, any part of it, to any number of clients at once.
@@ -23,4 +39,13 @@ public protocol StoredContentReader: AnyObject, Sendable {
     /// Brings this part, which lies within the content. A source that finds the content gone or damaged fails, so that the
     /// client does not take what it has for whole.
     func source(of part: Range<Int>) -> any ContentSource
+    /// All of it, where it is in memory.
+    var inMemory: [UInt8]? { get }
+    /// The bytes that it takes where it is.
+    var size: Int { get }
+}
+
+extension StoredContentReader {
+    public var inMemory: [UInt8]? { nil }
+    public var size: Int { count }
 }

@@ -109,7 +109,7 @@ public final class StoredResponse: Sendable {
     public var validators: Validators { Validators(fields, now: received) }
 
     /// What it counts against a store's limit, in bytes.
-    public var size: Int { content.count + packed.count + (rare?.size ?? 0) + StoredResponse.overhead }
+    public var size: Int { content.size + packed.count + (rare?.size ?? 0) + StoredResponse.overhead }
 
     /// Nanoseconds. RFC 9111 §4.2.3.
     public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }

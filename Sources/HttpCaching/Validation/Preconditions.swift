@@ -12,12 +12,15 @@ public enum Preconditions {
 
     /// Whether the request has conditions that only the origin server can decide. RFC 9111 §4.3.2.
     public static func areForOrigin(_ fields: HttpFields) -> Bool {
-        fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince)
+        fields.mayContain(originConditions) && (fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince))
     }
+
+    private static let originConditions = KnownFields(.ifMatch, .ifUnmodifiedSince)
+    private static let conditions = KnownFields(.ifNoneMatch, .ifModifiedSince)
 
     /// Whether the client asks only for something else than it has.
     public static func areConditional(_ fields: HttpFields) -> Bool {
-        fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince)
+        fields.mayContain(conditions) && (fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince))
     }
 
     /// Decides about a stored response with status 200: `If-None-Match` takes precedence over `If-Modified-Since`, and

@@ -1,7 +1,5 @@
-import GatewayConfig
 import HttpCaching
 import HttpWare
-import Wares
 
 extension AdminEndpoint {
     /// The stores, what is in them, and how the caches of the routes do; and to take stored responses away.
@@ -10,7 +8,7 @@ extension AdminEndpoint {
             AdminEndpoint(path: "/v1/cache", access: .known) { _, _ in
                 .wait { _, _ in
                     let numbers = await subject.census.numbers()
-                    let stores = subject.status.now.configuration.stores
+                    let stores = ShownStore.all(subject.status.now.configuration)
                     return .abort(
                         with: .json(
                             .object([
@@ -35,12 +33,12 @@ extension AdminEndpoint {
     private struct Mistake: Error { let text: String }
 
     private static func look(
-        _ request: AdminRequest, _ subject: AdminSubject, _ body: (NamedStore) throws -> Verdict
+        _ request: AdminRequest, _ subject: AdminSubject, _ body: (ShownStore) throws -> Verdict
     ) -> Verdict {
-        let found = subject.status.now.configuration.stores.first { $0.name == request.argument }
+        let found = ShownStore.all(subject.status.now.configuration).first { $0.name == request.argument }
         guard let found else { return .abort(with: .problem(.notFound, "there is no store of this name")) }
         do {
-            return try body(found.store)
+            return try body(found)
         } catch {
             let text = (error as? Mistake)?.text ?? "the request cannot be read"
             return .abort(with: .problem(.badRequest, text))
@@ -60,7 +58,7 @@ extension AdminEndpoint {
     /// The most responses of one list.
     private static let mostEntries = 1000
 
-    private static func entries(_ request: AdminRequest, _ store: NamedStore) throws(Mistake) -> Verdict {
+    private static func entries(_ request: AdminRequest, _ store: ShownStore) throws(Mistake) -> Verdict {
         let selection = try selection(request, ["prefix", "tag", "limit"])
         var limit = 100
         if let text = request.parameter("limit") {
@@ -87,7 +85,7 @@ extension AdminEndpoint {
 
     /// Everything about the responses under one key, but for their content.
     private static func entry(
-        _ request: AdminRequest, _ store: NamedStore, _ subject: AdminSubject
+        _ request: AdminRequest, _ store: ShownStore, _ subject: AdminSubject
     ) throws(Mistake) -> Verdict {
         let selection = try selection(request, ["key"])
         guard let text = selection.key, !text.isEmpty else { throw Mistake(text: "name the key: ?key=…") }
@@ -118,7 +116,7 @@ extension AdminEndpoint {
     // MARK: Purging
 
     private static func purge(
-        _ request: AdminRequest, _ store: NamedStore, _ subject: AdminSubject
+        _ request: AdminRequest, _ store: ShownStore, _ subject: AdminSubject
     ) throws(Mistake) -> Verdict {
         let selection = try selection(request, ["key", "prefix", "tag"])
         guard selection != CacheSelection() else {
@@ -140,13 +138,8 @@ extension AdminEndpoint {
     }
 
     /// Whether all keys have to be looked at: credentials are hidden in this one, or keys go on with who asked.
-    private static func needsScan(_ selection: CacheSelection, _ store: NamedStore, _ subject: AdminSubject) -> Bool {
-        guard selection.isPlainKey else { return true }
-        let listeners = subject.status.now.configuration.listeners
-        return listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }).flatMap(\.entries.middlewares).contains {
-            guard let cache = $0.ware as? HttpCache else { return false }
-            return cache.policy.mode == .private && cache.store === store.store
-        }
+    private static func needsScan(_ selection: CacheSelection, _ store: ShownStore, _ subject: AdminSubject) -> Bool {
+        !selection.isPlainKey || store.isOfPeople(subject.status.now.configuration)
     }
 
     /// Does what may take long on no loop at all.
@@ -156,13 +149,12 @@ extension AdminEndpoint {
 
     // MARK: JSON
 
-    private static func json(_ configured: ConfiguredStore) -> Json {
-        let census = configured.store.store.census
+    private static func json(_ shown: ShownStore) -> Json {
+        let census = shown.store.census
         return .object([
-            ("name", .text(configured.name)), ("kind", .text(configured.store.definition.kind.name)),
-            ("responses", .number(census.responses)), ("bytes", .number(census.bytes)),
-            ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
-            ("at", .text("\(configured.location)")),
+            ("name", .text(shown.name)), ("kind", .text(shown.kind)), ("responses", .number(census.responses)),
+            ("bytes", .number(census.bytes)), ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
+            ("unwritten", .number(census.unwritten)), ("at", .text("\(shown.location)")),
         ])
     }
 

@@ -247,8 +247,8 @@ private struct Metrics {
             ]
             for result in CacheResult.allCases { output.add(labels + [("result", result.name)], sum[result]) }
         }
-        let stores = subject.status.now.configuration.stores.map {
-            (labels: [("store", $0.name)], $0.store.store.census)
+        let stores = ShownStore.all(subject.status.now.configuration).map {
+            (labels: [("store", $0.name)], $0.store.census)
         }
         output.begin("httpware_cache_store_responses", .gauge, "Responses that are stored.")
         for (labels, census) in stores { output.add(labels, census.responses) }
@@ -258,6 +258,8 @@ private struct Metrics {
         for (labels, census) in stores { output.add(labels, census.limit) }
         output.begin("httpware_cache_evictions_total", .counter, "Responses that went to make room.")
         for (labels, census) in stores { output.add(labels, census.evicted) }
+        output.begin("httpware_cache_unwritten_total", .counter, "Responses that came faster than they were written.")
+        for (labels, census) in stores { output.add(labels, census.unwritten) }
     }
 
     private mutating func addLoops(_ loops: [LoopNumbers]) {

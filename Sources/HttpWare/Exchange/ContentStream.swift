@@ -59,10 +59,22 @@ final class ContentStream: UpstreamStream {
             guard bytesThisTurn < ContentStream.bytesPerTurn, pieces < ContentStream.piecesPerTurn else {
                 return takeTurns()
             }
+            if pieces == 0, let pages = source.pages, send(pages.memory, pages.range) { return }
             pieces += 1
             isAsked = true
             source.next(feed)
         }
+    }
+
+    /// Sends all of it without having seen it, where the connection can.
+    private func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
+        guard let handler, range.count == left, let target = handler.responseRelay, target.send(memory, range) else {
+            return false
+        }
+        letGo()
+        handler.responseRelayed(range.count)
+        handler.responseEnded(nil)
+        return true
     }
 
     /// Others have their turn before the next piece: a timer that is not due yet in the present round.

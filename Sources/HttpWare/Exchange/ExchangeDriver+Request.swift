@@ -138,9 +138,9 @@ extension ExchangeDriver: RequestHandler {
     }
 
     /// Takes a verdict; true when the request goes on inward.
-    private func decided(_ verdict: Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Bool {
+    private func decided(_ verdict: consuming Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Bool {
         let index = requestIndex
-        switch verdict {
+        switch consume verdict {
         case .pass:
             pass(index, chain, exchange, hasWaited: hasWaited)
             return true

@@ -23,7 +23,7 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     /// A response that did not come from upstream starts its way back at the ware in that place.
-    func answer(with response: HttpResponse, from index: Int) {
+    func answer(with response: consuming HttpResponse, from index: Int) {
         discardUpstream()
         self.response = response
         takeSource()

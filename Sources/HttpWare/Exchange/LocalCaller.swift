@@ -19,7 +19,8 @@ public final class LocalCaller {
     }
 
     /// Sends the request, whose content is at hand, and calls `completion` once: with the response, its content whole, or
-    /// with an error when the response was cut off. A response that the gateway made for a fault is a response.
+    /// with an error when the response was cut off, or the request's `Host` is no host. A response that the gateway made for a
+    /// fault is a response.
     ///
     /// `receive` is given each piece of content as it comes, with the response's head; the completion is then without content.
     /// `observe` is called when the exchange has ended.
@@ -34,7 +35,11 @@ public final class LocalCaller {
         let local = LocalExchange(server, peer: peer, handler: self)
         self.local = local
         if let observe { local.exchange?.onEnd(observe) }
-        local.start(request)
+        do throws(GatewayError) {
+            try local.start(request)
+        } catch {
+            finish(.failure(error))
+        }
     }
 
     /// Goes away, as a client that closes its connection does; the completion is not called.

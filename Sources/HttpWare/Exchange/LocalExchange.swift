@@ -38,9 +38,18 @@ public final class LocalExchange {
 
     /// Sends the request. Content that it holds goes with it; where it says that content is streamed, that is supplied
     /// afterwards, up to `finish`.
-    public func start(_ request: HttpRequest) {
+    ///
+    /// Throws when the request's `Host` is no host (RFC 9110 §7.2): nothing is sent then, and the handler is told nothing.
+    public func start(_ request: HttpRequest) throws(GatewayError) {
         guard let driver else { return }
-        driver.exchange.request = LocalExchange.received(request)
+        do throws(GatewayError) {
+            driver.exchange.request = try LocalExchange.received(request)
+        } catch {
+            // It has not begun: there is nothing to end.
+            handler = nil
+            self.driver = nil
+            throw error
+        }
         let bytes = request.content.bytes
         let isStreamed = bytes == nil && !request.content.isEmpty
         if bytes != nil { driver.exchange.request.content = HttpContent(extent: request.content.extent) }
@@ -89,7 +98,7 @@ public final class LocalExchange {
     }
 
     /// The request as if it had been decoded: all its fields came from the peer, and `Host` is its authority.
-    private static func received(_ request: HttpRequest) -> HttpRequest {
+    private static func received(_ request: HttpRequest) throws(GatewayError) -> HttpRequest {
         var request = request
         request.fields.receivedCount = request.fields.lines.count
         if request.target.host.count == 0, let index = request.fields.firstIndex(of: KnownField.host) {
@@ -97,7 +106,11 @@ public final class LocalExchange {
             let isHost = request.fields.bytes.withUnsafeBufferPointer {
                 request.target.setAuthority(UnsafeBufferPointer(rebasing: $0[value]))
             }
-            precondition(isHost, "not a host")
+            guard isHost else {
+                throw GatewayError(
+                    .downstream, .requestMalformed,
+                    "\((request.fields[.host] ?? "").debugDescription) is no host")
+            }
         }
         return request
     }

@@ -1,5 +1,5 @@
 import CLibevent
-import CSystem
+import CSystemShims
 import Glibc
 import Synchronization
 
@@ -279,6 +279,11 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
             }
         }
         return try result.get()
+    }
+
+    /// Goes on when the loop has looked at its sockets and timers: for a task with much to do, so that others have their turn.
+    public func nextTurn() async {
+        await withUnsafeContinuation { continuation in appendForeign(.body { continuation.resume() }) }
     }
 
     /// Takes a part of a task: called by the Swift runtime from any thread.

@@ -1,10 +1,10 @@
-import CSystem
+import CSystemShims
 import Glibc
 
 /// A pipe in the kernel: bytes go through it from one socket to another without being copied to us. splice(2).
 ///
 /// Used on its loop's thread only. The last reference closes it.
-final class Pipe {
+final class Pipe: UnseenBytes {
     /// How many bytes are in it.
     private(set) var count = 0
     private let readEnd: Int32
@@ -39,6 +39,20 @@ final class Pipe {
         }
         return result
     }
+
+    /// Takes pages of memory that nobody changes any more, as many as it holds.
+    func fill(from pages: UnsafeRawBufferPointer) -> Socket.Transfer {
+        while true {
+            let taken = csystem_splice_memory(writeEnd, pages.baseAddress, UInt(pages.count))
+            if taken >= 0 {
+                count += taken
+                return .bytes(taken)
+            }
+            if errno != EINTR { return errno == EAGAIN ? .wouldBlock : .failed(errno) }
+        }
+    }
+
+    var pipe: Pipe { self }
 
     /// Gives a socket what it takes.
     func drain(to socket: Int32) -> Socket.Transfer {

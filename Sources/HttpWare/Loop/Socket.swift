@@ -1,4 +1,4 @@
-import CSystem
+import CSystemShims
 public import Glibc
 
 /// Calls on non-blocking sockets: each makes one system call where it can, repeats it after a signal, and names what came of it.
@@ -151,10 +151,16 @@ public enum Socket {
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
     }
 
-    /// Writes as much as there is room for.
-    public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+    /// Writes as much as there is room for. What more follows at once may share a segment with it.
+    @inline(__always)
+    public static func write(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, beforeMore: Bool = false
+    ) -> Transfer {
         while true {
-            let count = csystem_send(descriptor, bytes.baseAddress, UInt(bytes.count))
+            let count =
+                beforeMore
+                ? csystem_send_more(descriptor, bytes.baseAddress, UInt(bytes.count))
+                : csystem_send(descriptor, bytes.baseAddress, UInt(bytes.count))
             if count >= 0 { return .bytes(count) }
             if errno != EINTR { return failure(errno) }
         }

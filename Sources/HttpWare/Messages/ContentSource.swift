@@ -9,6 +9,12 @@ public protocol ContentSource: AnyObject, Sendable {
     /// Nothing more is wanted: the client left, or another response took this one's place. Called on the loop of the
     /// exchange, at most once, and not after the source finished or failed. An answer that is still given is dropped.
     func cancelled()
+    /// All of its content, where it is in pages of its own: then it may be sent from there, and the source is not asked for a piece.
+    var pages: (memory: PageMemory, range: Range<Int>)? { get }
+}
+
+extension ContentSource {
+    public var pages: (memory: PageMemory, range: Range<Int>)? { nil }
 }
 
 /// Where a source answers.

@@ -8,7 +8,7 @@ public struct FieldLine: Sendable, Hashable {
     /// Makes a line. Throws when the value holds a byte that a field value must not (RFC 9110 §5.5), or has white space
     /// at either end.
     public init(_ name: FieldName, _ value: String) throws(InvalidFieldValue) {
-        guard FieldLine.isValid(value.utf8) else { throw InvalidFieldValue(name: name) }
+        guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
         self.name = name
         wire = Array(name.text.utf8) + [0x3a, 0x20] + Array(value.utf8) + [0x0d, 0x0a]
     }
@@ -16,7 +16,7 @@ public struct FieldLine: Sendable, Hashable {
     /// A line written in code: a literal that is no field value is a mistake of the code and traps. What a peer sends and what
     /// a file holds is no `StaticString`, so it cannot come here.
     public init(literal name: FieldName, _ value: StaticString) {
-        precondition(FieldLine.isValid("\(value)".utf8), "not a field value")
+        precondition(FieldLine.isValid("\(value)"), "not a field value")
         self.name = name
         wire = Array("\(name.text): \(value)\r\n".utf8)
     }
@@ -29,6 +29,11 @@ public struct FieldLine: Sendable, Hashable {
 
     /// The line's value.
     public var value: String { String(decoding: wire[(name.text.utf8.count + 2)..<(wire.count - 2)], as: UTF8.self) }
+
+    static func isValid(_ value: String) -> Bool {
+        var value = value
+        return value.withUTF8 { isValid($0) }
+    }
 
     /// Whether the bytes may stand as a field value: no control character but tab, no white space at the ends.
     static func isValid(_ value: some BidirectionalCollection<UInt8>) -> Bool {

@@ -95,6 +95,7 @@ extension FieldName {
     public static let allow = FieldName(.allow)
     public static let authorization = FieldName(.authorization)
     public static let cacheControl = FieldName(.cacheControl)
+    public static let cacheStatus = FieldName(.cacheStatus)
     public static let connection = FieldName(.connection)
     public static let contentDisposition = FieldName(.contentDisposition)
     public static let contentEncoding = FieldName(.contentEncoding)

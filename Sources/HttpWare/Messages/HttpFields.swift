@@ -131,14 +131,6 @@ public struct HttpFields: Sendable {
         appendLine(name, value.utf8)
     }
 
-    /// Adds a line behind the others, of bytes that need not be a text first. Throws when they cannot stand in a field line.
-    public mutating func append(
-        _ name: FieldName, bytes value: UnsafeBufferPointer<UInt8>
-    ) throws(InvalidFieldValue) {
-        guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
-        appendLine(name, value)
-    }
-
     /// Replaces all lines of the prepared line's name by it.
     public mutating func set(_ line: FieldLine) {
         remove(line.name)
@@ -157,6 +149,38 @@ public struct HttpFields: Sendable {
                 valueCount: UInt32(line.wire.count - nameCount - 4), nameCount: UInt16(nameCount),
                 known: line.name.known,
                 flags: Line.exact), others: line.name.trace)
+    }
+
+    /// Replaces all lines of this name by one whose value is a number.
+    public mutating func set(_ name: FieldName, to number: Int) {
+        remove(name)
+        append(name) { $0.write(number) }
+    }
+
+    /// Adds a line behind the others whose value `write` writes, of what may stand in every value: nothing is checked, and
+    /// nothing put together before.
+    public mutating func append(_ name: FieldName, write: (inout FieldValueWriter) -> Void) {
+        noteChange()
+        let start = UInt32(truncatingIfNeeded: bytes.count)
+        let (known, trace) = (name.known, name.trace)
+        var name = name.text
+        name.withUTF8 { bytes.append(contentsOf: $0) }
+        bytes.append(0x3a)
+        bytes.append(0x20)
+        let valueStart = UInt32(truncatingIfNeeded: bytes.count)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
+            var writer = FieldValueWriter(room)
+            write(&writer)
+            writer.append(to: &bytes)
+        }
+        let valueEnd = UInt32(truncatingIfNeeded: bytes.count)
+        bytes.append(0x0d)
+        bytes.append(0x0a)
+        addLine(
+            Line(
+                start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
+                nameCount: UInt16(truncatingIfNeeded: name.utf8.count), known: known, flags: Line.exact),
+            others: trace)
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
@@ -261,7 +285,7 @@ public struct HttpFields: Sendable {
     }
 
     private func check(_ value: String, for name: FieldName) throws(InvalidFieldValue) {
-        guard FieldLine.isValid(value.utf8) else { throw InvalidFieldValue(name: name) }
+        guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
     }
 
     @inline(__always)

@@ -111,14 +111,18 @@ public struct HttpRequest: Sendable {
     /// Appends the target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal
     /// path, and the query. RFC 9110 §7.1, §4.2.3.
     public func appendTargetUri(to bytes: inout [UInt8], includesQuery: Bool = true) {
-        bytes.append(contentsOf: (target.isSecure ? "https://" : "http://").utf8)
-        let all = target.bytes
-        bytes.append(contentsOf: all[target.host.range])
-        if let port = target.port, port != (target.isSecure ? 443 : 80) { bytes.append(contentsOf: ":\(port)".utf8) }
-        bytes.append(contentsOf: all[target.path.range])
-        if includesQuery, target.hasQuery {
-            bytes.append(0x3f)
-            bytes.append(contentsOf: all[target.query.range])
+        let scheme: StaticString = target.isSecure ? "https://" : "http://"
+        bytes.append(contentsOf: UnsafeBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
+        target.bytes.withUnsafeBufferPointer { all in
+            bytes.append(contentsOf: all[target.host.range])
+            if let port = target.port, port != (target.isSecure ? 443 : 80) {
+                bytes.append(contentsOf: ":\(port)".utf8)
+            }
+            bytes.append(contentsOf: all[target.path.range])
+            if includesQuery, target.hasQuery {
+                bytes.append(0x3f)
+                bytes.append(contentsOf: all[target.query.range])
+            }
         }
     }
 

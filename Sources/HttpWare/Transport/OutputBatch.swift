@@ -91,15 +91,16 @@ final class OutputBatch {
         if !isInEvent { loop.later { self.flush() } }
     }
 
-    /// Sends what is gathered; what the socket does not take is kept by its connection.
+    /// Sends what is gathered; what the socket does not take is kept by its connection. `beforeMore` says that the connection
+    /// sends more at once.
     @inline(__always)
-    func flush() {
+    func flush(beforeMore: Bool = false) {
         guard let holder else { return }
         self.holder = nil
         let count = pieceCount
         pieceCount = 0
         used = 0
         endsInBuffer = false
-        if count > 0 { holder.write(UnsafeMutableBufferPointer(start: pieces, count: count)) }
+        if count > 0 { holder.write(UnsafeMutableBufferPointer(start: pieces, count: count), beforeMore: beforeMore) }
     }
 }

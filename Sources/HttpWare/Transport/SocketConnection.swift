@@ -17,8 +17,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// What could not be sent yet, and how much of it was sent since.
     private var pending: [UInt8] = []
     private var pendingStart = 0
-    /// What goes out before `pending`: it came from another connection's socket and was never here.
-    private var pipe: Pipe?
+    /// What goes out before `pending`, and was never here: it came from another connection's socket, or is in pages of its own.
+    private var unseen: (any UnseenBytes)?
     private(set) var isClosed = false
     /// Close when everything is sent.
     private var closesWhenSent = false
@@ -37,10 +37,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     }
 
     /// Whether output waits for the socket.
-    final var isBlocked: Bool { !pending.isEmpty || pipe != nil }
+    final var isBlocked: Bool { !pending.isEmpty || unseen != nil }
     final var loop: EventLoop { transport.loop }
     /// How many bytes wait for the socket.
-    final var pendingCount: Int { pending.count - pendingStart + (pipe?.count ?? 0) }
+    final var pendingCount: Int { pending.count - pendingStart + (unseen?.count ?? 0) }
 
     // MARK: For those who inherit
 
@@ -107,18 +107,26 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         isClosed || isBlocked || hasFailedOutput || tls != nil ? nil : transport.takePipe()
     }
 
-    /// Sends what is in the pipe.
-    private func send(_ pipe: Pipe) {
-        self.pipe = pipe
-        if drainPipe() { return }
+    /// Sends pages from where they are; false when that is not possible now, and they have to be sent as other bytes are.
+    final func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
+        guard tls == nil else { return false }
+        transport.output.flush(beforeMore: true)
+        guard let pipe = takePipe() else { return false }
+        send(PagesOnTheirWay(memory, range, through: pipe))
+        return true
+    }
+
+    private func send(_ unseen: any UnseenBytes) {
+        self.unseen = unseen
+        if drainUnseen() { return }
         if !hasFailedOutput, !socket.isWriting { socket.enableWriting() }
     }
 
-    /// Whether the pipe is empty, and given back.
-    private func drainPipe() -> Bool {
-        guard let pipe else { return true }
-        while pipe.count > 0 {
-            switch pipe.drain(to: socket.descriptor) {
+    /// Whether all went out; the pipe is given back then.
+    private func drainUnseen() -> Bool {
+        guard let unseen else { return true }
+        while unseen.count > 0 {
+            switch unseen.drain(to: socket.descriptor) {
             case .bytes(let count) where count > 0: progressed()
             case .bytes, .end, .wouldBlock: return false
             case .failed(let error):
@@ -126,8 +134,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 return false
             }
         }
-        self.pipe = nil
-        transport.spare(pipe)
+        self.unseen = nil
+        transport.spare(unseen.pipe)
         return true
     }
 
@@ -140,8 +148,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 guard !isClosed else { return }
             }
             guard isBlocked else { return socket.disableWriting() }
-            if pipe != nil {
-                guard drainPipe() else { return }
+            if unseen != nil {
+                guard drainUnseen() else { return }
                 guard !pending.isEmpty else { return sentAll() }
             }
             let result = pending.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[pendingStart...])) }
@@ -225,13 +233,13 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     }
 
     /// Sends gathered pieces: called by the batch.
-    final func write(_ pieces: UnsafeMutableBufferPointer<iovec>) {
+    final func write(_ pieces: UnsafeMutableBufferPointer<iovec>, beforeMore: Bool) {
         guard !isClosed, !hasFailedOutput else { return }
         var sent = 0
         if !isBlocked {
             let result =
                 pieces.count == 1
-                ? write(UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len))
+                ? write(UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len), beforeMore)
                 : tls.map { writeSecurely($0, pieces) }
                     ?? Socket.write(socket.descriptor, pieces: UnsafeBufferPointer(pieces))
             switch result {
@@ -251,8 +259,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !isBlocked && closesWhenSent { close() }
     }
 
-    private func write(_ bytes: UnsafeRawBufferPointer) -> Socket.Transfer {
-        guard let tls else { return Socket.write(socket.descriptor, bytes) }
+    private func write(_ bytes: UnsafeRawBufferPointer, _ beforeMore: Bool = false) -> Socket.Transfer {
+        guard let tls else { return Socket.write(socket.descriptor, bytes, beforeMore: beforeMore) }
         var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
         return withUnsafeMutablePointer(to: &piece) {
             writeSecurely(tls, UnsafeMutableBufferPointer(start: $0, count: 1))
@@ -263,7 +271,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         hasFailedOutput = true
         pending = []
         pendingStart = 0
-        pipe = nil
+        unseen = nil
         socket.disableWriting()
         couldNotSend(error)
     }
@@ -304,7 +312,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if let tls, !isBlocked, !hasFailedOutput { tls.shutdown() }
         socket.close()
         pending = []
-        pipe = nil
+        unseen = nil
         closed()
     }
 
@@ -325,7 +333,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         let descriptor = socket.detach()
         if descriptor >= 0 { Socket.reset(descriptor) }
         pending = []
-        pipe = nil
+        unseen = nil
         closed()
     }
 

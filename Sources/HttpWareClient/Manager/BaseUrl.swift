@@ -19,6 +19,8 @@ public struct BaseUrl: Sendable, Hashable, ExpressibleByStringLiteral, CustomStr
 
     /// A URL in code; one that is none is a mistake of the code and traps.
     public init(stringLiteral value: StaticString) {
+        // A `StaticString` is a literal that stands in the program: no input of the running program is ever one, so nothing that
+        // a peer, a file or a person writes reaches this trap. What comes from there goes through `init(_:)`, which throws.
         guard let url = try? BaseUrl("\(value)") else { preconditionFailure("\(value) is not a base URL") }
         self = url
     }

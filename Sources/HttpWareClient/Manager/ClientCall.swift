@@ -86,16 +86,24 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
             exchange[ClientRequest.self] = order.about
             if order.about.authentication == .none { exchange[WantsCredentials.self] = false }
         }
+        do throws(GatewayError) {
+            try start(local)
+        } catch {
+            finish(HttpError(.client, .invalidRequest, .making, error.reason, underlying: error))
+        }
+    }
+
+    private func start(_ local: LocalExchange) throws(GatewayError) {
         var request = order.request
         switch order.content.storage {
-        case .none: local.start(request)
+        case .none: try local.start(request)
         case .bytes(let bytes):
             request.content = .bytes(bytes)
-            local.start(request)
+            try local.start(request)
             order.progress?(TransferProgress(direction: .sent, bytes: bytes.count, total: bytes.count))
         case .streamed(let length, _, let open):
             request.content = .streamed(length: length)
-            local.start(request)
+            try local.start(request)
             if !isOver { upload = Task.detached { [weak self] in await self?.send(open, length) } }
         }
     }

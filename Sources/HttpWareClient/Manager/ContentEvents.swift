@@ -19,24 +19,32 @@ public struct ContentEvents: AsyncSequence, Sendable {
     public typealias Element = ServerEvent
 
     private let lines: ContentLines
+    /// The most data of one event: one that never ends must not fill the memory.
+    public var limit = ByteCount.mebibytes(4)
 
-    init(_ bytes: ResponseContent) { lines = ContentLines(bytes) }
+    init(_ bytes: ResponseContent) { lines = ContentLines(bytes, ends: .any) }
 
-    public func makeAsyncIterator() -> Iterator { Iterator(lines: lines.makeAsyncIterator()) }
+    public func makeAsyncIterator() -> Iterator { Iterator(lines: lines.makeAsyncIterator(), limit: limit) }
 
     public struct Iterator: AsyncIteratorProtocol {
         private var lines: ContentLines.Iterator
         private var parser = ServerEventParser()
+        private let limit: ByteCount
 
-        init(lines: ContentLines.Iterator) { self.lines = lines }
+        init(lines: ContentLines.Iterator, limit: ByteCount) {
+            self.lines = lines
+            self.limit = limit
+        }
 
         /// How long the server wants a client to wait before it connects again; `nil` where it said nothing.
         public var retry: Duration? { parser.retry }
 
-        /// The next event; `nil` at the end, where one without its empty line is dropped, as the standard has it.
+        /// The next event; `nil` at the end, where one without its empty line is dropped, as the standard has it. Throws as the
+        /// content does, and when a line or an event is too long.
         public mutating func next() async throws -> ServerEvent? {
             while let line = try await lines.next() {
                 if let event = parser.take(line) { return event }
+                guard parser.size <= limit.bytes else { throw lines.tooLarge("an event is longer than \(limit)") }
             }
             return nil
         }
@@ -51,23 +59,29 @@ struct ServerEventParser {
     private var id = ""
     private var isFirst = true
 
+    /// How many bytes of data are held for the event that is under way.
+    var size: Int { data?.utf8.count ?? 0 }
+
     /// Takes a line, and answers the event that it ends.
-    mutating func take(_ line: String) -> ServerEvent? {
-        var line = Substring(line)
-        if isFirst, line.unicodeScalars.first == "\u{feff}" { line = line.dropFirst() }
+    mutating func take(_ text: String) -> ServerEvent? {
+        // Code points, as the standard has it: a colon ends the name whatever mark follows and makes one character with it.
+        var line = text.unicodeScalars[...]
+        if isFirst, line.first == "\u{feff}" { line.removeFirst() }
         isFirst = false
         if line.isEmpty { return dispatch() }
         guard line.first != ":" else { return nil }
         let colon = line.firstIndex(of: ":") ?? line.endIndex
-        let field = line[..<colon]
-        var value = colon == line.endIndex ? "" : line[line.index(after: colon)...]
-        if value.first == " " { value = value.dropFirst() }
+        let field = Substring(line[..<colon])
+        var value = line[colon...].dropFirst()
+        if value.first == " " { value.removeFirst() }
         switch field {
         case "event": type = String(value)
-        case "data": data = data.map { $0 + "\n" + value } ?? String(value)
-        case "id" where !value.unicodeScalars.contains("\0"): id = String(value)
-        case "retry" where !value.isEmpty && value.utf8.allSatisfy({ (0x30...0x39).contains($0) }):
-            if let milliseconds = Int(value) { retry = .milliseconds(milliseconds) }
+        case "data":
+            if data == nil { data = "" } else { data?.append("\n") }
+            data?.unicodeScalars.append(contentsOf: value)
+        case "id" where !value.contains("\0"): id = String(value)
+        case "retry" where !value.isEmpty && value.allSatisfy({ ("0"..."9").contains($0) }):
+            if let milliseconds = Int(String(value)) { retry = .milliseconds(milliseconds) }
         default: break
         }
         return nil

@@ -101,7 +101,11 @@ private struct PartialFile {
         guard descriptor >= 0 else { throw failure(FileFault(part, "cannot be written")) }
         defer { close(descriptor) }
         if offset == 0 { writeNote(response) }
-        let total = response.response.content.length.map { $0 + offset }
+        // What a server says of its length may be any number: the whole is not known then.
+        let total = response.response.content.length.flatMap { length -> Int? in
+            let (sum, isTooLarge) = length.addingReportingOverflow(offset)
+            return isTooLarge ? nil : sum
+        }
         var written = offset
         for try await piece in response.bytes {
             try write(piece, to: descriptor)

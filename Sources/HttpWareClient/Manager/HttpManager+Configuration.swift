@@ -11,7 +11,7 @@ public struct ConfigurationMistakes: Error, Sendable, CustomStringConvertible {
 
 extension HttpManager {
     /// A manager whose wares are a chain of a configuration file: the file that a gateway reads, or one of chains alone. Its
-    /// `credentials` come with it; listeners, services and routes are not looked for.
+    /// `credentials` and `stores` come with it; listeners, services and routes are not looked for.
     ///
     /// ```swift
     /// let manager = try HttpManager(configuration: "conf/client.yaml", chain: "app", service: api)
@@ -26,20 +26,74 @@ extension HttpManager {
         environment: [String: String]? = nil, records: RecordRing? = nil,
         loops: ClientLoops = .shared
     ) throws {
+        let file = try ClientFile(path, wares, environment)
+        self.init(
+            service: service, client: client, chain: try file.chain(name), records: records, loops: loops)
+    }
+
+    /// A manager of a service that a configuration file tells of: its base URL, fields, timeouts, pool and TLS, with the chain
+    /// that is named here, else the service's own.
+    ///
+    /// ```swift
+    /// let api = try HttpManager(configuration: "conf/httpware.yaml", service: "api")
+    /// ```
+    ///
+    /// `adjust` may change what files do not say: the coders, say, or environments.
+    ///
+    /// Throws `ConfigurationMistakes` as above, when there is no such service, and for what is a gateway's alone: several
+    /// endpoints, and another `host`.
+    public convenience init(
+        configuration path: String, service name: String, chain: String? = nil, client: any HttpClient = .libevent,
+        wares: [any ConfigurableWare.Type] = BuiltinWares.all,
+        environment: [String: String]? = nil, records: RecordRing? = nil, loops: ClientLoops = .shared,
+        adjust: (inout ServiceDefinition) -> Void = { _ in }
+    ) throws {
+        let file = try ClientFile(path, wares, environment)
+        let written = try file.service(name)
+        var service = try ServiceDefinition(written)
+        adjust(&service)
+        self.init(
+            service: service, client: client, chain: try (chain ?? written.chain).map(file.chain) ?? .empty,
+            records: records, loops: loops)
+    }
+}
+
+/// A configuration file as a client reads it.
+private struct ClientFile {
+    private let path: String
+    private let configuration: GatewayConfiguration
+
+    init(_ path: String, _ wares: [any ConfigurableWare.Type], _ environment: [String: String]?) throws {
         let reader = ConfigurationReader(
             wares: wares, environment: environment ?? ProcessInfo.processInfo.environment, isForClient: true)
         let result = reader.read(path: path)
         guard let configuration = result.configuration else {
             throw ConfigurationMistakes(errors: result.errors.filter { $0.severity == .error })
         }
+        self.path = path
+        self.configuration = configuration
+    }
+
+    func chain(_ name: String) throws -> WareChain {
         guard let chain = configuration.chains[name] else {
-            let known = configuration.chains.keys.sorted().joined(separator: ", ")
-            throw ConfigurationMistakes(errors: [
-                ConfigError(
-                    at: SourceLocation(file: path, line: 1, column: 1), keyPath: "chains",
-                    message: "there is no chain \(name.debugDescription); there are: \(known.isEmpty ? "none" : known)")
-            ])
+            throw missing("chain", name, configuration.chains.keys.sorted())
         }
-        try self.init(service: service, client: client, chain: chain, records: records, loops: loops)
+        return chain
+    }
+
+    func service(_ name: String) throws -> GatewayConfig.ServiceDefinition {
+        guard let service = configuration.services.first(where: { $0.name == name }) else {
+            throw missing("service", name, configuration.services.map(\.name).sorted())
+        }
+        return service
+    }
+
+    private func missing(_ noun: String, _ name: String, _ known: [String]) -> ConfigurationMistakes {
+        let list = known.isEmpty ? "none" : known.joined(separator: ", ")
+        return ConfigurationMistakes(errors: [
+            ConfigError(
+                at: SourceLocation(file: path, line: 1, column: 1), keyPath: "\(noun)s",
+                message: "there is no \(noun) \(name.debugDescription); there are: \(list)")
+        ])
     }
 }

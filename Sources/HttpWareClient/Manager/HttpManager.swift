@@ -17,16 +17,17 @@ public final class HttpManager: Sendable {
     /// Where requests go, and how models are written and read.
     public let service: ServiceDefinition
     /// The exchanges that ended last, with what each ware did; `nil` where they are not kept.
-    public var records: RecordRing? { core.records }
+    public var records: RecordRing? { setting.records }
 
-    let chain: WareChain
-    private let core: ManagerCore
+    /// What its exchanges have in common; why there can be none, where the wares or TLS are wrong.
+    private let core: Result<ManagerCore, HttpError>
+    private let setting: ManagerCore.Setting
     private let loops: ClientLoops
     private let maker: RequestMaker
     private let seats = ManagerSeats()
 
-    /// A manager of these wares. One on the wrong side – a two-sided ware, or a middleware, among the postwares – is a mistake of
-    /// the code and traps.
+    /// A manager of these wares. One that stands on the wrong side – a two-sided ware, or a middleware, among the postwares –
+    /// makes every request fail with a `HttpError` that names it; nothing is sent.
     ///
     /// `client` sends what the wares let through: the library's own, or another, such as a script in tests. With `records` the
     /// exchanges that end are kept there, for a look at what each ware did.
@@ -34,43 +35,43 @@ public final class HttpManager: Sendable {
         service: ServiceDefinition, client: any HttpClient = .libevent, middlewares: [any Middleware] = [],
         postwares: [any Postware] = [], records: RecordRing? = nil, loops: ClientLoops = .shared
     ) {
-        let chain: WareChain
-        do {
-            chain = try WareChain(
-                middlewares: middlewares.withCompanions.map { ChainEntry($0) },
-                postwares: postwares.map { ChainEntry($0) })
-        } catch {
-            preconditionFailure("\(error)")
+        let chain = Result {
+            () throws(HttpError) in
+            do {
+                return try WareChain(
+                    middlewares: middlewares.withCompanions.map { ChainEntry(inCode: $0) },
+                    postwares: postwares.map { ChainEntry(inCode: $0) })
+            } catch {
+                throw HttpError(.client, .invalidRequest, .making, "\(error)", underlying: error)
+            }
         }
-        do {
-            try self.init(service: service, client: client, chain: chain, records: records, loops: loops)
-        } catch {
-            preconditionFailure("\(error)")  // OpenSSL has no memory: a base URL was checked when it was made
-        }
+        self.init(service: service, setting: ManagerCore.Setting(chain: chain, client: client, records: records), loops)
     }
 
-    /// A manager of a chain, such as one of a configuration file. Throws when OpenSSL gives no context.
-    public init(
+    /// A manager of a chain, such as one of a configuration file.
+    public convenience init(
         service: ServiceDefinition, client: any HttpClient = .libevent, chain: WareChain, records: RecordRing? = nil,
         loops: ClientLoops = .shared
-    ) throws(HttpError) {
+    ) {
+        self.init(
+            service: service, setting: ManagerCore.Setting(chain: .success(chain), client: client, records: records),
+            loops)
+    }
+
+    private init(service: ServiceDefinition, setting: ManagerCore.Setting, _ loops: ClientLoops) {
         self.service = service
-        self.chain = chain
+        self.setting = setting
         self.loops = loops
         maker = RequestMaker(service: service)
-        core = try ManagerCore(service: service, chain: chain, client: client, records: records)
+        core = Result { () throws(HttpError) in try ManagerCore(service: service, setting) }
     }
 
     deinit { seats.close() }
 
-    /// The same wares, client and threads with the service in another environment.
-    public func using(_ environment: Environment) -> HttpManager {
-        guard
-            let manager = try? HttpManager(
-                service: service.using(environment), client: core.client, chain: chain, records: core.records,
-                loops: loops)
-        else { return self }
-        return manager
+    /// The same wares, client and threads with the service in another environment. Throws when the service does not say where
+    /// it is there: nothing meant for one environment goes to another.
+    public func using(_ environment: Environment) throws(HttpError) -> HttpManager {
+        HttpManager(service: try service.using(environment), setting: setting, loops)
     }
 
     /// Ends the exchanges that are under way, with an error. Others may follow.
@@ -217,7 +218,12 @@ public final class HttpManager: Sendable {
     }
 
     private func perform(_ order: ClientCall.Order) async throws -> (ClientCall.Answer, ClientCall) {
-        let call = try seats.start(order, core, on: loops)
+        let call: ClientCall
+        do {
+            call = try seats.start(order, try core.get(), on: loops)
+        } catch {
+            throw error.about(order.about.route, order.request)
+        }
         do {
             switch try await call.answer.value() {
             case .success(let answer): return (answer, call)

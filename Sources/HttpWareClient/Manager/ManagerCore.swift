@@ -1,14 +1,22 @@
 /// What a manager's exchanges have in common, on all loops: made once.
 struct ManagerCore: Sendable {
+    /// What a manager is made with, beside its service.
+    struct Setting: Sendable {
+        /// Its wares; what is wrong with them, where no chain can be made of them.
+        let chain: Result<WareChain, HttpError>
+        let client: any HttpClient
+        let records: RecordRing?
+    }
+
     let client: any HttpClient
     let router: OriginRouter
     let records: RecordRing?
 
-    init(
-        service: ServiceDefinition, chain: WareChain, client: any HttpClient, records: RecordRing?
-    ) throws(HttpError) {
-        self.client = client
-        self.records = records
+    /// Throws when the wares are no chain, or OpenSSL gives no context.
+    init(service: ServiceDefinition, _ setting: Setting) throws(HttpError) {
+        let chain = try setting.chain.get()
+        client = setting.client
+        records = setting.records
         let origin: HttpRequest
         do {
             origin = try HttpRequest(.get, service.baseURL.text + "/")
@@ -23,7 +31,7 @@ struct ManagerCore: Sendable {
         let host = origin.host ?? ""
         let endpoint = Endpoint(
             host: host, port: origin.port ?? (isSecure ? 443 : 80), limits: service.pool, speaks: service.speaks,
-            tls: tls)
+            tls: tls, serverName: service.serverName)
         let own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
         let elsewhere = UpstreamService(
             name: "elsewhere", endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts)

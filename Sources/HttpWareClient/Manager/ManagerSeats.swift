@@ -21,7 +21,7 @@ final class ManagerSeats: Sendable {
         }
         guard let made, !state.withLock({ $0.isRefused }) else {
             made?.abandon()
-            throw HttpError(.client, .shutDown, .making, "the manager was shut down").about(order.about.route)
+            throw HttpError(.client, .shutDown, .making, "the manager was shut down")
         }
         return made
     }

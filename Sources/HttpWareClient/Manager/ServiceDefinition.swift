@@ -7,7 +7,7 @@
 public struct ServiceDefinition: Sendable {
     /// Put before the path of each request.
     public var baseURL: BaseUrl
-    /// Where the service is in other environments.
+    /// Where the service is in other environments. `production`, unless it is among them, is the base URL.
     public var environments: [Environment: BaseUrl]
     /// Writes the bodies of routes.
     public var encoder: any ModelEncoder
@@ -29,13 +29,16 @@ public struct ServiceDefinition: Sendable {
     public var speaks: Endpoint.Version
     /// How TLS is spoken; `nil` trusts whom the system trusts.
     public var tls: TlsContext?
+    /// Whom the server's certificate has to be for; `nil` is the base URL's host.
+    public var serverName: String?
 
     public init(
         baseURL: BaseUrl, environments: [Environment: BaseUrl] = [:], encoder: any ModelEncoder = JsonCoder(),
         decoder: any ModelDecoder = JsonCoder(), headers: HeaderFields = [:],
         timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(), success: StatusSet = StatusSet([200...299]),
         responseLimit: ByteCount = .mebibytes(64), redirects: Int = 5,
-        pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil
+        pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil,
+        serverName: String? = nil
     ) {
         self.baseURL = baseURL
         self.environments = environments
@@ -49,12 +52,23 @@ public struct ServiceDefinition: Sendable {
         self.pool = pool
         self.speaks = speaks
         self.tls = tls
+        self.serverName = serverName
     }
 
-    /// The same service in another environment; in one that it does not name it stays where it is.
-    public func using(_ environment: Environment) -> ServiceDefinition {
+    /// The same service in another environment. Throws when it does not say where it is there.
+    public func using(_ environment: Environment) throws(HttpError) -> ServiceDefinition {
         var copy = self
-        copy.baseURL = environments[environment] ?? baseURL
+        var places = environments
+        // Where it is now stays known, for the way back.
+        if places[.production] == nil { places[.production] = baseURL }
+        guard let place = places[environment] else {
+            let known = places.keys.map(\.name).sorted().joined(separator: ", ")
+            throw HttpError(
+                .client, .invalidRequest, .making,
+                "the service has no environment \(environment.name.debugDescription); there are: \(known)")
+        }
+        copy.baseURL = place
+        copy.environments = places
         return copy
     }
 }

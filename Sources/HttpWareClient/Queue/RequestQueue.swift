@@ -1,3 +1,4 @@
+import DequeModule
 import Synchronization
 
 /// Sends so many requests at once, and lets the others wait: those of a higher priority first, else in the order of coming.
@@ -39,7 +40,11 @@ public final class RequestQueue: Sendable {
     }
 
     private struct State {
-        var waiting: [Entry] = []
+        /// Those that wait, by their numbers.
+        var waiting: [Int: Entry] = [:]
+        /// Their numbers in the order of coming, by priority; those of some that have gone are still there.
+        var lanes: [RequestPriority: Deque<Int>] = [:]
+        var goneCount = 0
         var running: [Int: Running] = [:]
         var maxConcurrent: Int
         var isPaused = false
@@ -47,6 +52,32 @@ public final class RequestQueue: Sendable {
         var done = 0
         var total = 0
         var idle: [LoopWait<Void>] = []
+
+        mutating func append(_ entry: Entry) {
+            waiting[entry.number] = entry
+            lanes[entry.priority, default: []].append(entry.number)
+        }
+
+        /// Takes the first of the highest priority.
+        mutating func popFirst() -> Entry? {
+            for priority in RequestPriority.allCases.reversed() {
+                while let number = lanes[priority]?.popFirst() {
+                    if let entry = waiting.removeValue(forKey: number) { return entry }
+                    goneCount -= 1
+                }
+            }
+            return nil
+        }
+
+        /// Takes out one that does not wait any more.
+        mutating func remove(_ number: Int) {
+            guard waiting.removeValue(forKey: number) != nil else { return }
+            goneCount += 1
+            // However many come and go while none begins, the lanes stay in proportion to those that wait.
+            guard goneCount > waiting.count + 64 else { return }
+            for (priority, lane) in lanes { lanes[priority] = lane.filter { waiting[$0] != nil } }
+            goneCount = 0
+        }
     }
 
     /// Sends the requests.
@@ -96,7 +127,7 @@ public final class RequestQueue: Sendable {
         let number = state.withLock { state in
             state.numbers += 1
             state.total += 1
-            state.waiting.append(Entry(number: state.numbers, priority: priority, tags: tags, turn: turn))
+            state.append(Entry(number: state.numbers, priority: priority, tags: tags, turn: turn))
             return state.numbers
         }
         startNext()
@@ -113,13 +144,7 @@ public final class RequestQueue: Sendable {
     private func startNext() {
         let turns = state.withLock { state -> [LoopWait<Bool>] in
             var turns: [LoopWait<Bool>] = []
-            while !state.isPaused, state.running.count < state.maxConcurrent, !state.waiting.isEmpty {
-                // The first of the highest priority.
-                var best = 0
-                for index in state.waiting.indices where state.waiting[index].priority > state.waiting[best].priority {
-                    best = index
-                }
-                let entry = state.waiting.remove(at: best)
+            while !state.isPaused, state.running.count < state.maxConcurrent, let entry = state.popFirst() {
                 state.running[entry.number] = Running(tags: entry.tags)
                 turns.append(entry.turn)
             }
@@ -131,7 +156,7 @@ public final class RequestQueue: Sendable {
     private func leave(_ number: Int) {
         let idle = state.withLock { state -> [LoopWait<Void>] in
             state.running[number] = nil
-            state.waiting.removeAll { $0.number == number }
+            state.remove(number)
             state.done += 1
             guard state.running.isEmpty, state.waiting.isEmpty else { return [] }
             state.done = 0
@@ -178,8 +203,9 @@ public final class RequestQueue: Sendable {
 
     private func cancel(_ isMeant: (Set<RequestTag>) -> Bool) {
         let (turns, cancels) = state.withLock { state -> ([LoopWait<Bool>], [@Sendable () -> Void]) in
-            let turns = state.waiting.filter { isMeant($0.tags) }.map(\.turn)
-            state.waiting.removeAll { isMeant($0.tags) }
+            let meant = state.waiting.values.filter { isMeant($0.tags) }
+            for entry in meant { state.remove(entry.number) }
+            let turns = meant.map(\.turn)
             var cancels: [@Sendable () -> Void] = []
             for (number, running) in state.running where isMeant(running.tags) {
                 state.running[number]?.isCancelled = true

@@ -124,16 +124,9 @@ struct CacheCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "stats", abstract: "Show the stores, and what caches did with the requests of each route.")
 
-        @Flag(help: "Print JSON.")
-        var json = false
-        @OptionGroup var admin: AdminOption
+        @OptionGroup var view: AdminView
 
-        func run() throws {
-            let answer = try admin.client().get("/v1/cache")
-            let overview = try answer.decoded(CacheOverview.self)
-            if json { return try Terminal.result(answer.text, end: "") }
-            for line in overview.lines { try Terminal.result(line) }
-        }
+        func run() throws { try view.show("/v1/cache", as: CacheOverview.self) { $0.lines } }
     }
 
     /// Asks about each store that is meant, and prints the answers where JSON is wanted. With `orNothing` a store that has

@@ -12,19 +12,11 @@ struct TokenCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "ls", abstract: "List the credentials: state, expiry, last refresh, requests held.")
 
-        @Flag(help: "Print JSON.")
-        var json = false
-        @OptionGroup var admin: AdminOption
+        @OptionGroup var view: AdminView
 
         func run() throws {
-            let answer = try admin.client().get("/v1/credentials")
-            if json, answer.status == 200 {
-                Terminal.print(answer.text, end: "")
-                return
-            }
             struct All: Decodable { let credentials: [CredentialLine] }
-            let all = try answer.decoded(All.self).credentials
-            for line in CredentialLine.table(all) { Terminal.print(line) }
+            try view.show("/v1/credentials", as: All.self) { CredentialLine.table($0.credentials) }
         }
     }
 

@@ -1,5 +1,5 @@
 import ArgumentParser
-import CSystem
+import CSystemShims
 import GatewayConfig
 import HttpGateway
 import HttpWare

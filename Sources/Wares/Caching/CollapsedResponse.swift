@@ -151,6 +151,7 @@ final class CollapsedResponse: Sendable {
                 feeds.append(feed)
             }
             trim(&state)
+            dropRead(&state)
             return feeds
         }
         for feed in feeds { feed.supply(piece) }
@@ -255,6 +256,19 @@ final class CollapsedResponse: Sendable {
 
     private func end(_ feed: ContentFeed, _ isWhole: Bool) {
         if isWhole { feed.finish() } else { feed.fail("the response that several requests share was cut off") }
+    }
+
+    /// So many bytes that nobody waits for any more are kept for those who come later.
+    private static let spare = 8 << 20
+
+    /// Beyond that, what all have had goes: a large response does not stay in memory because nobody else wants it.
+    private func dropRead(_ state: inout State) {
+        guard state.kept > CollapsedResponse.spare else { return }
+        let slowest = state.readers.values.reduce(Int.max) { min($0, $1.position) }
+        while state.kept > CollapsedResponse.spare, state.first < slowest, let oldest = state.pieces.popFirst() {
+            state.kept -= oldest.count
+            state.first += 1
+        }
     }
 
     /// Beyond the window the oldest pieces go; whoever still needed them is cut off.

@@ -192,10 +192,11 @@ extension HttpCache {
 
     /// The response to a HEAD tells whether what is stored for GET still holds. RFC 9111 §4.3.5.
     private func take(headOf response: HttpResponse, _ turn: CacheTurn, _ times: MessageTimes) {
-        guard response.status == .ok,
-            case .response(let stored) = store.find(turn.key, where: { $0.vary.matches(turn.values) }),
-            stored.status == .ok, stored.part == nil
-        else { return }
+        var stored = turn.validated
+        if stored == nil, case .response(let found) = store.find(turn.key, where: { $0.vary.matches(turn.values) }) {
+            stored = found
+        }
+        guard response.status == .ok, let stored, stored.status == .ok, stored.part == nil else { return }
         let theirs = Validators(response.fields, now: times.received)
         let ours = stored.validators
         let isSame =
@@ -218,7 +219,7 @@ extension HttpCache {
         var bytes = bytes
         let own = Validators(head.fields, now: head.received)
         if case .response(let stored) = store.find(turn.key, where: { $0.vary.matches(turn.values) }),
-            case .bytes(let others) = stored.content, own.areStronglyEqual(to: stored.validators)
+            let others = stored.content.inMemory, own.areStronglyEqual(to: stored.validators)
         {
             // What is whole already is not made less.
             guard let other = stored.part else { return }

@@ -74,7 +74,8 @@ public struct HttpCache: Middleware, Postware {
         return .wait { request, exchange in
             let stored = await self.store.load(key)
             let now = exchange.wallNow
-            let meant = stored.first { self.isMeant($0, request, now) }
+            var known = VaryKey.Known()
+            let meant = stored.first { self.isMeant($0, request, now, &known) }
             let found = meant.map { Found.response($0) } ?? .none(hasOthers: !stored.isEmpty)
             return self.decide(found, key, wishes, &request, exchange)
         }
@@ -88,11 +89,14 @@ public struct HttpCache: Middleware, Postware {
 
     private func find(_ key: CacheKey, _ request: borrowing HttpRequest, _ exchange: Exchange) -> Found {
         let request = copy request
-        return store.find(key) { isMeant($0, request, exchange.wallNow) }
+        var known = VaryKey.Known()
+        return store.find(key) { isMeant($0, request, exchange.wallNow, &known) }
     }
 
-    private func isMeant(_ stored: StoredResponse, _ request: HttpRequest, _ now: WallTime) -> Bool {
-        stored.vary.matches { request.fields.values(of: $0) }
+    private func isMeant(
+        _ stored: StoredResponse, _ request: HttpRequest, _ now: WallTime, _ known: inout VaryKey.Known
+    ) -> Bool {
+        stored.vary.matches({ request.fields.values(of: $0) }, &known)
             && (stored.part == nil || StoredAnswer.serves(stored, request.method, request.fields, now: now))
     }
 
@@ -168,7 +172,7 @@ public struct HttpCache: Middleware, Postware {
     }
 
     func tell(_ status: CacheStatus, in response: inout HttpResponse) {
-        if emitsStatus { try? response.fields.append("Cache-Status", status.text) }
+        if emitsStatus { status.append(to: &response.fields) }
     }
 
     // MARK: Going upstream

@@ -10,7 +10,7 @@ public import HttpWare
 /// | `maxObject` | byte count          | `8MiB`   | 1KiB … 1TiB |
 /// | `mode`      | `shared`, `private` | `shared` |             |
 public struct NotModified: Middleware, Postware {
-    private let cache: HttpCache
+    let cache: HttpCache
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
@@ -47,7 +47,8 @@ extension NotModified: ConfigurableWare {
         details: #"""
             Each request goes upstream, with `If-None-Match` and `If-Modified-Since` of what is kept; a 304 becomes the stored response,
             and for a client that has it already stays a 304. What may be kept, and who may have it, is decided as by `httpCache`:
-            `no-store`, `private`, `Vary` and who asks count. Nothing is ever answered without asking, however fresh it is.
+            `no-store`, `private`, `Vary` and who asks count. Nothing is ever answered without asking, however fresh it is. What is
+            kept is in memory of its own, which `httpware cache` calls as the ware is called.
             """#)
 
     public init(options: inout OptionsReader) {

@@ -8,7 +8,7 @@ enum StoredAnswer {
         _ stored: StoredResponse, for method: HttpMethod, _ request: HttpFields, age: Int64, now: WallTime
     ) -> HttpResponse {
         var fields = stored.fields
-        fields.set(FieldLine(.age, number: Int(clamping: age / 1_000_000_000)))
+        fields.set(.age, to: Int(clamping: age / 1_000_000_000))
         var response = HttpResponse(stored.status, fields: fields)
         response.isStored = true
         if stored.status == .ok, stored.part == nil {
@@ -70,7 +70,7 @@ enum StoredAnswer {
             try? response.fields.set(.contentRange, to: ContentRange(range: range, complete: complete).text)
             put(stored.content, (range.lowerBound - start)..<(range.upperBound - start), into: &response)
         case .parts(let ranges):
-            guard case .bytes(let bytes) = stored.content, stored.part == nil else { return nil }
+            guard stored.part == nil, let bytes = stored.content.inMemory else { return nil }
             response.status = .partialContent
             let type = response.fields[.contentType]
             // Not to be foreseen by whoever made the content.

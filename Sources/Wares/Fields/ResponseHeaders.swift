@@ -23,6 +23,17 @@ public struct ResponseHeaders: Postware {
         self.statuses = statuses
     }
 
+    /// Edits with fixed values: `ResponseHeaders(remove: ["Server"])`. Fields that frame the message are a mistake of the code
+    /// and trap.
+    public init(
+        set: HttpFields = HttpFields(), setIfAbsent: HttpFields = HttpFields(), append: HttpFields = HttpFields(),
+        remove: [FieldName] = [], rename: [(from: FieldName, to: FieldName)] = [], statuses: StatusSet? = nil
+    ) {
+        self.init(
+            FieldEdits(set: set, setIfAbsent: setIfAbsent, append: append, remove: remove, rename: rename),
+            statuses: statuses)
+    }
+
     /// Throws when a placeholder brings a byte that no field value may hold; the response is then refused (502).
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         if let statuses, !statuses.contains(response.status.code) { return .pass }

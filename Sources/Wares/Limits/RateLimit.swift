@@ -126,16 +126,13 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     private func tell(_ response: inout HttpResponse, _ standing: RateStandings.Standing) {
         if let policy { response.fields.append(policy) }
         guard headers.contains(.rateLimit) else { return }
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 64) { buffer in
-            var text = AsciiText(buffer)
-            text.append("\"")
-            text.append(key.word)
-            text.append("\";r=")
-            text.append(standing.left)
-            text.append(";t=")
-            text.append(standing.seconds)
-            // A word and two numbers are a field value.
-            try? response.fields.append(RateLimit.fieldName, bytes: text.written)
+        response.fields.append(RateLimit.fieldName) {
+            $0.write("\"")
+            $0.write(key.word)
+            $0.write("\";r=")
+            $0.write(standing.left)
+            $0.write(";t=")
+            $0.write(standing.seconds)
         }
     }
 
@@ -146,36 +143,6 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     private static let fieldName: FieldName = "RateLimit"
 
     private enum Standings: ExchangeKey { typealias Value = RateStandings }
-}
-
-/// Writes a short text into memory that is there; what does not fit is left out.
-private struct AsciiText {
-    private let buffer: UnsafeMutableBufferPointer<UInt8>
-    private var count = 0
-
-    init(_ buffer: UnsafeMutableBufferPointer<UInt8>) { self.buffer = buffer }
-
-    var written: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: buffer[..<count]) }
-
-    mutating func append(_ text: StaticString) {
-        text.withUTF8Buffer { for byte in $0 { append(byte) } }
-    }
-
-    /// Appends a number that is not negative.
-    mutating func append(_ number: Int) {
-        var divisor = 1
-        while number / divisor >= 10 { divisor *= 10 }
-        while divisor > 0 {
-            append(UInt8(truncatingIfNeeded: number / divisor % 10) &+ 0x30)
-            divisor /= 10
-        }
-    }
-
-    private mutating func append(_ byte: UInt8) {
-        guard count < buffer.count else { return }
-        buffer[count] = byte
-        count += 1
-    }
 }
 
 extension RateLimit: ConfigurableWare {

@@ -18,12 +18,19 @@ public struct ErrorPage: Postware {
         case negotiate, json, html, text
     }
 
-    public var statuses: StatusSet = StatusSet([400...599])
-    public var format = Format.negotiate
+    public var statuses: StatusSet
+    public var format: Format
     /// What is sent in place of a page that is made of the status, and its media type.
     public var fixed: (content: [UInt8], type: FieldLine)?
 
-    public init() {}
+    public init(
+        statuses: StatusSet = StatusSet([400...599]), format: Format = .negotiate,
+        fixed: (content: [UInt8], type: FieldLine)? = nil
+    ) {
+        self.statuses = statuses
+        self.format = format
+        self.fixed = fixed
+    }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard statuses.contains(response.status.code), !response.status.neverHasContent,

@@ -4,11 +4,17 @@ public import HttpWare
 ///
 /// A query is taken as `name=value` pairs between `&`. Names are compared decoded, so that no spelling of a name escapes.
 public struct QueryEdits: Sendable {
-    public var rename: [(from: String, to: String)] = []
-    public var remove: [String] = []
-    public var set: [(name: String, value: Template)] = []
+    public var rename: [(from: String, to: String)]
+    public var remove: [String]
+    public var set: [(name: String, value: Template)]
 
-    public init() {}
+    public init(
+        rename: [(from: String, to: String)] = [], remove: [String] = [], set: [(name: String, value: Template)] = []
+    ) {
+        self.rename = rename
+        self.remove = remove
+        self.set = set
+    }
 
     var isEmpty: Bool { rename.isEmpty && remove.isEmpty && set.isEmpty }
 
@@ -76,6 +82,7 @@ public struct QueryEdits: Sendable {
     }
 
     init(options: inout OptionsReader) {
+        self.init()
         var set: OptionMap<String, Template> = [:]
         var rename: OptionMap<String, String> = [:]
         options.read("set", into: &set, doc: "puts the parameter in place of all of its name; not percent-encoded")

@@ -26,11 +26,22 @@ public struct Rewrite: Middleware {
     public var add: String?
     /// What is replaced, and by what.
     public var replacement: (regex: Pattern, to: String)?
-    public var query = QueryEdits()
+    public var query: QueryEdits
     public var host: Template?
     public var method: HttpMethod?
 
-    public init() {}
+    /// Changes what is said: `Rewrite(strip: "/api", add: "/v2")`.
+    public init(
+        strip: String? = nil, add: String? = nil, replacement: (regex: Pattern, to: String)? = nil,
+        query: QueryEdits = QueryEdits(), host: Template? = nil, method: HttpMethod? = nil
+    ) {
+        self.strip = strip
+        self.add = add
+        self.replacement = replacement
+        self.query = query
+        self.host = host
+        self.method = method
+    }
 
     /// Throws when the expression runs into its limit.
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {

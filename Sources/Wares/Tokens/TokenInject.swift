@@ -25,7 +25,7 @@ public struct TokenInject: Middleware, CredentialUser {
     public let overwrite: Bool
     /// The line of a token that never changes.
     private let standing: FieldLine?
-    private let made = MadeLine()
+    private let made = LastLine()
 
     public var credentialUse: CredentialUse { .injects }
 
@@ -65,9 +65,19 @@ public struct TokenInject: Middleware, CredentialUser {
             return .pass
         }
         let wall = exchange.wallNow
-        if let number = credential.freshNumber(at: wall), let line = made.line(of: number) {
-            return inject(line, number, of: credential, into: &request, exchange)
+        if let number = credential.freshNumber(at: wall), let made = made.last(of: number) {
+            request.fields.set(made.line)
+            CarriedTokens.note(credential, number, in: exchange)
+            return .pass
         }
+        return look(closely: credential, &request, exchange, wall)
+    }
+
+    /// Apart from those whose token is fresh, who would pay for what this one has to hold.
+    @inline(never)
+    private func look(
+        closely credential: Credential, _ request: inout HttpRequest, _ exchange: Exchange, _ wall: WallTime
+    ) -> Verdict {
         if let token = credential.current(wall) { return inject(token, of: credential, into: &request, exchange) }
         return TokenHold.enter(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in
@@ -84,16 +94,9 @@ public struct TokenInject: Middleware, CredentialUser {
         guard let line = try? TokenInject.line(header, scheme, token.value) else {
             return .abort(with: TokenHold.refusal(credential, nil))
         }
-        made.keep(line, of: token.number)
-        return inject(line, token.number, of: credential, into: &request, exchange)
-    }
-
-    private func inject(
-        _ line: FieldLine, _ number: Int, of credential: Credential, into request: inout HttpRequest,
-        _ exchange: Exchange
-    ) -> Verdict {
+        made.keep(MadeLine(number: token.number, line: line))
         request.fields.set(line)
-        CarriedTokens.note(credential, number, in: exchange)
+        CarriedTokens.note(credential, token.number, in: exchange)
         return .pass
     }
 
@@ -104,18 +107,27 @@ public struct TokenInject: Middleware, CredentialUser {
     }
 }
 
-/// The field line of the last token: made once for each, for all loops. Guarded by a mutex.
+/// The field line of one token.
 private final class MadeLine: Sendable {
-    private let last = Mutex<(number: Int, line: FieldLine)?>(nil)
+    let number: Int
+    let line: FieldLine
+
+    init(number: Int, line: FieldLine) {
+        self.number = number
+        self.line = line
+    }
+}
+
+/// The field line of the last token: made once for each, for all loops. Guarded by a mutex.
+private final class LastLine: Sendable {
+    private let last = Mutex<MadeLine?>(nil)
 
     /// The line of the token of this number; `nil` where another was made last.
-    func line(of number: Int) -> FieldLine? {
-        last.withLock { last in last.flatMap { $0.number == number ? $0.line : nil } }
-    }
+    func last(of number: Int) -> MadeLine? { last.withLock { $0?.number == number ? $0 : nil } }
 
     /// A newer one stays.
-    func keep(_ line: FieldLine, of number: Int) {
-        last.withLock { last in if last.map({ $0.number < number }) ?? true { last = (number, line) } }
+    func keep(_ line: MadeLine) {
+        last.withLock { last in if last.map({ $0.number < line.number }) ?? true { last = line } }
     }
 }
 

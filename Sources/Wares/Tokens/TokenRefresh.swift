@@ -48,7 +48,15 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard let credential, exchange[WantsCredentials.self] != false else { return .pass }
         let wall = exchange.wallNow
-        if credential.freshNumber(at: wall) != nil || credential.current(wall) != nil { return .pass }
+        return credential.freshNumber(at: wall) != nil ? .pass : look(closely: credential, request, exchange, wall)
+    }
+
+    /// Apart from those whose token is fresh, who would pay for what this one has to hold.
+    @inline(never)
+    private func look(
+        closely credential: Credential, _ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime
+    ) -> Verdict {
+        if credential.current(wall) != nil { return .pass }
         return TokenHold.enter(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass }
     }
 

@@ -81,6 +81,27 @@ import Testing
         #expect(stage.client.requests.count == 1)
     }
 
+    @Test func `those who wait go on in the order in which they came, some in each turn of the loop`() async throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let credential = stage.make()
+        let order = ThreadLock<[Int]>([])
+        let waiting = await stage.loop.submit {
+            (0..<200).map { number in
+                let entry = credential.enter(bytes: 100, limits: HoldLimits(), at: stage.clock.wallNow())
+                return Task(executorPreference: stage.loop) {
+                    if case .held(let place) = entry { _ = try? await place.outcome() }
+                    order.withLock { $0.append(number) }
+                }
+            }
+        }
+        // All of them wait before there is an answer.
+        while credential.report().held < 200 { await Task.yield() }
+        stage.client.answer(json: token(1))
+        for task in waiting { await task.value }
+        #expect(order.withLock { $0 } == Array(0..<200))
+    }
+
     @Test func `rule 4: the file is read again before a refresh`() async throws {
         let stage = try Stage()
         defer { stage.end() }

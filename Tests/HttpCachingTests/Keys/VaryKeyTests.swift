@@ -47,6 +47,23 @@ import Testing
         #expect(VaryKey(fields(["Vary: \(vary)"]), request: lookUp([])) == nil)
     }
 
+    @Test func `a request's value is read once for many variants, and compared with each`() throws {
+        var read = 0
+        var known = VaryKey.Known()
+        var matching: [Int] = []
+        for number in 0..<128 {
+            let key = try #require(VaryKey(fields(["Vary: A, B"]), request: lookUp(["A: \(number)"])))
+            let matches = key.matches(
+                { name in
+                    read += 1
+                    return name == "A" ? ["77"] : []
+                }, &known)
+            if matches { matching.append(number) }
+        }
+        #expect(matching == [77])
+        #expect(read == 2)
+    }
+
     @Test func `a Vary of ten thousand names is not compared`() {
         let names = (0..<10_000).map { "X-\($0)" }.joined(separator: ",")
         #expect(VaryKey(fields(["Vary: \(names)"]), request: lookUp([])) == nil)

@@ -88,6 +88,16 @@ final class StoreFolder {
         return true
     }
 
+    /// Stores 600 responses of one byte, every third with a tag.
+    private func fill(_ store: DiskStore) throws {
+        for number in 0..<600 {
+            let writer = try #require(store.write(under: key(number), length: 1))
+            #expect(writer.append([1]))
+            writer.finish(try head(tags: number % 3 == 0 ? ["three"] : []))
+        }
+        store.settle(patience: .seconds(30))
+    }
+
     private func load(_ key: CacheKey, _ store: DiskStore) async -> [StoredResponse] {
         await Task(executorPreference: loop) { await store.load(key) }.value
     }
@@ -217,12 +227,7 @@ final class StoreFolder {
     @Test func `what was invalidated or purged is not there after a restart either, RFC 9111 §4.4`() async throws {
         do {
             let store = try await open()
-            for number in 0..<600 {
-                let writer = try #require(store.write(under: key(number), length: 1))
-                #expect(writer.append([1]))
-                writer.finish(try head(tags: number % 3 == 0 ? ["three"] : []))
-            }
-            store.settle(patience: .seconds(30))
+            try fill(store)
             store.invalidate(key(1))
             let count = await Task(executorPreference: loop) { await store.purge { $1.tags == ["three"] } }.value
             #expect(count == 200)
@@ -232,6 +237,21 @@ final class StoreFolder {
         let store = try await open()
         #expect(store.census.responses == 399)
         #expect(!isKnown(key(0), store) && !isKnown(key(1), store) && isKnown(key(2), store))
+    }
+
+    @Test(arguments: [0, 1, 255, 256, 257, 1000])
+    func `a list ends at its limit, and knows sizes`(limit: Int) async throws {
+        let store = try await open()
+        try fill(store)
+        store.invalidate(key(0))
+        let items = await Task(executorPreference: loop) { await store.list(limit: limit) { _, _ in true } }.value
+        #expect(items.count == min(limit, 599))
+        #expect(Set(items.map(\.key)).count == items.count && !items.contains { $0.key == key(0) })
+        #expect(items.allSatisfy { $0.size ?? 0 > 0 })
+        #expect(items.reduce(0) { $0 + ($1.size ?? 0) } <= store.census.bytes)
+        let some = await Task(executorPreference: loop) { await store.list(limit: limit) { $1.tags == ["three"] } }
+            .value
+        #expect(some.count == min(limit, 199) && some.allSatisfy { $0.head.tags == ["three"] })
     }
 
     @Test func `content that is being read stays until it was read, whatever becomes of the response`() async throws {
@@ -303,6 +323,7 @@ final class StoreFolder {
             store.settle(patience: .seconds(30))
         }
         #expect(store.failures > 0)
+        #expect((1...5).contains(store.census.unwritten))
         let failures = store.failures
         for writer in writers { writer.finish(try head()) }
         store.settle(patience: .seconds(30))

@@ -57,6 +57,24 @@ import Testing
         #expect(store.census.responses <= 128)
     }
 
+    @Test(arguments: [1, 40_000, 1 << 20], [true, false])
+    func `content of any size is kept as it came, known to be so long or not`(size: Int, isKnown: Bool) async throws {
+        let store = MemoryStore(limit: .mebibytes(64))
+        let content = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) }
+        let writer = try #require(store.write(under: key(1), length: isKnown ? size : nil))
+        var rest = content[...]
+        while !rest.isEmpty {
+            #expect(writer.append(Array(rest.prefix(10_000))))
+            rest = rest.dropFirst(10_000)
+        }
+        writer.finish(try response(0).head)
+        let found = try #require(store.find(key(1)) { _ in true }.response)
+        #expect(found.content.count == size)
+        #expect(found.content.inMemory == content)
+        #expect(store.census.bytes >= size)
+        #expect(store.census.bytes < size + 66_000)
+    }
+
     @Test func `the limit holds, whatever comes`() throws {
         let store = MemoryStore(limit: .kibibytes(256), shards: 4)
         for number in 0..<5000 {
@@ -193,18 +211,6 @@ import Testing
         }
         print("hits on a Zipf trace with scans: S3-FIFO \(ours), LRU \(recent)")
         #expect(ours > recent * 1.03, "\(ours) of all requests hit, with LRU \(recent)")
-    }
-}
-
-/// A small generator whose numbers are the same in every run.
-private struct SplitMix {
-    var state: UInt64
-
-    mutating func unit() -> Double {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = (state ^ state >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return Double((mixed ^ mixed >> 31) >> 11) / Double(1 << 53)
     }
 }
 

@@ -21,8 +21,11 @@ import Testing
             chains:
               shared: { middlewares: [{ httpCache: { store: small } }] }
               own: { middlewares: [{ httpCache: { mode: private } }] }
+              asking: { middlewares: [{ notModified: { maxSize: 2MiB } }, { notModified: { mode: private }, as: small }] }
             routes:
               - { match: { path: /shared }, service: a, chain: shared }
+              - { match: { path: /asking }, service: a, chain: asking }
+              - { match: { path: /again }, service: a, chain: asking }
               - { service: a, chain: own }
             """)
         store = try #require(stage.configuration.stores.first { $0.name == "small" }).store.store
@@ -53,12 +56,27 @@ import Testing
         try put("http://a.test/1")
         let answer = try await stage.ask("/v1/cache")
         let stores = try #require(answer.json["stores"] as? [[String: Any]])
-        #expect(stores.map { $0["name"] as? String } == ["small", "memory"])
-        #expect(stores.map { $0["kind"] as? String } == ["memory", "memory"])
-        #expect(stores.map { $0["responses"] as? Int } == [1, 0])
+        #expect(stores.map { $0["name"] as? String } == ["small", "memory", "notModified", "small-2"])
+        #expect(stores.map { $0["kind"] as? String } == Array(repeating: "memory", count: 4))
+        #expect(stores.map { $0["responses"] as? Int } == [1, 0, 0, 0])
+        #expect(stores.map { $0["unwritten"] as? Int } == [0, 0, 0, 0])
+        #expect(stores[2]["limit"] as? Int == 2 << 20)
         #expect(stores[0]["limit"] as? Int == 1 << 20)
         #expect(stores[0]["bytes"] as? Int == store.census.bytes)
         #expect((answer.json["routes"] as? [Any])?.isEmpty == true)
+    }
+
+    @Test func `what notModified keeps is listed, shown and purged like what has a name`() async throws {
+        let stores = ShownStore.all(stage.configuration)
+        let (asking, own) = (stores[2], stores[3])
+        try put("http://a.test/1", in: asking.store)
+        try put("http://a.test/1\nidentity 0123456789abcdef", in: own.store)
+        #expect(try await keys(of: "notModified") == ["http://a.test/1"])
+        #expect(!asking.isOfPeople(stage.configuration) && own.isOfPeople(stage.configuration))
+        #expect(try await stage.ask("/v1/cache/notModified/entry?key=http://a.test/1").status == 200)
+        let purged = try await stage.ask("/v1/cache/small-2/purge?key=http://a.test/1", .post)
+        #expect(purged.json["purged"] as? Int == 1)
+        #expect(own.store.census.responses == 0 && asking.store.census.responses == 1)
     }
 
     @Test func `entries are listed by prefix and tag, in order, up to a limit that says so`() async throws {

@@ -42,6 +42,45 @@ import Testing
         #expect(missing?.description.contains("app, common") == true)
     }
 
+    @Test func `a service of a configuration file is a client's service`() async throws {
+        let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
+        let path = try ConfigurationTests.file(
+            """
+            version: 1
+            services:
+              api:
+                baseUrl: "\(origin.url)/v1"
+                headers: { X-App: todo }
+                timeouts: { connect: 600s, response: 600s, idle: 600s, total: 700s }
+                pool: { maxIdle: 3, maxPerEndpoint: 4 }
+                chain: usual
+              two: { endpoints: ["http://127.0.0.1:1", "http://127.0.0.1:2"] }
+              other: { baseUrl: "http://127.0.0.1:1", host: example.com }
+            chains:
+              usual: { middlewares: [{ requestHeaders: { set: { X-Chain: usual } } }] }
+              rare: { middlewares: [{ requestHeaders: { set: { X-Chain: rare } } }] }
+            """)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let manager = try HttpManager(configuration: path, service: "api")
+        #expect(manager.service.timeouts.total == .seconds(700))
+        #expect(manager.service.pool.maxIdle == 3 && manager.service.pool.maxPerEndpoint == 4)
+        _ = try await manager.send(DeleteTodo(id: 1))
+        let rare = try HttpManager(configuration: path, service: "api", chain: "rare") { $0.responseLimit = .bytes(9) }
+        #expect(rare.service.responseLimit == .bytes(9))
+        _ = try await rare.send(DeleteTodo(id: 2))
+        #expect(origin.requests.map(\.path) == ["/v1/todos/1", "/v1/todos/2"])
+        #expect(origin.requests.map { $0.fields["X-App"] } == ["todo", "todo"])
+        #expect(origin.requests.map { $0.fields["X-Chain"] } == ["usual", "rare"])
+        for (name, word) in [
+            ("none", "there are: api, other, two"), ("two", "one origin server"), ("other", "is for gateways"),
+        ] {
+            let mistakes = #expect(throws: ConfigurationMistakes.self) {
+                try HttpManager(configuration: path, service: name)
+            }
+            #expect(mistakes?.description.contains(word) == true)
+        }
+    }
+
     @Test func `every mistake of a file is told, with its place`() throws {
         let path = try ConfigurationTests.file(
             """

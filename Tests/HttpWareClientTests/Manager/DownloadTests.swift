@@ -106,6 +106,23 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
+    @Test func `a part that says a length beyond all numbers breaks off, and is no trap`() async throws {
+        let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-3/4\r\nContent-Length: \(Int.max)\r\n\r\n"
+        try await ScriptedOrigin.run([.expectHead(startingWith: "GET /file"), .send(part + "cd"), .close]) { origin in
+            let path = DownloadTests.place()
+            defer {
+                for end in ["", ".part", ".part.validator"] { try? FileManager.default.removeItem(atPath: path + end) }
+            }
+            try "ab".write(toFile: path + ".part", atomically: true, encoding: .utf8)
+            try "\"v1\"".write(toFile: path + ".part.validator", atomically: true, encoding: .utf8)
+            let error = await #expect(throws: HttpError.self) {
+                try await HttpManager(service: try .local(origin.port)).download(GetFile(), to: path, attempts: 1)
+            }
+            #expect(error?.stage == .receiving)
+            #expect(try DownloadTests.text(path + ".part") == "abcd")
+        }
+    }
+
     @Test func `a place that cannot be written is the client's fault`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text("ok")) }
         let error = await #expect(throws: HttpError.self) {

@@ -91,10 +91,29 @@ import Testing
             baseURL: try BaseUrl(production.url), environments: [.development: try BaseUrl(development.url)])
         let manager = HttpManager(service: service, middlewares: [AddField(name: "X-Trace", value: "kept")])
         #expect(try await manager.send(GetTodo(id: 1)).title == "production")
-        let other = manager.using(.development)
+        let other = try manager.using(.development)
         #expect(try await other.send(GetTodo(id: 1)).title == "development")
         #expect(development.requests.first?.fields["X-Trace"] == "kept")
-        #expect(manager.using("unknown").service.baseURL == service.baseURL)
+        // And back.
+        #expect(try await other.using(.production).send(GetTodo(id: 1)).title == "production")
+    }
+
+    @Test func `an environment that the service does not name is refused, and nothing is sent elsewhere`() throws {
+        let manager = HttpManager(service: "https://api.example.com".service, client: ScriptedClient())
+        let error = #expect(throws: HttpError.self) { try manager.using("staging") }
+        #expect(error?.fault == .invalidRequest)
+        #expect(error?.reason.contains("staging") == true)
+        #expect(try manager.using(.production).service.baseURL == "https://api.example.com")
+    }
+
+    @Test func `a ware on the wrong side makes every request fail, and nothing is sent`() async throws {
+        let client = ScriptedClient()
+        let manager = HttpManager(
+            service: "https://api.example.com".service, client: client, postwares: [BothSides()])
+        let error = await #expect(throws: HttpError.self) { try await manager.send(GetTodo(id: 1)) }
+        #expect(error?.fault == .invalidRequest && error?.stage == .making)
+        #expect(error?.reason.contains("BothSides is a middleware") == true)
+        #expect(client.requests.isEmpty)
     }
 
     @Test func `a base URL's path stands before the route's`() async throws {
@@ -185,6 +204,12 @@ struct AddResponseField: Postware {
         try response.fields.append(name, value)
         return .pass
     }
+}
+
+/// A ware of both directions.
+struct BothSides: Middleware, Postware {
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
 }
 
 /// Answers by itself.

@@ -65,6 +65,18 @@ import Testing
         #expect(request.name == "Special")
     }
 
+    @Test func `SEEDS C: a route's values are its initialiser, and its path cannot lead elsewhere`() throws {
+        // `GetTodo()` does not compile: there is no todo without an id.
+        let service = ServiceDefinition(baseURL: "http://localhost")
+        #expect(try GetTodo(id: 7).makeRequest(in: service).path.text == "/todos/7")
+        struct Named: Route {
+            var name: String
+            var path: RoutePath { "/named/\(name)" }
+        }
+        #expect(
+            try Named(name: "../users?admin=1").makeRequest(in: service).path.text == "/named/..%2Fusers%3Fadmin%3D1")
+    }
+
     @Test func `SEEDS B: a request is a few lines`() throws {
         // The five lines of GetTodo, in Support/Todo.swift.
         let request = try GetTodo(id: 7).makeRequest(in: ServiceDefinition(baseURL: "http://localhost"))

@@ -22,10 +22,10 @@ struct ListTodos: Route {
 }
 
 struct AddTodo: Route {
-    typealias Response = Todo
     static let method = HttpMethod.post
-    var body: Todo
-    var path: RoutePath { "/todos" }
+    let body: Todo
+    let path: RoutePath = "/todos"
+    typealias Response = Todo
 }
 
 struct DeleteTodo: Route {

@@ -4,15 +4,14 @@ import Synchronization
 import Testing
 
 @Suite struct ClosureTests {
-    @Test func `closures are wares`() async throws {
+    @Test func `SEEDS B: closures are wares, in both directions`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text("a")) }
         let seen = Mutex<[String]>([])
         let manager = HttpManager(
             service: try .local(origin.port),
             middlewares: [
                 OnRequest { request, _ in try request.fields.set("X-App", to: "todo") },
-                OnRequest(deciding: { request, _ in request.path == "/stop" ? .abort(with: HttpResponse(.ok)) : .pass }
-                ),
+                OnRequest.deciding { request, _ in request.path == "/stop" ? .abort(with: HttpResponse(.ok)) : .pass },
             ],
             postwares: [
                 OnResponse { response, exchange in

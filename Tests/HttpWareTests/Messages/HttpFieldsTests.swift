@@ -185,4 +185,40 @@ import Testing
         }
         #expect(lines(fields.received) == ["Host: a", "Accept: 1", "x-b: 2"])
     }
+
+    @Test func `a value is written in place, of text, numbers and tokens`() {
+        var fields: HttpFields = ["Age": "7", "X-A": "1"]
+        fields.set(.age, to: 3600)
+        fields.append(.cacheStatus) {
+            $0.write("httpware; ttl=")
+            $0.write(-12)
+            $0.write("; n=")
+            $0.write(Int.max)
+            $0.write(token: "a b\r\nc:")
+        }
+        fields.append("X-Least") { $0.write(Int.min) }
+        #expect(fields.values(of: .age) == ["3600"])
+        #expect(fields[.cacheStatus] == "httpware; ttl=-12; n=9223372036854775807abc")
+        #expect(fields["X-Least"] == "-9223372036854775808")
+        #expect(fields.map(\.name) == ["X-A", "Age", "Cache-Status", "X-Least"])
+    }
+
+    @Test func `a value of any length is written whole`() {
+        var fields = HttpFields()
+        let token = String(repeating: "abcdefg", count: 100)
+        fields.append("X-Long") {
+            $0.write(token: token)
+            $0.write(1)
+        }
+        #expect(fields["X-Long"] == token + "1")
+    }
+
+    @Test func `one look says that none of several fields is there`() throws {
+        let some = KnownFields(.range, .ifMatch)
+        var fields: HttpFields = ["Accept": "*/*", "X-A": "1"]
+        #expect(!fields.mayContain(some))
+        try fields.set(.range, to: "bytes=0-1")
+        #expect(fields.mayContain(some))
+        #expect(fields.mayContain(KnownFields("X-Any")), "an unknown name may always be there, once one is")
+    }
 }

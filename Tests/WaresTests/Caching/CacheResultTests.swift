@@ -1,3 +1,4 @@
+import HttpCaching
 import HttpWareTesting
 import Synchronization
 import Testing
@@ -68,6 +69,44 @@ import Wares
         try stage.respond(["Cache-Control: max-age=60", "Vary: *"])
         _ = try await stage.send()
         #expect(notes.last == "passed not stored: Vary: * never matches a request")
+    }
+
+    /// A response's status and lines, a request's method and lines, and why nothing is stored.
+    private static let reasons: [(Int, [String], HttpMethod, [String], String)] = [
+        (200, ["Cache-Control: private"], .get, [], "the response is private, the cache is shared"),
+        (200, ["Cache-Control: max-age=9"], .get, ["Cache-Control: no-store"], "the request says no-store"),
+        (
+            200, ["Cache-Control: max-age=9"], .get, ["Authorization: x"],
+            "the request was authorized, and no directive lets a shared cache keep the response"
+        ),
+        (200, [], .get, [], "it is stale at once and has no validator"),
+        (200, ["Cache-Control: max-age=0"], .get, [], "it is stale at once and has no validator"),
+        (302, [], .get, [], "nothing says that it may be stored"),
+        (503, [], .get, [], "nothing says that it may be stored"),
+        (
+            299, ["Cache-Control: must-understand, max-age=9"], .get, [],
+            "must-understand, and the status is not understood"
+        ),
+        (206, ["Cache-Control: max-age=9"], .get, ["Range: bytes=0-0"], "its Content-Range cannot be read"),
+        (200, ["Cache-Control: max-age=9"], .head, [], "a response to HEAD has no content"),
+        (200, ["Cache-Control: no-store"], .post, [], "the method is not one that is stored"),
+        (200, ["Cache-Control: max-age=9"], .post, [], "it does not say that it answers GET, too"),
+        (304, [], .get, ["If-None-Match: \"a\""], "304 updates a stored response and is none itself"),
+        (
+            200, ["Cache-Control: max-age=9", "Vary: " + (0..<65).map { "f\($0)" }.joined(separator: ",")], .get, [],
+            "it varies by more fields than are compared"
+        ),
+    ]
+
+    @Test(arguments: reasons)
+    func `each reason not to store is told, RFC 9111 §3`(
+        status: Int, answer: [String], method: HttpMethod, request: [String], reason: String
+    ) async throws {
+        let stage = try stage()
+        try stage.respond(status, answer, status == 304 ? "" : "x")
+        _ = try await stage.send(method, "/", request)
+        #expect(notes.last == "passed not stored: \(reason)")
+        #expect(stage.store.census.responses == 0)
     }
 
     @Test func `a request for what is stored only is a miss where nothing is`() async throws {

@@ -1,14 +1,20 @@
-import HttpCaching
+import Foundation
 import HttpWareTesting
 import Testing
 import Wares
 
+@testable import HttpCaching
 @testable import HttpWare
 
 /// A cache between a client and an origin server, with a clock that stands still.
 struct CacheStage {
+    /// Where it keeps responses.
+    enum Kind: CaseIterable, Sendable { case memory, disk }
+
     let exchange: TestExchange
-    let store: MemoryStore
+    let store: any CacheStore
+    /// What goes with the test.
+    private let folder: Folder?
 
     /// What a client got.
     struct Seen {
@@ -24,11 +30,43 @@ struct CacheStage {
         setting: TestExchange.Setting = TestExchange.Setting(), before: [any Ware] = [], behind: [any Ware] = [],
         _ change: (inout HttpCache) -> Void = { _ in }
     ) throws {
-        let store = MemoryStore(limit: .mebibytes(64))
+        try self.init(
+            store: MemoryStore(limit: .mebibytes(64)), folder: nil, setting: setting, before: before, behind: behind,
+            change)
+    }
+
+    /// A cache whose responses are kept there; one on disk is open.
+    init(kind: Kind, _ change: (inout HttpCache) -> Void = { _ in }) async throws {
+        guard kind == .disk else {
+            try self.init(change)
+            return
+        }
+        let folder = Folder()
+        let store = DiskStore(path: folder.path, limit: .mebibytes(16), verifier: "/bin/false")
+        try self.init(
+            store: store, folder: folder, setting: TestExchange.Setting(), before: [], behind: [], change)
+        for _ in 0..<10_000 where !store.isReady { try await Task.sleep(for: .milliseconds(1)) }
+        try #require(store.isReady)
+    }
+
+    private init(
+        store: any CacheStore, folder: Folder?, setting: TestExchange.Setting, before: [any Ware],
+        behind: [any Ware], _ change: (inout HttpCache) -> Void
+    ) throws {
         var cache = HttpCache(store: store)
         change(&cache)
         self.store = store
+        self.folder = folder
         exchange = try TestExchange(before + [cache] + behind, setting: setting)
+    }
+
+    /// Waits until what is to be stored is found.
+    func settle() { (store as? DiskStore)?.settle(patience: .seconds(30)) }
+
+    private final class Folder: Sendable {
+        let path = FileManager.default.temporaryDirectory.appending(path: "httpware-stage-\(UUID().uuidString)").path
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
     }
 
     /// How many requests the origin server was asked.

@@ -1,0 +1,65 @@
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "csystem.h"
+
+static __thread void *current_loop;
+
+int csystem_accept(int listener, void *address, unsigned int *length) {
+    return accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int csystem_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+
+void *csystem_current_loop(void) { return current_loop; }
+
+void csystem_set_current_loop(void *loop) { current_loop = loop; }
+
+void csystem_name_thread(const char *name) {
+    char kept[16];
+    strncpy(kept, name, sizeof kept - 1);
+    kept[sizeof kept - 1] = 0;
+    pthread_setname_np(pthread_self(), kept);
+}
+
+void csystem_ignore_sigpipe(void) { signal(SIGPIPE, SIG_IGN); }
+
+int csystem_pipe(int *ends, int size) {
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return -1;
+    int given = fcntl(ends[1], F_SETPIPE_SZ, size);
+    return given >= 0 ? given : fcntl(ends[1], F_GETPIPE_SZ);
+}
+
+long csystem_splice(int from, int to, unsigned long count) {
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
+long csystem_splice_memory(int pipe, const void *bytes, unsigned long count) {
+    struct iovec piece = {(void *)bytes, count};
+    return vmsplice(pipe, &piece, 1, SPLICE_F_NONBLOCK);
+}
+
+long csystem_receive(int descriptor, void *buffer, unsigned long count) {
+    return syscall(SYS_recvfrom, descriptor, buffer, count, 0, NULL, NULL);
+}
+
+long csystem_send(int descriptor, const void *bytes, unsigned long count) {
+    return syscall(SYS_sendto, descriptor, bytes, count, 0, NULL, 0);
+}
+
+long csystem_send_more(int descriptor, const void *bytes, unsigned long count) {
+    return syscall(SYS_sendto, descriptor, bytes, count, MSG_MORE, NULL, 0);
+}
+
+#define TEXT_OF(token) #token
+#define TEXT(macro) TEXT_OF(macro)
+
+const char *csystem_commit(void) { return TEXT(HTTPWARE_COMMIT); }

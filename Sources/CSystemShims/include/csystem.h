@@ -1,0 +1,51 @@
+// What Swift cannot import from glibc: GNU-only calls, thread-local variables and function-like macros.
+#ifndef CSYSTEM_H
+#define CSYSTEM_H
+
+#include <features.h>
+#include <sys/types.h>
+#include <sys/select.h>
+
+/// Accepts a connection; the new descriptor is non-blocking and close-on-exec. Answers -1 and sets errno on failure.
+int csystem_accept(int listener, void *address, unsigned int *length);
+
+/// Makes a non-blocking, close-on-exec eventfd. Answers -1 and sets errno on failure.
+int csystem_eventfd(void);
+
+/// The loop that runs on the calling thread, or null. A real call, never inlined: a coroutine that changes its thread
+/// must not keep the address of the variable.
+void *csystem_current_loop(void);
+
+/// Sets the loop of the calling thread; null when it ends.
+void csystem_set_current_loop(void *loop);
+
+/// Names the calling thread for tools; at most 15 bytes are kept.
+void csystem_name_thread(const char *name);
+
+/// Ignores SIGPIPE for the whole process, so that a write to a closed connection answers EPIPE.
+void csystem_ignore_sigpipe(void);
+
+/// Makes a non-blocking, close-on-exec pipe of so many bytes: `ends[0]` is read, `ends[1]` written. Answers the size that the
+/// system gave, which may be smaller; -1 and errno on failure.
+int csystem_pipe(int *ends, int size);
+
+/// Moves bytes between a pipe and another descriptor without copying them to the process. Answers how many; 0 at the end,
+/// -1 and errno on failure.
+long csystem_splice(int from, int to, unsigned long count);
+
+/// Puts pages of memory into a pipe without copying them: what they hold must not change while it is on its way. Answers how many
+/// bytes; -1 and errno on failure.
+long csystem_splice_memory(int pipe, const void *bytes, unsigned long count);
+
+/// As `recv` and `send` without flags, but no points where a thread may be cancelled: glibc has each of those make ready for
+/// that, with two locked instructions, and nobody here cancels a thread.
+long csystem_receive(int descriptor, void *buffer, unsigned long count);
+long csystem_send(int descriptor, const void *bytes, unsigned long count);
+
+/// Sends bytes that more follow at once: the system may wait for them before it sends a segment.
+long csystem_send_more(int descriptor, const void *bytes, unsigned long count);
+
+/// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
+const char *csystem_commit(void);
+
+#endif

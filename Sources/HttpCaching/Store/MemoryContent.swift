@@ -1,0 +1,39 @@
+import HttpWare
+
+/// Content that lies in pages of its own, from where the kernel sends it.
+final class MemoryContent: StoredContentReader {
+    private let memory: PageMemory
+
+    /// What was written there, and stays.
+    init(_ memory: PageMemory) { self.memory = memory }
+
+    var count: Int { memory.count }
+    var size: Int { memory.size }
+    var inMemory: [UInt8]? { memory.bytes(0..<count) }
+
+    func source(of part: Range<Int>) -> any ContentSource { Source(memory, part) }
+
+    /// Unchecked: `left` is touched on the loop of the exchange only.
+    private final class Source: ContentSource, @unchecked Sendable {
+        private let memory: PageMemory
+        private var left: Range<Int>
+
+        private static let piece = 64 * 1024
+
+        init(_ memory: PageMemory, _ range: Range<Int>) {
+            self.memory = memory
+            left = range
+        }
+
+        var pages: (memory: PageMemory, range: Range<Int>)? { (memory, left) }
+
+        func next(_ feed: ContentFeed) {
+            guard !left.isEmpty else { return feed.finish() }
+            let range = left.lowerBound..<min(left.upperBound, left.lowerBound + Source.piece)
+            left = range.upperBound..<left.upperBound
+            feed.supply(memory.bytes(range))
+        }
+
+        func cancelled() {}
+    }
+}

@@ -1,0 +1,71 @@
+/// Takes lines out of bytes that come in pieces.
+struct LineSplitter {
+    /// What ends a line.
+    enum Ends {
+        /// LF, with a CR before it or not.
+        case lineFeed
+        /// LF, CRLF, or a CR alone. WHATWG HTML §9.2.5.
+        case any
+    }
+
+    /// A line is longer than it may be.
+    struct TooLong: Error {}
+
+    private let ends: Ends
+    private let limit: Int
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var looked = 0
+    /// The last line ended with a CR, so a LF that follows belongs to it.
+    private var endedWithReturn = false
+
+    init(_ ends: Ends, limit: Int) {
+        self.ends = ends
+        self.limit = limit
+    }
+
+    /// Takes a piece, behind the lines that were not taken out yet.
+    mutating func append(_ piece: [UInt8]) {
+        buffer.removeFirst(start)
+        looked -= start
+        start = 0
+        buffer += piece
+    }
+
+    /// The next line whose end is here, without it. Throws when it is, or becomes, too long.
+    mutating func next() throws(TooLong) -> String? {
+        if endedWithReturn, start < buffer.count {
+            endedWithReturn = false
+            if buffer[start] == 0x0a {
+                start += 1
+                looked = start
+            }
+        }
+        let ends = self.ends
+        guard let end = buffer[looked...].firstIndex(where: { $0 == 0x0a || $0 == 0x0d && ends == .any }) else {
+            looked = buffer.count
+            guard buffer.count - start <= limit else { throw TooLong() }
+            return nil
+        }
+        guard end - start <= limit else { throw TooLong() }
+        var line = buffer[start..<end]
+        if buffer[end] == 0x0d {
+            endedWithReturn = true
+        } else if ends == .lineFeed, line.last == 0x0d {
+            line.removeLast()
+        }
+        start = end + 1
+        looked = start
+        return String(decoding: line, as: UTF8.self)
+    }
+
+    /// What is left when no more comes, where that is anything: a line without its end.
+    mutating func rest() -> String? {
+        guard start < buffer.count else { return nil }
+        defer {
+            start = buffer.count
+            looked = start
+        }
+        return String(decoding: buffer[start...], as: UTF8.self)
+    }
+}

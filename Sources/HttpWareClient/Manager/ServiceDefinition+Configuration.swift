@@ -1,0 +1,40 @@
+import GatewayConfig
+
+extension ServiceDefinition {
+    /// What a configuration file says of a service. What no client can do is a mistake, with its place.
+    init(_ written: GatewayConfig.ServiceDefinition) throws(ConfigurationMistakes) {
+        func mistake(_ key: String, _ message: String) -> ConfigurationMistakes {
+            ConfigurationMistakes(errors: [
+                ConfigError(at: written.location, keyPath: "services.\(written.name).\(key)", message: message)
+            ])
+        }
+        guard let endpoint = written.endpoints.first, written.endpoints.count == 1 else {
+            throw mistake(
+                "endpoints", "a client speaks with one origin server; there are \(written.endpoints.count)")
+        }
+        if case .fixed(let host) = written.host {
+            throw mistake("host", "\(host) is for gateways; a client says the host that it asks")
+        }
+        do throws(HttpError) {
+            self.init(baseURL: try BaseUrl(endpoint.url))
+        } catch {
+            throw mistake("baseUrl", error.reason)
+        }
+        for entry in written.headers { headers.append("\(entry.key)", entry.value.text) }
+        timeouts.connect = written.timeouts.connect
+        timeouts.response = written.timeouts.response
+        timeouts.idle = written.timeouts.idle
+        timeouts.total = written.timeouts.total
+        pool.maxIdle = written.pool.maxIdle
+        pool.maxPerEndpoint = written.pool.maxPerEndpoint
+        pool.idleTimeout = written.timeouts.idle
+        speaks =
+            switch written.wireProtocol {
+            case .auto: .auto
+            case .h1: .h1
+            case .h2: .h2
+            }
+        tls = written.tls?.context
+        serverName = written.tls?.serverName
+    }
+}

@@ -1,0 +1,61 @@
+#if HTTPWARE_BENCH
+    import Glibc
+    import HttpWareClient
+    import HttpWareTesting
+
+    /// An origin server in a process of its own, so that its time is not the clients'.
+    struct BenchOrigin {
+        /// Where it is.
+        let url: String
+        private let input: Int32
+        private let process: pid_t
+
+        /// Starts this program once more, as the server. Throws when the system has no process or no pipe.
+        init() throws(SystemError) {
+            var input: [Int32] = [0, 0]
+            var output: [Int32] = [0, 0]
+            guard pipe(&input) == 0, pipe(&output) == 0 else { throw SystemError("pipe") }
+            var actions = posix_spawn_file_actions_t()
+            posix_spawn_file_actions_init(&actions)
+            defer { posix_spawn_file_actions_destroy(&actions) }
+            posix_spawn_file_actions_adddup2(&actions, input[0], 0)
+            posix_spawn_file_actions_adddup2(&actions, output[1], 1)
+            // What the server had open of these would keep its input from ending.
+            for descriptor in input + output { posix_spawn_file_actions_addclose(&actions, descriptor) }
+            var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("httpware-bench"), strdup("origin"), nil]
+            defer { for argument in arguments { free(argument) } }
+            var process: pid_t = 0
+            guard posix_spawn(&process, "/proc/self/exe", &actions, nil, &arguments, environ) == 0 else {
+                throw SystemError("posix_spawn")
+            }
+            close(input[0])
+            close(output[1])
+            var line = [UInt8](repeating: 0, count: 32)
+            let count = read(output[0], &line, line.count)
+            close(output[0])
+            guard count > 1 else { throw SystemError("read") }
+            url = "http://127.0.0.1:\(String(decoding: line[..<(count - 1)], as: UTF8.self))"
+            self.input = input[1]
+            self.process = process
+        }
+
+        /// Ends it, and waits for its end.
+        func stop() {
+            close(input)
+            waitpid(process, nil, 0)
+        }
+
+        /// What the other process does: serves until its input ends.
+        static func serve() throws {
+            let origin = try LocalOrigin(keepsRequests: false) { request in
+                HttpResponse(
+                    .ok, fields: ["Content-Type": "application/json"],
+                    content: .bytes(request.path == "/note" ? BenchNote.content : BenchPage.content))
+            }
+            print(origin.port)
+            fflush(nil)
+            var byte: UInt8 = 0
+            while read(0, &byte, 1) > 0 {}
+        }
+    }
+#endif

@@ -1,0 +1,59 @@
+import Glibc
+import Testing
+
+@testable import HttpWare
+
+@Suite(.timeLimit(.minutes(1))) struct PageMemoryTests {
+    private func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) } }
+
+    @Test func `it holds what was written, and no more than it has room for`() throws {
+        let memory = try #require(PageMemory(capacity: 10_000))
+        #expect(memory.append(bytes(6000)))
+        #expect(!memory.append(bytes(60_000)))
+        #expect(memory.append([1, 2, 3]))
+        #expect(memory.count == 6003)
+        #expect(memory.bytes(0..<6000) == bytes(6000))
+        #expect(memory.bytes(5999..<6003) == [bytes(6000)[5999], 1, 2, 3])
+        #expect(memory.bytes(6000..<9000) == [1, 2, 3], "what was not written is not there")
+        #expect(PageMemory(capacity: 0) == nil)
+        #expect(PageMemory(capacity: .max) == nil)
+    }
+
+    @Test func `room that nothing was written to is given back`() throws {
+        let memory = try #require(PageMemory(capacity: 16 << 20))
+        #expect(memory.append(bytes(40_000)))
+        memory.trim()
+        #expect(memory.size >= 40_000 && memory.size < 40_000 + 65_536)
+        #expect(memory.bytes(0..<40_000) == bytes(40_000))
+        #expect(!memory.append(bytes(100_000)))
+    }
+
+    @Test func `a socket gets the bytes, as it takes them, also when nobody else holds them any more`() throws {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+        defer { for end in ends { Socket.close(end) } }
+        let all = bytes(1 << 20)
+        var memory = PageMemory(capacity: all.count)
+        #expect(memory?.append(all) == true)
+        var sent: PagesOnTheirWay? = PagesOnTheirWay(
+            try #require(memory), 5..<all.count, through: try #require(Pipe()))
+        memory = nil
+        var got: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while got.count < all.count - 5 {
+            switch sent?.drain(to: ends[0]) {
+            case .bytes, .wouldBlock, nil: break
+            case .end, .failed: Issue.record("not sent")
+            }
+            // The last pages are with the kernel only.
+            if sent?.count == 0 { sent = nil }
+            guard case .bytes(let count) = buffer.withUnsafeMutableBytes({ Socket.read(ends[1], into: $0) }) else {
+                continue
+            }
+            got += buffer[..<count]
+        }
+        #expect(got == Array(all[5...]))
+        #expect(sent == nil)
+    }
+}
