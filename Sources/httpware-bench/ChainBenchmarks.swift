@@ -126,6 +126,73 @@
         }
     }
 
+    /// An origin server that answers when it is told to.
+    private final class InstantOrigin: UpstreamConnector, UpstreamStream {
+        let isReused = true
+        let isBlocked = false
+        private var handler: (any ResponseHandler)?
+
+        func connect(
+            to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
+        ) -> ConnectionTicket? {
+            waiter.connectionReady(self, nil)
+            return nil
+        }
+        func send(
+            requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+            responseTimeout: Int64, idleTimeout: Int64
+        ) { self.handler = handler }
+        func respond(_ response: inout HttpResponse) {
+            handler?.responseStarted(&response)
+            handler?.responseEnded(nil)
+        }
+        func sendContent(_ bytes: UnsafeRawBufferPointer) {}
+        func sendEnd(_ trailers: HttpFields?) {}
+        func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
+        func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
+        func endTunnel() {}
+        func pause() {}
+        func resume() {}
+        func cancel() {}
+        func discard() {}
+    }
+
+    /// A GET that is decoded, passes the wares, is answered by an origin server, and passes them on its way back.
+    private func plainGet(_ what: String, isCounted: Bool = false, _ wares: [any Middleware]) -> Benchmark {
+        Benchmark(name: "a plain GET \(what)") { times in
+            guard let loop = try? EventLoop(name: "bench"),
+                let chain = try? WareChain(middlewares: wares.map { ChainEntry($0) }, postwares: [])
+            else { return }
+            let service = UpstreamService(name: "bench", endpoints: [Endpoint(host: "192.0.2.1", port: 80)])
+            let server = LoopServer(
+                name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
+                router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "bench")))
+            let origin = InstantOrigin()
+            server.connector = origin
+            if isCounted { server.counters = ExchangeCounters() }
+            let connection = ConnectionFacts(peer: SocketAddress("203.0.113.7:50000"))
+            let sink = NoSink()
+            let driver = ExchangeDriver(server: server)
+            var response = HttpResponse(.noContent)
+            for _ in 0..<times {
+                loop.enter()
+                driver.prepare(sink: sink, connection: connection)
+                var decoder = RequestHeadDecoder()
+                keep(
+                    try? decoder.decode(
+                        fewFields.span.bytes, into: &driver.exchange.request, limits: HeadLimits(), isReverse: true))
+                driver.requestStarted()
+                driver.requestEnded(nil)
+                response.reset()
+                origin.respond(&response)
+                loop.leave()
+            }
+        }
+    }
+
+    /// Fast enough that no benchmark is refused.
+    private let fastLimit = RateLimit(Rate(1_000_000_000, per: .second))
+
     private let passing: @Sendable (Int) -> any Middleware = { _ in PassRequest() }
     private let passingTwice: @Sendable (Int) -> any Middleware = { _ in Pass() }
     private let settingThree: @Sendable (Int) -> any Middleware = { index in
@@ -182,6 +249,15 @@
     let chainBenchmarks: [Benchmark] = [
         decodedExchange("passes no ware", []),
         decodedExchange("passes tokenRefresh and tokenInject with a valid token", [withToken(0), withToken(1)]),
+        plainGet("passes no ware", []),
+        plainGet("passes rateLimit", [fastLimit]),
+        plainGet("passes circuitBreaker", [CircuitBreaker()]),
+        plainGet("passes retry", [Retry()]),
+        plainGet("passes concurrency", [Concurrency()]),
+        plainGet("passes rateLimit, retry and circuitBreaker", [fastLimit, Retry(), CircuitBreaker()]),
+        plainGet(
+            "passes rateLimit, retry and circuitBreaker, and is counted for metrics", isCounted: true,
+            [fastLimit, Retry(), CircuitBreaker()]),
         exchange(wares: 2, ", which only pass", ware: passingTwice),
         exchange(wares: 1, ", which sets a field", ware: settingThree),
         exchange(wares: 2, ", tokenRefresh and tokenInject", ware: withToken),

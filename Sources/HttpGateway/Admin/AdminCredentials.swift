@@ -100,16 +100,8 @@ extension AdminEndpoint {
 
     /// The manual holds of all chains, each ware once, by label.
     private static func gates(_ subject: AdminSubject) -> [(label: String, gates: [any HoldGate])] {
-        var result: [(label: String, gates: [any HoldGate])] = []
-        for chain in subject.status.now.configuration.listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
-            for entry in chain.entries.middlewares {
-                guard let gate = entry.ware as? any HoldGate, gate.isManual else { continue }
-                let index = result.firstIndex { $0.label == entry.label } ?? result.count
-                if index == result.count { result.append((entry.label, [])) }
-                let isKnown = result[index].gates.contains { ($0 as AnyObject) === (gate as AnyObject) }
-                if !isKnown { result[index].gates.append(gate) }
-            }
-        }
-        return result
+        subject.status.now.configuration.partsByLabel { ware in
+            (ware as? any HoldGate).flatMap { $0.isManual ? $0 : nil }
+        }.map { ($0.label, $0.parts) }
     }
 }

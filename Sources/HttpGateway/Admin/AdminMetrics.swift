@@ -2,6 +2,7 @@ import Credentials
 import GatewayConfig
 import HttpCaching
 import HttpWare
+import Wares
 
 extension AdminEndpoint {
     /// Numbers for Prometheus.
@@ -32,6 +33,8 @@ private struct Metrics {
         addListeners(loops)
         addExchanges(loops)
         addUpstream(subject, loops)
+        addResilience(subject)
+        addWares(subject)
         addCredentials(subject)
         addCaches(subject, loops)
         addLoops(loops)
@@ -153,6 +156,54 @@ private struct Metrics {
             let pool = pools[endpoint] ?? PoolSum()
             output.add([("endpoint", endpoint), ("state", "active")], pool.open - pool.idle)
             output.add([("endpoint", endpoint), ("state", "idle")], pool.idle)
+        }
+    }
+
+    private mutating func addResilience(_ subject: AdminSubject) {
+        let status = subject.status.now
+        let services = status.configuration.services.compactMap { service in
+            status.serviceNotes[service.name].map { (labels: [("service", service.name)], notes: $0) }
+        }
+        let now = SystemLoopClock().now()
+        let circuits = services.compactMap { service in
+            service.notes.noteIfMade(Circuit.self).map { (labels: service.labels, report: $0.report(at: now)) }
+        }
+        output.begin("httpware_circuit_state", .gauge, "How the circuit is: 0 closed, 1 half-open, 2 open.")
+        for (labels, report) in circuits {
+            output.add(labels, report.state == .closed ? 0 : report.state == .halfOpen ? 1 : 2)
+        }
+        output.begin("httpware_circuit_opened_total", .counter, "How often the circuit was opened.")
+        for (labels, report) in circuits { output.add(labels, report.opened) }
+        output.begin("httpware_circuit_refused_total", .counter, "Requests that were refused by an open circuit.")
+        for (labels, report) in circuits { output.add(labels, report.refused) }
+        let retries = services.compactMap { service in
+            service.notes.noteIfMade(RetryBudget.self).map { (labels: service.labels, report: $0.report) }
+        }
+        output.begin("httpware_retries_total", .counter, "Requests that were sent again.")
+        for (labels, report) in retries { output.add(labels, report.retries) }
+        output.begin(
+            "httpware_retries_denied_total", .counter, "Requests that were not sent again, for too many had been.")
+        for (labels, report) in retries { output.add(labels, report.denied) }
+    }
+
+    /// What wares count by themselves, by their labels; entries of one label are counted together.
+    private mutating func addWares(_ subject: AdminSubject) {
+        let counters = subject.status.now.configuration.partsByLabel { ($0 as? any CountingWare)?.counter }
+        var families: [(first: WareNumber, sums: [(label: String, sum: Int)])] = []
+        for (label, parts) in counters {
+            for number in parts.flatMap(\.numbers) {
+                let family = families.firstIndex { $0.first.name == number.name } ?? families.count
+                if family == families.count { families.append((number, [])) }
+                if families[family].sums.last?.label == label {
+                    families[family].sums[families[family].sums.count - 1].sum += number.value
+                } else {
+                    families[family].sums.append((label, number.value))
+                }
+            }
+        }
+        for (first, sums) in families {
+            output.begin(first.name, first.isGauge ? .gauge : .counter, first.help)
+            for (label, sum) in sums { output.add([("ware", label)], sum) }
         }
     }
 

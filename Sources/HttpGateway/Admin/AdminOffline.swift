@@ -68,15 +68,7 @@ extension AdminEndpoint {
     }
 
     private static func switches(_ subject: AdminSubject) -> [Switch] {
-        var result: [Switch] = []
-        for chain in subject.status.now.configuration.listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
-            for entry in chain.entries.middlewares {
-                guard let state = (entry.ware as? any OfflineSwitch)?.state else { continue }
-                let index = result.firstIndex { $0.label == entry.label } ?? result.count
-                if index == result.count { result.append(Switch(label: entry.label)) }
-                if !result[index].states.contains(where: { $0 === state }) { result[index].states.append(state) }
-            }
-        }
-        return result
+        subject.status.now.configuration.partsByLabel { ($0 as? any OfflineSwitch)?.state }
+            .map { Switch(label: $0.label, states: $0.parts) }
     }
 }

@@ -1,23 +1,27 @@
 import GatewayConfig
 import HttpWare
+import Wares
 
 extension AdminEndpoint {
     /// The services with their endpoints, and the connections to them.
     static func services(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/services", access: .known) { _, _ in
-                .wait { _, _ in
+                .wait { _, exchange in
+                    let now = exchange.now
                     let numbers = await subject.census.numbers()
-                    return .abort(with: .json(services(subject.status.now.configuration, numbers)))
+                    return .abort(with: .json(services(subject.status.now, numbers, at: now)))
                 }
             }
         ]
     }
 
-    private static func services(_ configuration: GatewayConfiguration, _ loops: [LoopNumbers]) -> Json {
+    private static func services(
+        _ status: GatewayStatus.Snapshot, _ loops: [LoopNumbers], at now: LoopInstant
+    ) -> Json {
         let pools = PoolSum.byEndpoint(loops)
         var named: Set<String> = []
-        let services = configuration.services.map { service -> Json in
+        let services = status.configuration.services.map { service -> Json in
             let endpoints = service.endpoints.map { endpoint -> Json in
                 let name = "\(endpoint.host):\(endpoint.port)"
                 named.insert(name)
@@ -31,6 +35,8 @@ extension AdminEndpoint {
             return .object([
                 ("name", .text(service.name)), ("at", .text("\(service.location)")),
                 ("balance", .text(service.balance.rawValue)), ("endpoints", .list(endpoints)),
+                ("circuit", circuit(status.serviceNotes[service.name], at: now)),
+                ("retries", retries(status.serviceNotes[service.name])),
             ])
         }
         // Clients of a forward proxy choose these: there may be many.
@@ -56,6 +62,22 @@ extension AdminEndpoint {
     }
 
     private static let mostPassing = 100
+
+    /// How the circuit is; `null` where no `circuitBreaker` saw a request for the service.
+    private static func circuit(_ notes: ServiceNotes?, at now: LoopInstant) -> Json {
+        guard let report = notes?.noteIfMade(Circuit.self)?.report(at: now) else { return .null }
+        return .object([
+            ("state", .text(report.state.rawValue)),
+            ("openForMilliseconds", report.openFor.map { .number($0.milliseconds) } ?? .null),
+            ("opened", .number(report.opened)), ("refused", .number(report.refused)),
+        ])
+    }
+
+    /// What was sent again; `null` where no `retry` saw a request for the service.
+    private static func retries(_ notes: ServiceNotes?) -> Json {
+        guard let report = notes?.noteIfMade(RetryBudget.self)?.report else { return .null }
+        return .object([("sent", .number(report.retries)), ("denied", .number(report.denied))])
+    }
 }
 
 /// The connections to one endpoint, over all loops.

@@ -293,7 +293,10 @@ public final class Gateway: @unchecked Sendable {
             GatewayStatus.Address(
                 name: $0.listener.name, mode: $0.listener.mode, isSecure: $0.listener.tls != nil, address: $0.address)
         }
-        status.change { $0.addresses = addresses }
+        status.change {
+            $0.addresses = addresses
+            $0.serviceNotes = next.services.services.mapValues(\.notes)
+        }
     }
 }
 

@@ -7,7 +7,9 @@ public final class Exchange {
     /// The route's name; `nil` without a route.
     public internal(set) var route: String?
     /// The service's name; `nil` without one.
-    public internal(set) var service: String?
+    public var service: String? { serviceNotes?.name }
+    /// What wares of all loops remember of the service; `nil` without one.
+    public internal(set) var serviceNotes: ServiceNotes?
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the client's connection is encrypted.
@@ -65,6 +67,8 @@ public final class Exchange {
     weak var starter: (any BackgroundStarter)?
     /// Time limits of this exchange in place of the service's.
     public var timeouts = ExchangeTimeouts()
+    /// When the exchange has taken as long as it may; `nil` where it has no such limit so far.
+    public internal(set) var deadline: LoopInstant?
 
     /// The loop; wares have no business with it but through `sleep` and `now`.
     let loop: EventLoop
@@ -176,7 +180,7 @@ public final class Exchange {
     /// Empties the exchange and keeps its memory.
     func reset() {
         route = nil
-        service = nil
+        serviceNotes = nil
         if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
         if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
         responder = .upstream
@@ -187,6 +191,7 @@ public final class Exchange {
         finalStatus = nil
         end = nil
         timeouts = ExchangeTimeouts()
+        deadline = nil
         isOffline = false
         if outlivesClient != nil { outlivesClient = nil }
         notebook.empty()
@@ -213,6 +218,10 @@ public struct ExchangeTimeouts: Sendable, Equatable {
     public var idle: Duration?
     /// For the whole exchange.
     public var total: Duration?
+    /// From when a request goes upstream to the head of its response, each time that it does; within the limits above.
+    public var perTry: Duration?
+    /// What the client is answered where the origin server took too long; `nil` is 504.
+    public var status: HttpStatus?
 
     public init() {}
 }

@@ -17,7 +17,7 @@ extension ExchangeDriver: BackgroundStarter {
         let inner = driver.exchange
         inner.request = request
         inner.route = exchange.route
-        inner.service = exchange.service
+        inner.serviceNotes = exchange.serviceNotes
         inner.captures = exchange.captures
         inner.principals = exchange.principals
         inner.receivedForwardedFor = exchange.receivedForwardedFor

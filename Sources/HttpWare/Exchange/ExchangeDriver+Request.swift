@@ -21,7 +21,7 @@ extension ExchangeDriver: RequestHandler {
         }
         beginRecord()
         exchange.route = plan.route
-        exchange.service = plan.service?.name
+        exchange.serviceNotes = plan.service?.notes
         setDeadline()
         if chain.kept > 0 || chain.hasReplays { kept = exchange.request.content.isEmpty ? nil : [] }
         phase = .middlewares

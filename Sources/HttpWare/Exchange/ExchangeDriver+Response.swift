@@ -69,7 +69,8 @@ extension ExchangeDriver: ResponseHandler {
         exchange.responseFilters.removeAll()
         exchange.failure = error
         exchange.responder = .gateway
-        answer(with: GatewayResponse.make(for: error), from: min(index, lastPassable))
+        let response = GatewayResponse.make(for: error, late: exchange.timeouts.status)
+        answer(with: response, from: min(index, lastPassable))
     }
 
     /// Halves and postwares that ran already are not asked again.

@@ -25,6 +25,7 @@ extension ExchangeDriver: ConnectionWaiter {
         guard isWithinLimit() else { return }
         setDeadline()
         endpointsTried = 0
+        tryStarted = loop.now.nanoseconds
         phase = .connecting
         connect(service)
     }
@@ -60,10 +61,17 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         self.endpoint = endpoint
         connectAsked = loop.now.nanoseconds
-        let timeout = exchange.timeouts.connect ?? service.connectTimeout
+        var timeout = exchange.timeouts.connect ?? service.connectTimeout
+        if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
         let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
         // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
         if let ticket, phase == .connecting { self.ticket = ticket }
+    }
+
+    /// A limit, or what is left of the time for this try where that is less.
+    private func withinTry(_ nanoseconds: Int64) -> Int64 {
+        guard let limit = exchange.timeouts.perTry else { return nanoseconds }
+        return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - tryStarted)))
     }
 
     private var connectionNeed: ConnectionNeed {
@@ -79,7 +87,11 @@ extension ExchangeDriver: ConnectionWaiter {
             guard !service.endpoints.isEmpty else {
                 throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint")
             }
-            if endpointsTried == 0 { firstEndpoint = service.nextEndpoint() }
+            if endpointsTried == 0 {
+                firstEndpoint = service.nextEndpoint()
+                // Sent again, it goes to another one than before.
+                if exchange.record.replays > 0, service.endpoints[firstEndpoint] === endpoint { firstEndpoint += 1 }
+            }
             return service.endpoints[(firstEndpoint + endpointsTried) % service.endpoints.count]
         }
         guard exchange.request.target.host.count > 0 else {
@@ -154,7 +166,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         connection.send(
             requestOf: exchange, options, handler: self,
-            responseTimeout: exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds,
+            responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         exchange.record.requestSent = loop.now.nanoseconds
         guard extent != .none || !isRequestWhole else { return }

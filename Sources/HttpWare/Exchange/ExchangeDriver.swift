@@ -83,6 +83,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// The place of the endpoint that was tried first.
     var firstEndpoint = 0
     var endpointsTried = 0
+    /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
+    var tryStarted: Int64 = 0
     /// When a connection to the endpoint was asked for, in nanoseconds of the loop's clock.
     var connectAsked: Int64 = 0
     var hasRetried = false
@@ -288,7 +290,9 @@ final class ExchangeDriver: LoopTimerHandler {
     func setDeadline() {
         guard let total = exchange.timeouts.total ?? plan.service?.timeouts.total, !isRequestRefused else { return }
         let due = exchange.record.started.addingReportingOverflow(total.nanoseconds)
-        totalTimer.set(dueNanoseconds: due.overflow ? .max : due.partialValue)
+        let deadline = LoopInstant(nanoseconds: due.overflow ? .max : due.partialValue)
+        exchange.deadline = deadline
+        totalTimer.set(dueNanoseconds: deadline.nanoseconds)
     }
 
     func timerFired(_ timer: LoopTimer) {

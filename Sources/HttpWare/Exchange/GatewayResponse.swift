@@ -1,10 +1,11 @@
 /// The responses that the gateway itself makes: short problem details that name the fault. RFC 9457, RFC 9209.
 enum GatewayResponse {
-    /// Tells the client of an error.
-    static func make(for error: GatewayError) -> HttpResponse {
-        var response = HttpResponse(error.status)
+    /// Tells the client of an error. `late` is the status where the origin server took too long; `nil` is 504.
+    static func make(for error: GatewayError, late: HttpStatus? = nil) -> HttpResponse {
+        let status = error.status == .gatewayTimeout ? late ?? error.status : error.status
+        var response = HttpResponse(status)
         let problem = Json.object(given: [
-            ("title", .text(error.status.reasonPhrase)), ("status", .number(error.status.code)),
+            ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
             ("error", .text(error.proxyStatusName)),
             // What was seen upstream tells of the inside; the client learns the fault only.
             ("detail", error.side == .upstream ? nil : .text(error.reason)),
@@ -12,10 +13,10 @@ enum GatewayResponse {
         response.content = .text(problem.text + "\n")
         response.fields.setOwn(.contentType, "application/problem+json")
         response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")
-        if error.status == .methodNotAllowed {
+        if status == .methodNotAllowed {
             response.fields.setOwn(.allow, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE")
         }
-        if error.status == .serviceUnavailable { response.fields.setOwn(.retryAfter, "1") }
+        if status == .serviceUnavailable { response.fields.setOwn(.retryAfter, "1") }
         return response
     }
 

@@ -32,6 +32,9 @@ public final class UpstreamService: Sendable {
     /// Fields that are added when the request lacks them.
     public let defaults: [FieldLine]
 
+    /// What wares remember of it.
+    public let notes: ServiceNotes
+
     /// Endpoints by turns, one as often as it weighs.
     private let turns: [UInt16]
     private let next = Atomic<Int>(0)
@@ -44,6 +47,7 @@ public final class UpstreamService: Sendable {
         timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = []
     ) {
         self.name = name
+        notes = ServiceNotes(name: name, isPassthrough: isPassthrough)
         self.endpoints = endpoints
         self.isPassthrough = isPassthrough
         self.host = host

@@ -98,6 +98,12 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address alone: a scope means something on this host only.
     public var withoutScope: IPAddress { isIPv4 || scope == 0 ? self : IPAddress(ipv6: high, low) }
 
+    /// An IPv4 address as it is; of an IPv6 address the upper 64 bits, which is what one subscriber has at least. RFC 6177 §2.
+    public var subscriber: IPAddress {
+        let address = unmapped
+        return address.isIPv4 ? address : IPAddress(ipv6: address.high, 0)
+    }
+
     /// Whether this is the host itself: 127.0.0.0/8, `::1`, or such an IPv4 address mapped.
     public var isLoopback: Bool {
         let address = unmapped

@@ -45,7 +45,7 @@ public struct ErrorPage: Postware {
             response.content = .bytes(fixed.content)
             return .pass
         }
-        if format == .negotiate { addVary(&response.fields) }
+        if format == .negotiate { response.fields.addVary(.accept) }
         let chosen = format == .negotiate ? ErrorPage.negotiated(exchange.request) : format
         response.fields.set(ErrorPage.type(chosen))
         response.content = .text(ErrorPage.page(response.status, chosen))
@@ -59,15 +59,8 @@ public struct ErrorPage: Postware {
         "Digest",
     ]
 
-    private func addVary(_ fields: inout HttpFields) {
-        let members = fields.listMembers(of: .vary)
-        if members.contains(where: { $0 == "*" || $0.lowercased() == "accept" }) { return }
-        fields.append(ErrorPage.varyAccept)
-    }
-
     // MARK: Pages
 
-    private static let varyAccept = FieldLine(literal: .vary, "Accept")
     private static let json = FieldLine(literal: .contentType, "application/problem+json")
     private static let html = FieldLine(literal: .contentType, "text/html; charset=utf-8")
     private static let text = FieldLine(literal: .contentType, "text/plain; charset=utf-8")

@@ -47,7 +47,7 @@ enum TokenHold {
     static func refusal(_ credential: Credential, _ failure: CredentialFailure?) -> HttpResponse {
         let reason = failure?.reason ?? "no token came in time"
         var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")
-        let seconds = failure?.retryAfter.map { max(1, ($0.milliseconds + 999) / 1000) } ?? 1
+        let seconds = failure?.retryAfter.map(RetryAfter.seconds) ?? 1
         response.fields.append(FieldLine(.retryAfter, number: seconds))
         return response
     }

@@ -281,4 +281,17 @@ import Testing
         #expect(
             notes.all == ["outer request", "inner request", "inner response 503", "outer response 400"])
     }
+
+    @Test func `a replay goes to another endpoint than the try before it, whoever's turn it is`() async throws {
+        let stage = try DriverStage(.of([OnBoth.replaying(.serviceUnavailable)]), endpoints: 2)
+        await stage.begin()
+        await stage.step { stage in
+            // Another request takes the turn of the other endpoint.
+            _ = stage.driver.plan.service?.nextEndpoint()
+            stage.stream.respond(.serviceUnavailable)
+        }
+        await stage.step { $0.stream.respond() }
+        let asked = await stage.step { $0.origin.streams.map(\.endpoint.name) }
+        #expect(asked == ["192.0.2.1:80", "192.0.2.2:80"])
+    }
 }

@@ -24,6 +24,7 @@ from . import (  # noqa: F401
     reload,
     refused_requests,
     refused_responses,
+    resilience,
     targets,
     tls,
     tokens,

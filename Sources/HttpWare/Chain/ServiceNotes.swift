@@ -1,0 +1,82 @@
+import Synchronization
+
+/// What the wares of all loops remember of one service: one note for each type that was ever asked for.
+///
+/// It lives as long as the service, over reloads that leave the service's definition as it is. Notes are never taken away; they are as
+/// many as there are types of them in the program. They are found without a lock.
+public final class ServiceNotes: Sendable {
+    /// The service's name in the configuration.
+    public let name: String
+    /// It stands for every origin that clients ask for, which have nothing in common.
+    public let isPassthrough: Bool
+
+    /// Held until this goes. `AtomicLazyReference` would do the same, and its `load` costs 600 instructions more.
+    private let first = Atomic<Unmanaged<Page>?>(nil)
+
+    public init(name: String, isPassthrough: Bool = false) {
+        self.name = name
+        self.isPassthrough = isPassthrough
+    }
+
+    /// A note, and the page behind it. Never changed but for that page, which comes once.
+    private final class Page: Sendable {
+        let key: ObjectIdentifier
+        let note: any AnyObject & Sendable
+        let next = Atomic<Unmanaged<Page>?>(nil)
+
+        init(_ key: ObjectIdentifier, _ note: any AnyObject & Sendable) {
+            self.key = key
+            self.note = note
+        }
+    }
+
+    /// The note of that type, made when it is first asked for. From any thread.
+    @inlinable
+    public func note<Note: ServiceNote>(_ type: Note.Type) -> Note {
+        // A note of that identity is of that type: a checked cast costs more than all else here.
+        unsafeDowncast(find(ObjectIdentifier(type)) ?? add(ObjectIdentifier(type), Note()), to: Note.self)
+    }
+
+    /// The note of that type; `nil` where nobody asked for one so far. From any thread.
+    public func noteIfMade<Note: ServiceNote>(_ type: Note.Type) -> Note? { find(ObjectIdentifier(type)) as? Note }
+
+    @usableFromInline
+    func find(_ key: ObjectIdentifier) -> AnyObject? {
+        var page = first.load(ordering: .acquiring)
+        while let found = page?.takeUnretainedValue() {
+            if found.key == key { return found.note }
+            page = found.next.load(ordering: .acquiring)
+        }
+        return nil
+    }
+
+    /// Adds a note; where another thread was faster, its note is the one.
+    @usableFromInline
+    func add(_ key: ObjectIdentifier, _ note: any AnyObject & Sendable) -> AnyObject {
+        let made = Unmanaged.passRetained(Page(key, note))  // released here below, or by deinit
+        var (isAdded, other) = first.compareExchange(
+            expected: nil, desired: made, ordering: .acquiringAndReleasing)
+        while !isAdded, let page = other?.takeUnretainedValue() {
+            if page.key == key {
+                made.release()
+                return page.note
+            }
+            (isAdded, other) = page.next.compareExchange(
+                expected: nil, desired: made, ordering: .acquiringAndReleasing)
+        }
+        return note
+    }
+
+    deinit {
+        var page = first.load(ordering: .acquiring)
+        while let found = page {
+            page = found.takeUnretainedValue().next.load(ordering: .acquiring)
+            found.release()  // retained by add(_:_:)
+        }
+    }
+}
+
+/// Something that wares remember of a service. All loops share it, so it guards itself.
+public protocol ServiceNote: AnyObject, Sendable {
+    init()
+}

@@ -1,0 +1,208 @@
+public import HttpWare
+
+/// Lets pages of other origins read responses, and asks for nothing upstream when browsers ask before (preflights).
+///
+/// | option          | type             | default             | allowed |
+/// |-----------------|------------------|---------------------|---------|
+/// | `allowOrigins`  | list of origins  | required            | `*`, `https://app.example.com`, `https://*.example.com` |
+/// | `allowMethods`  | list of methods  | `[GET, HEAD, POST]` | `*` without `credentials` |
+/// | `allowHeaders`  | list of field names | `[]`             | `*` without `credentials` |
+/// | `exposeHeaders` | list of field names | `[]`             | `*` without `credentials` |
+/// | `credentials`   | boolean          | `false`             | never with `*` |
+/// | `maxAge`        | duration         | `600s`              | 0s … 24h |
+///
+/// Fetch standard, "HTTP extensions" (CORS protocol). What the origin server says about it is replaced.
+public struct Cors: Middleware, Postware {
+    public let allowOrigins: [OriginPattern]
+    public let allowMethods: [HttpMethod]
+    public let allowHeaders: [FieldName]
+    public let exposeHeaders: [FieldName]
+    /// Whether responses to requests with cookies and the like may be read.
+    public let credentials: Bool
+    /// How long a browser may remember the answer to a preflight.
+    public let maxAge: Duration
+
+    private let isForAll: Bool
+    private let anyMethod: Bool
+    private let anyHeader: Bool
+    private let exposed: FieldLine?
+    private let methods: FieldLine?
+    private let headers: FieldLine?
+    private let age: FieldLine
+
+    /// With `credentials`, `*` means nothing to a browser: an origin `*` then allows none.
+    public init(
+        allowOrigins: [OriginPattern], allowMethods: [HttpMethod] = [.get, .head, .post],
+        allowHeaders: [FieldName] = [], exposeHeaders: [FieldName] = [], credentials: Bool = false,
+        maxAge: Duration = .seconds(600)
+    ) {
+        self.allowOrigins = credentials ? allowOrigins.filter { $0 != .any } : allowOrigins
+        self.allowMethods = allowMethods
+        self.allowHeaders = allowHeaders
+        self.exposeHeaders = exposeHeaders
+        self.credentials = credentials
+        self.maxAge = maxAge
+        isForAll = self.allowOrigins.contains(.any)
+        anyMethod = !credentials && allowMethods.contains { $0.name == "*" }
+        anyHeader = !credentials && allowHeaders.contains { $0.text == "*" }
+        exposed = Cors.line("Access-Control-Expose-Headers", exposeHeaders.map(\.text))
+        methods = Cors.line("Access-Control-Allow-Methods", allowMethods.map(\.name))
+        headers = Cors.line("Access-Control-Allow-Headers", allowHeaders.map(\.text))
+        age = FieldLine("Access-Control-Max-Age", number: maxAge.milliseconds / 1000)
+    }
+
+    /// Methods and field names are tokens, so a list of them is a field value.
+    private static func line(_ name: FieldName, _ members: [String]) -> FieldLine? {
+        members.isEmpty ? nil : try? FieldLine(name, members.joined(separator: ", "))
+    }
+
+    // MARK: Requests
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        guard let origin = Cors.origin(request) else { return .pass }
+        let isAllowed = isAllowed(origin)
+        if isAllowed { exchange[Allowed.self] = origin }
+        guard request.method == .options, let method = request.fields[Cors.requestMethod] else { return .pass }
+        return answer(request, isAllowed ? origin : nil, method, exchange)
+    }
+
+    /// The page's origin; empty where the field is there twice, for then nobody knows.
+    private static func origin(_ request: borrowing HttpRequest) -> String? {
+        switch request.fields.withOnlyValue(of: .origin, { String(decoding: $0, as: UTF8.self) }) {
+        case .absent: nil
+        case .several: ""
+        case .one(let origin): origin
+        }
+    }
+
+    private func isAllowed(_ origin: String) -> Bool {
+        // RFC 6454 §7.3: what has no origin to show, such as a sandboxed frame, is anybody's.
+        if origin.isEmpty { return false }
+        return isForAll || origin != "null" && allowOrigins.contains { $0.matches(origin) }
+    }
+
+    /// Answers a preflight: what is asked for is allowed, or nothing is said that a browser could take for that.
+    private func answer(
+        _ request: HttpRequest, _ origin: String?, _ method: String, _ exchange: Exchange
+    ) -> Verdict {
+        let asked = request.fields.listMembers(of: Cors.requestHeaders)
+        guard let origin else { return refuse("this origin", exchange) }
+        guard isAllowed(method: method) else { return refuse("the method \(method)", exchange) }
+        for name in asked where !isAllowed(header: name) { return refuse("the field \(name)", exchange) }
+        var response = HttpResponse(.noContent)
+        allow(origin, &response)
+        if let methods { response.fields.append(methods) }
+        if let headers { response.fields.append(headers) }
+        response.fields.append(age)
+        response.fields.addVary(.origin, Cors.requestMethod, Cors.requestHeaders)
+        exchange.note("preflight", asDecision: true)
+        return .abort(with: response)
+    }
+
+    private func refuse(_ what: String, _ exchange: Exchange) -> Verdict {
+        exchange.note("rejected: a preflight for \(what)", asDecision: true)
+        var response = HttpResponse.problem(.forbidden, "the preflight asks for what is not allowed")
+        response.fields.addVary(.origin, Cors.requestMethod, Cors.requestHeaders)
+        return .abort(with: response)
+    }
+
+    /// GET, HEAD and POST need no permission. Methods are case-sensitive.
+    private func isAllowed(method: String) -> Bool {
+        anyMethod || ["GET", "HEAD", "POST"].contains(method) || allowMethods.contains { $0.name == method }
+    }
+
+    /// `*` does not stand for `Authorization`.
+    private func isAllowed(header: String) -> Bool {
+        guard let name = FieldName(header) else { return false }
+        return allowHeaders.contains(name) || anyHeader && name != .authorization
+    }
+
+    // MARK: Responses
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        for name in Cors.answers where response.fields.contains(name) { response.fields.remove(name) }
+        if !isForAll { response.fields.addVary(.origin) }
+        guard let origin = exchange[Allowed.self] else { return .pass }
+        allow(origin, &response)
+        if let exposed { response.fields.append(exposed) }
+        return .pass
+    }
+
+    private func allow(_ origin: String, _ response: inout HttpResponse) {
+        if isForAll {
+            response.fields.append(Cors.allowAll)
+        } else {
+            // It matched a pattern of visible characters as a whole, so it is a field value.
+            try? response.fields.append(Cors.allowOrigin, origin)
+        }
+        if credentials { response.fields.append(Cors.allowCredentials) }
+    }
+
+    private static let requestMethod: FieldName = "Access-Control-Request-Method"
+    private static let requestHeaders: FieldName = "Access-Control-Request-Headers"
+    private static let allowOrigin: FieldName = "Access-Control-Allow-Origin"
+    private static let allowAll = FieldLine(literal: allowOrigin, "*")
+    private static let allowCredentials = FieldLine(literal: "Access-Control-Allow-Credentials", "true")
+    /// What only this ware says.
+    private static let answers: [FieldName] = [
+        allowOrigin, "Access-Control-Allow-Credentials", "Access-Control-Expose-Headers",
+        "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age",
+    ]
+
+    /// The origin of the page that asks, if it may read the response.
+    private enum Allowed: ExchangeKey { typealias Value = String }
+}
+
+extension Cors: ConfigurableWare {
+    public static let name: WareName = "cors"
+    public static let about = WareAbout(
+        "Lets pages of other origins read responses, and answers their preflights.",
+        source: "Fetch standard (CORS protocol)",
+        example: #"""
+            - cors: { allowOrigins: ["https://app.example.com"], allowMethods: [GET, PUT], allowHeaders: [Content-Type], credentials: true }
+            """#,
+        details: #"""
+            An origin is written as browsers send it, in lower case and without a default port; `https://*.example.com` means one or more labels
+            before the rest, and `*` all. What the origin server says about it is replaced, and unless all origins are allowed `Vary` names
+            `Origin`. A preflight – OPTIONS with `Origin` and `Access-Control-Request-Method` – is answered here with 204, or, where it asks for an
+            origin, a method or a field that is not allowed, with 403 and none of the fields. An answer may be remembered for `maxAge`.
+
+            With `credentials`, pages may read responses to requests with cookies; then nothing may be `*`, for browsers would take it by the
+            word. `*` in `allowHeaders` does not stand for `Authorization`. It is no protection of the origin server: requests that need no
+            preflight go there. The origin `null` is only ever allowed by `*`.
+            """#)
+
+    public init(options: inout OptionsReader) {
+        var origins: [OriginPattern] = []
+        var methods: [HttpMethod] = [.get, .head, .post]
+        var headers: [FieldName] = []
+        var exposed: [FieldName] = []
+        var credentials = false
+        var maxAge = Duration.seconds(600)
+        options.read("allowOrigins", into: &origins, doc: "whose pages may read responses")
+        options.require("allowOrigins")
+        options.read("allowMethods", into: &methods, doc: "what they may ask for; GET, HEAD and POST always")
+        options.read("allowHeaders", into: &headers, doc: "fields that they may send")
+        options.read("exposeHeaders", into: &exposed, doc: "fields of responses that they may read")
+        options.read("credentials", into: &credentials, doc: "whether they may read responses to requests with cookies")
+        options.read(
+            "maxAge", into: &maxAge, in: .zero ... .seconds(86_400), doc: "how long a preflight may be remembered")
+        if options.isGiven("allowOrigins"), origins.isEmpty, !options.hasErrors {
+            options.fail(at: "allowOrigins", "allows none; write one, or *")
+        }
+        if credentials {
+            let wild = [
+                ("allowOrigins", origins.contains(.any)), ("allowMethods", methods.contains { $0.name == "*" }),
+                ("allowHeaders", headers.contains { $0.text == "*" }),
+                ("exposeHeaders", exposed.contains { $0.text == "*" }),
+            ]
+            for (key, isWild) in wild where isWild {
+                options.fail(
+                    at: key, "is * beside credentials, which no browser takes (Fetch standard); write each one")
+            }
+        }
+        self.init(
+            allowOrigins: origins, allowMethods: methods, allowHeaders: headers, exposeHeaders: exposed,
+            credentials: credentials, maxAge: maxAge)
+    }
+}

@@ -1,0 +1,86 @@
+import HttpWare
+import Synchronization
+
+/// What is kept of each key of a rate limit, for all loops: at most 65,536 keys, 16 bytes each.
+///
+/// A key has eight places where it may be. One that has its whole burst again is as good as forgotten, and gives its place to another; if
+/// none has, the one that comes to that first. So many keys cannot make those forgotten that are over their limit most.
+///
+/// From any thread: each of 64 parts is guarded by a mutex, and made when it is first used.
+final class RateTable: WareCounter {
+    private struct Place {
+        var key: UInt64 = 0
+        /// When the key has its whole burst again, in nanoseconds of the loops' clock.
+        var full = Int64.min
+    }
+
+    private final class Part: Sendable {
+        let places = Mutex<[Place]>([])
+    }
+
+    private static let ways = 8
+    private static let placesInPart = 1024
+
+    private let parts = (0..<64).map { _ in Part() }
+    private let refused = Atomic(0)
+    private let delayed = Atomic(0)
+    private let waiting = Atomic(0)
+    private let forgotten = Atomic(0)
+
+    /// The most requests that wait at once.
+    static let mostWaiting = 10_000
+
+    /// Decides about a request of that key, and counts it.
+    func take(_ key: UInt64, _ limit: Gcra, at now: LoopInstant, patience: Int64 = 0) -> Gcra.Decision {
+        let now = now.nanoseconds
+        let decision = parts[Int(key & 63)].places.withLock { places in
+            if places.isEmpty { places = Array(repeating: Place(), count: RateTable.placesInPart) }
+            let first = Int(key >> 6 & 127) * RateTable.ways
+            var place = first
+            for index in first..<first + RateTable.ways {
+                if places[index].key == key {
+                    place = index
+                    break
+                }
+                if places[index].full < places[place].full { place = index }
+            }
+            if places[place].key != key {
+                if places[place].full > now { forgotten.add(1, ordering: .relaxed) }
+                places[place] = Place(key: key)
+            }
+            return limit.take(&places[place].full, at: now, patience: patience)
+        }
+        if case .refused = decision { refused.add(1, ordering: .relaxed) }
+        return decision
+    }
+
+    /// A request is about to wait; false where too many do.
+    func beginWait() -> Bool {
+        guard waiting.add(1, ordering: .relaxed).newValue <= RateTable.mostWaiting else {
+            endWait()
+            refused.add(1, ordering: .relaxed)
+            return false
+        }
+        delayed.add(1, ordering: .relaxed)
+        return true
+    }
+
+    func endWait() { waiting.subtract(1, ordering: .relaxed) }
+
+    var numbers: [WareNumber] {
+        [
+            WareNumber(
+                "httpware_rate_limited_total", "Requests that were refused, for there were too many.",
+                refused.load(ordering: .relaxed)),
+            WareNumber(
+                "httpware_rate_delayed_total", "Requests that waited until they were within the rate.",
+                delayed.load(ordering: .relaxed)),
+            WareNumber(
+                "httpware_rate_waiting", isGauge: true, "Requests that wait until they are within the rate.",
+                waiting.load(ordering: .relaxed)),
+            WareNumber(
+                "httpware_rate_keys_forgotten_total", "Keys that gave way to others before their time.",
+                forgotten.load(ordering: .relaxed)),
+        ]
+    }
+}

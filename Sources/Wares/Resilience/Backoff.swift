@@ -1,0 +1,31 @@
+import HttpWare
+import Synchronization
+
+/// How long to wait before each try: a random part of a time that doubles, so that those who failed together do not come back
+/// together (*full jitter*).
+///
+/// From any thread, without a lock: the generator (SplitMix64) is one word that only ever has a constant added. The same seed gives the
+/// same pauses.
+final class Backoff: Sendable {
+    private let state: Atomic<UInt64>
+
+    init(seed: UInt64) { state = Atomic(seed) }
+
+    /// The pause before a try, 1 being the first that is made again: from nothing to `range.lower`, doubled for each further one, at most
+    /// `range.upper`.
+    func pause(before number: Int, in range: DurationRange) -> Duration {
+        let lower = UInt64(max(0, range.lower.nanoseconds))
+        let upper = UInt64(max(0, range.upper.nanoseconds))
+        let doublings = min(max(0, number - 1), 62)
+        let (doubled, overflows) = lower.multipliedReportingOverflow(by: 1 << UInt64(doublings))
+        let limit = overflows ? upper : min(upper, doubled)
+        return .nanoseconds(Int64(next().multipliedFullWidth(by: limit + 1).high))
+    }
+
+    private func next() -> UInt64 {
+        var word = state.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue
+        word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
+        word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
+        return word ^ word >> 31
+    }
+}

@@ -1,0 +1,96 @@
+public import HttpWare
+import Synchronization
+
+/// A service's circuit: how its requests fared lately, and whether more of them are let through. One for all loops and all entries of
+/// `circuitBreaker`.
+///
+/// From any thread. While it is closed no lock is taken but for a failure; else a mutex guards the state.
+public final class Circuit: ServiceNote {
+    /// How it is, for people.
+    public struct Report: Sendable, Equatable {
+        public enum State: String, Sendable { case closed, open, halfOpen }
+
+        public let state: State
+        /// How long it stays open; `nil` unless it is.
+        public let openFor: Duration?
+        /// How often it was opened.
+        public let opened: Int
+        /// How many requests were refused.
+        public let refused: Int
+    }
+
+    private let isAside = Atomic(false)
+    private let counts = SecondCounts()
+    private let state = Mutex(CircuitState())
+    private let opened = Atomic(0)
+    private let refused = Atomic(0)
+
+    public init() {}
+
+    /// Whether requests pass, and are counted.
+    @inline(__always)
+    var isClosed: Bool { !isAside.load(ordering: .relaxed) }
+
+    /// A request comes while the circuit is not closed, or was not a moment ago.
+    func enter(probes: Int, at now: LoopInstant) -> CircuitState.Entry {
+        let entry = state.withLock { $0.enter(probes: probes, at: now) }
+        if case .refused = entry { refused.add(1, ordering: .relaxed) }
+        return entry
+    }
+
+    /// A request of a closed circuit has ended well.
+    @inline(__always)
+    func passed(at now: LoopInstant) { counts.add(all: true, marked: false, at: now) }
+
+    /// A request of a closed circuit has failed. Answers what opened the circuit, if that did.
+    func failed(_ rules: CircuitBreaker, at now: LoopInstant) -> SecondCounts.Sum? {
+        counts.add(all: true, marked: true, at: now)
+        let sum = counts.sum(last: rules.windowSeconds, at: now)
+        guard sum.all >= rules.minRequests, Double(sum.marked) >= rules.failureRatio.value * Double(sum.all),
+            state.withLock({ $0.trip(until: now + rules.openFor) })
+        else { return nil }
+        noteOpened()
+        return sum
+    }
+
+    /// A probe has ended.
+    func ended(_ probe: Int, hasFailed: Bool, _ rules: CircuitBreaker, at now: LoopInstant) -> CircuitState.Change? {
+        let change = state.withLock { state in
+            let change = state.ended(
+                probe, hasFailed: hasFailed, probes: rules.halfOpen, reopensUntil: now + rules.openFor)
+            if change == .closed {
+                // What was before says nothing of how it is now.
+                counts.clear()
+                isAside.store(false, ordering: .relaxed)
+            }
+            return change
+        }
+        if change == .opened { noteOpened() }
+        return change
+    }
+
+    func gaveUp(_ probe: Int) { state.withLock { $0.gaveUp(probe) } }
+
+    private func noteOpened() {
+        opened.add(1, ordering: .relaxed)
+        // Closed again meanwhile, it stays so: whether it is aside follows from the state.
+        state.withLock { isAside.store($0.phase != .closed, ordering: .relaxed) }
+    }
+
+    /// How it is at this time of the loops' clock.
+    public func report(at now: LoopInstant) -> Report {
+        let phase = state.withLock { $0.phase }
+        var openFor: Duration?
+        let shown: Report.State
+        switch phase {
+        case .closed: shown = .closed
+        case .halfOpen: shown = .halfOpen
+        case .open(let until):
+            shown = .open
+            openFor = max(.zero, until - now)
+        }
+        return Report(
+            state: shown, openFor: openFor, opened: opened.load(ordering: .relaxed),
+            refused: refused.load(ordering: .relaxed))
+    }
+}

@@ -1,0 +1,85 @@
+public import HttpWare
+
+/// Which ends of a try count as failures of a service: statuses, and kinds of faults.
+///
+/// A status stands for the origin server's response with it, and for a fault that the client is told of with it. What a cache, another
+/// ware or the client did is no failure of the service.
+public struct FailureSet: Sendable, Hashable {
+    /// A kind of fault.
+    public enum Kind: String, OptionWord {
+        /// There was no connection: nothing of the request was sent.
+        case connect
+        /// The connection ended before the response's head was whole.
+        case reset
+        /// A step took too long.
+        case timeout
+    }
+
+    public var statuses: StatusSet
+    public var kinds: Set<Kind>
+
+    public init(_ kinds: Set<Kind> = [], statuses: StatusSet = []) {
+        self.kinds = kinds
+        self.statuses = statuses
+    }
+
+    /// Whether the response at hand stands for a failure of the service; `nil` where it tells nothing of the service.
+    @inline(__always)
+    func judge(_ status: HttpStatus, _ exchange: Exchange) -> Bool? {
+        if case .upstream = exchange.responder { return statuses.contains(status.code) }
+        guard case .gateway = exchange.responder, let failure = exchange.failure else { return nil }
+        return judge(failure, status)
+    }
+
+    private func judge(_ failure: GatewayError, _ status: HttpStatus) -> Bool? {
+        guard failure.side == .upstream else { return nil }
+        let isMember: Bool
+        switch failure.fault {
+        case .dnsTimeout, .connectionTimeout: isMember = kinds.contains(.connect) || kinds.contains(.timeout)
+        case .responseTimeout: isMember = kinds.contains(.timeout)
+        case .connectionTerminated, .responseIncomplete: isMember = kinds.contains(.reset)
+        case .responseMalformed, .responseHeadTooLarge, .responseContentTooLarge, .upgradeFailed: isMember = false
+        default:
+            guard failure.fault.isBeforeRequest else { return nil }
+            isMember = kinds.contains(.connect)
+        }
+        return isMember || statuses.contains(status.code)
+    }
+}
+
+extension GatewayError.Fault {
+    /// No connection was made, so nothing of the request was sent.
+    var isBeforeRequest: Bool {
+        switch self {
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout,
+            .tlsProtocolError, .tlsCertificateError, .tlsAlertReceived:
+            true
+        default: false
+        }
+    }
+}
+
+extension FailureSet: OptionUnion {
+    public static let optionType = "set of failures"
+    public static var optionForm: OptionForm { .either([Kind.optionForm, StatusSet.optionForm]) }
+
+    public var optionText: String {
+        let words = Kind.allCases.filter(kinds.contains).map(\.rawValue)
+        return "[" + (words + (statuses.isEmpty ? [] : [statuses.description])).joined(separator: ", ") + "]"
+    }
+
+    public init(union members: [FailureSet]) {
+        kinds = members.reduce(into: []) { $0.formUnion($1.kinds) }
+        statuses = StatusSet(union: members.map(\.statuses))
+    }
+
+    public init(optionText: String) throws(OptionMistake) {
+        if let kind = Kind(rawValue: optionText) {
+            self.init([kind])
+        } else if let statuses = try? StatusSet(optionText: optionText) {
+            self.init(statuses: statuses)
+        } else {
+            throw OptionMistake("write connect, reset, timeout, or a status such as 503, 5xx or 500-599")
+        }
+    }
+}

@@ -1,0 +1,48 @@
+public import HttpWare
+import Synchronization
+
+/// How many of a service's requests were sent again lately: a service in trouble is not asked twice for everything. One for all loops
+/// and all entries of `retry`.
+///
+/// From any thread, without a lock. Loops that ask at the very same time may go over by one each.
+public final class RetryBudget: ServiceNote {
+    /// What it came to so far, for people.
+    public struct Report: Sendable, Equatable {
+        /// Requests that were sent again.
+        public let retries: Int
+        /// Those that were not, because too many had been.
+        public let denied: Int
+    }
+
+    /// Marked are those that were sent again.
+    private let counts = SecondCounts()
+    private let retries = Atomic(0)
+    private let denied = Atomic(0)
+
+    /// How far back requests count, in seconds.
+    private static let window = 10
+    /// So many in that time may always be sent again: a part of next to nothing is none.
+    static let reserve = 10
+
+    public init() {}
+
+    /// A request comes.
+    @inline(__always)
+    func count(at now: LoopInstant) { counts.add(all: true, marked: false, at: now) }
+
+    /// Whether one more may be sent again, which is then counted.
+    func take(_ budget: Ratio, at now: LoopInstant) -> Bool {
+        let sum = counts.sum(last: RetryBudget.window, at: now)
+        guard sum.marked < max(RetryBudget.reserve, Int(budget.value * Double(sum.all))) else {
+            denied.add(1, ordering: .relaxed)
+            return false
+        }
+        counts.add(all: false, marked: true, at: now)
+        retries.add(1, ordering: .relaxed)
+        return true
+    }
+
+    public var report: Report {
+        Report(retries: retries.load(ordering: .relaxed), denied: denied.load(ordering: .relaxed))
+    }
+}

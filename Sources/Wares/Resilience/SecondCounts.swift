@@ -1,0 +1,67 @@
+import HttpWare
+import Synchronization
+
+/// How many there were in each of the last 512 seconds, and how many of them were marked. From any thread, without a lock.
+///
+/// Each second is one word: 24 bits that tell which round of 512 seconds it is of, then 20 bits for each of the two numbers, which stop
+/// at about a million.
+final class SecondCounts: Sendable {
+    /// A sum over some seconds.
+    struct Sum: Equatable {
+        var all = 0
+        var marked = 0
+    }
+
+    /// The most seconds that can be looked back.
+    static let most = 512
+
+    private let cells: InlineArray<512, Atomic<UInt64>> = InlineArray { _ in Atomic(0) }
+
+    private static let largest: UInt64 = 1 << 20 - 1
+    private static let roundMask: UInt64 = 1 << 24 - 1
+
+    init() {}
+
+    /// Counts one in the present second: among all, marked, or both.
+    @inline(__always)
+    func add(all: Bool, marked: Bool, at now: LoopInstant) {
+        let second = SecondCounts.second(now)
+        let round = second >> 9 & SecondCounts.roundMask
+        let place = Int(second & 511)
+        let increment: UInt64 = (marked ? 1 << 20 : 0) | (all ? 1 : 0)
+        var old = cells[place].load(ordering: .relaxed)
+        while true {
+            let isPresent = old >> 40 == round
+            let isFull =
+                old & SecondCounts.largest == SecondCounts.largest
+                || old >> 20 & SecondCounts.largest == SecondCounts.largest
+            if isPresent, isFull { return }
+            let new = isPresent ? old &+ increment : round << 40 | increment
+            let (exchanged, original) = cells[place].weakCompareExchange(
+                expected: old, desired: new, ordering: .relaxed)
+            if exchanged { return }
+            old = original
+        }
+    }
+
+    /// What was counted in the present second and those before it, so many together.
+    func sum(last seconds: Int, at now: LoopInstant) -> Sum {
+        let present = SecondCounts.second(now)
+        var sum = Sum()
+        for back in 0..<UInt64(min(max(seconds, 1), SecondCounts.most)) where back <= present {
+            let second = present - back
+            let cell = cells[Int(second & 511)].load(ordering: .relaxed)
+            guard cell >> 40 == second >> 9 & SecondCounts.roundMask else { continue }
+            sum.all += Int(cell & SecondCounts.largest)
+            sum.marked += Int(cell >> 20 & SecondCounts.largest)
+        }
+        return sum
+    }
+
+    /// Forgets all.
+    func clear() {
+        for place in 0..<SecondCounts.most { cells[place].store(0, ordering: .relaxed) }
+    }
+
+    private static func second(_ now: LoopInstant) -> UInt64 { UInt64(max(0, now.nanoseconds)) / 1_000_000_000 }
+}
