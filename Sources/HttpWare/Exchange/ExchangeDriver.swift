@@ -153,6 +153,8 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.starter = self
     }
 
+    deinit { exchange.starter = nil }
+
     /// An exchange that knows what all of this listener's have in common. A driver serves one configuration of it only.
     private static func makeExchange(of server: LoopServer) -> Exchange {
         let exchange = Exchange(loop: server.transport.loop)
@@ -168,6 +170,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Makes the driver ready for the next exchange, of a connection of its listener.
     func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
         if !isKnownUniquelyReferenced(&self.exchange) {
+            self.exchange.starter = nil
             self.exchange = ExchangeDriver.makeExchange(of: server)
             self.exchange.starter = self
         }

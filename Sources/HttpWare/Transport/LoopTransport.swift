@@ -36,7 +36,10 @@ public final class LoopTransport: UpstreamConnector {
         loop.transport = self
     }
 
-    deinit { record?.deallocate() }
+    deinit {
+        record?.deallocate()
+        if loop.transport === self { loop.transport = nil }
+    }
 
     /// An empty pipe; `nil` when the system has none to give.
     func takePipe() -> Pipe? { sparePipes.popLast() ?? Pipe() }

@@ -14,7 +14,7 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Anything else than the script expects, and a step that was not reached, fails the test. Each step has a minute, for a
+/// Anything else than the script expects, and a step that was not reached, fails the test. Each step has three minutes, for a
 /// machine may be busy with other tests. One that is made without `run` ends with `verify` or `stop`.
 public final class ScriptedOrigin: Sendable {
     /// One line of a script.
@@ -281,7 +281,7 @@ public final class ScriptedOrigin: Sendable {
 
         private func waitUntil(_ wanted: String, _ isDone: () -> Bool) throws(Failure) {
             let start = SystemLoopClock().now()
-            while SystemLoopClock().now() - start < .seconds(60) {
+            while SystemLoopClock().now() - start < .seconds(180) {
                 if isDone() { return }
                 if origin.state.withLock({ $0.isStopping }) {
                     throw Failure(description: "the script was given up while it waited for \(wanted)")
@@ -289,7 +289,7 @@ public final class ScriptedOrigin: Sendable {
                 usleep(1000)
             }
             let got = input.isEmpty ? "nothing" : show(input)
-            throw Failure(description: "expected \(wanted), got \(got) in a minute")
+            throw Failure(description: "expected \(wanted), got \(got) in three minutes")
         }
 
         private func show(_ bytes: [UInt8]) -> String {

@@ -38,9 +38,14 @@ import Testing
         let dear = "bob:$2y$05$bYYtFc8fMiisVx2Q1DPv2eaxN5d.I0BmlOqtLgufHI6bIjVHuZRcS"
         let file = try file(Self.ada, dear)
         let clock = ContinuousClock()
-        let known = (0..<20).map { _ in clock.measure { _ = file.accepts("bob", [0x78]) } }.min()
-        let unknown = (0..<20).map { _ in clock.measure { _ = file.accepts("eve", [0x78]) } }.min()
-        let ratio = try #require(unknown) / #require(known)
+        // In turns, and again where other programs took the time: a user who is not looked for would take a hundredth each time.
+        var ratio = 0.0
+        for _ in 0..<20 where !(0.7...1.4).contains(ratio) {
+            let times = (0..<10).map { _ in
+                (clock.measure { _ = file.accepts("bob", [0x78]) }, clock.measure { _ = file.accepts("eve", [0x78]) })
+            }
+            ratio = try #require(times.map(\.1).min()) / #require(times.map(\.0).min())
+        }
         #expect((0.7...1.4).contains(ratio), "\(ratio)")
     }
 
