@@ -28,13 +28,16 @@ let fuzzTargets: [Target] =
     ? []
     : [
         .target(
-            name: "FuzzSupport", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+            name: "FuzzSupport",
+            dependencies: [
+                "HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig", "HttpWareClient", "HttpWareTesting",
+            ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
-            "TokenResponse", "StoredRecord", "CacheFields", "RedisReply",
+            "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)

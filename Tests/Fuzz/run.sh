@@ -9,7 +9,7 @@ set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
-    StoredRecord CacheFields RedisReply
+    StoredRecord CacheFields RedisReply EventStream ContentRange Har
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -30,6 +30,7 @@ for name in "$@"; do
     Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
     Http2*) dict=Tests/Fuzz/http2.dict ;;
     CacheFields) dict=Tests/Fuzz/cache.dict ;;
+    EventStream | ContentRange | Har) dict=Tests/Fuzz/client.dict longest=2000 ;;
     esac
     work=.build-fuzz/$name
     mkdir -p "$work/found" "$work/merged"
