@@ -136,6 +136,17 @@ struct Ticker: Middleware {
     }
 }
 
+/// Keeps what went wrong out of every cache.
+struct KeepNoErrors: Postware {
+    private let line = FieldLine(literal: .cacheControl, "no-store")
+    var responseStatuses: StatusSet { StatusSet([500...599]) }
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        if response.status.code >= 500 { response.fields.set(line) }
+        return .pass
+    }
+}
+
 /// Sends a request once more when the origin server says that it is busy.
 struct SecondTry: Middleware, Postware {
     var mayReplay: Bool { true }

@@ -20,6 +20,13 @@ import Testing
         #expect(try await exchange.send(.post("/")).fields[.cacheControl] == "no-store")
     }
 
+    @Test func `a postware that has to do with some statuses sees those`() async throws {
+        let exchange = try TestExchange([KeepNoErrors()])
+        #expect(try await exchange.send(.get("/")).fields[.cacheControl] == nil)
+        exchange.upstream.respond(with: HttpResponse(.badGateway))
+        #expect(try await exchange.send(.get("/")).fields[.cacheControl] == "no-store")
+    }
+
     @Test func `what a two-sided ware remembers is there on the way back`() async throws {
         let exchange = try TestExchange([Elapsed()])
         exchange.upstream.respond(with: HttpResponse(.ok), after: .seconds(2))

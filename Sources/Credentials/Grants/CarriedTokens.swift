@@ -16,26 +16,26 @@ public struct CarriedTokens: ExchangeKey {
         }
     }
 
-    /// Most requests carry one.
+    /// Most requests carry one. The wares of the exchange's chain hold the credentials as long as it lasts, so that none is
+    /// another's place in memory.
     public struct Value {
-        private var first: (credential: Credential, number: Int)
-        private var others: [(credential: Credential, number: Int)] = []
+        private var first: (credential: ObjectIdentifier, number: Int)
+        private var others: [ObjectIdentifier: Int]?
 
-        fileprivate init(_ credential: Credential, _ number: Int) { first = (credential, number) }
+        fileprivate init(_ credential: Credential, _ number: Int) { first = (ObjectIdentifier(credential), number) }
 
         fileprivate mutating func add(_ credential: Credential, _ number: Int) {
-            if first.credential === credential {
+            if first.credential == ObjectIdentifier(credential) {
                 first.number = number
             } else {
-                others.removeAll { $0.credential === credential }
-                others.append((credential, number))
+                others = others ?? [:]
+                others?[ObjectIdentifier(credential)] = number
             }
         }
 
         /// The number of that credential's token; `nil` where the request carried none.
         public func number(of credential: Credential) -> Int? {
-            first.credential === credential
-                ? first.number : others.first { $0.credential === credential }?.number
+            first.credential == ObjectIdentifier(credential) ? first.number : others?[ObjectIdentifier(credential)]
         }
     }
 }

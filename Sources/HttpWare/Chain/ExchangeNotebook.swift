@@ -34,8 +34,7 @@ struct ExchangeNotebook {
 
     /// Forgets what is on the pages.
     func empty() {
-        for index in pages.indices where pages[index].isUsed {
-            let page = pages[index]
+        for page in pages where page.isUsed {
             page.isUsed = false
             page.forget(page)
         }

@@ -24,6 +24,9 @@ public protocol Ware: Sendable {
     var mayReplay: Bool { get }
     /// Whether the ware remembers something from one exchange to the next, which is lost with the instance.
     var holdsState: Bool { get }
+    /// The statuses of the responses that the postware, or the response half, has something to do with: with another one a
+    /// response passes it by, and it is not asked. Read once, when the chain is made.
+    var responseStatuses: StatusSet { get }
     /// Where the ware stands when nobody gives it another place.
     var order: WareOrder { get }
 }
@@ -33,6 +36,7 @@ extension Ware {
     public var failsOpen: Bool { false }
     public var mayReplay: Bool { false }
     public var holdsState: Bool { false }
+    public var responseStatuses: StatusSet { .all }
     public var order: WareOrder { .middle }
 }
 

@@ -32,6 +32,8 @@ public final class WareChain: Sendable {
     struct RequestStep: Sendable {
         let ware: MiddlewareCall
         let responseHalf: PostwareCall?
+        /// From the lowest to the highest status that the response half is asked about.
+        let asked: ClosedRange<Int>?
         let condition: Condition?
         let label: String
         /// Content of the request that must be there before the ware is asked.
@@ -45,6 +47,8 @@ public final class WareChain: Sendable {
     /// A ware on the response's way.
     struct ResponseStep: Sendable {
         let ware: PostwareCall
+        /// From the lowest to the highest status that it is asked about.
+        let asked: ClosedRange<Int>?
         let condition: Condition?
         let label: String
         let whole: Int?
@@ -66,8 +70,13 @@ public final class WareChain: Sendable {
     let kept: Int
     let hasReplays: Bool
     let hasResponseHalves: Bool
-    /// A response half, or a postware, is asked about responses.
-    var seesResponses: Bool { hasResponseHalves || !postwares.isEmpty }
+    /// A response half, or a postware, is asked about responses with some status.
+    var seesAnyResponse: Bool { hasResponseHalves || !postwares.isEmpty }
+    /// From the lowest to the highest status that any of them is asked about.
+    let asked: ClosedRange<Int>?
+    /// A response half, or a postware, is asked about responses with that status.
+    @inline(__always)
+    func seesResponses(_ status: HttpStatus) -> Bool { asked?.contains(status.code) ?? false }
     /// The wares that are told when an exchange ends.
     let observers: [Observer]
     /// A ware asks for what each ware did.
@@ -98,13 +107,15 @@ public final class WareChain: Sendable {
         let requestSteps = zip(before, requestWares).map { entry, ware in
             RequestStep(
                 ware: MiddlewareCall(ware), responseHalf: (ware as? any Postware).map(PostwareCall.init),
-                condition: entry.condition, label: entry.label, whole: ware.contentNeed.wholeLimit,
+                asked: ware is any Postware ? ware.responseStatuses.bounds : nil, condition: entry.condition,
+                label: entry.label, whole: ware.contentNeed.wholeLimit,
                 failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
                 isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil && !ware.mayReplay)
         }
         let responseSteps = zip(after, responseWares).map { entry, ware in
             ResponseStep(
-                ware: PostwareCall(ware), condition: entry.condition, label: entry.label,
+                ware: PostwareCall(ware), asked: ware.responseStatuses.bounds, condition: entry.condition,
+                label: entry.label,
                 whole: ware.contentNeed.wholeLimit, failsOpen: ware.failsOpen)
         }
         entries = (before, after)
@@ -113,6 +124,10 @@ public final class WareChain: Sendable {
         kept = requestWares.reduce(0) { max($0, $1.contentNeed.keptLimit) }
         hasReplays = requestSteps.contains { $0.mayReplay }
         hasResponseHalves = requestSteps.contains { $0.responseHalf != nil }
+        asked =
+            StatusSet(
+                requestSteps.compactMap { $0.asked } + responseSteps.compactMap { $0.asked }
+            ).bounds
         observers =
             before.compactMap { entry in
                 (entry.ware as? any ExchangeObserver).map {
@@ -137,6 +152,7 @@ public final class WareChain: Sendable {
         kept = 0
         hasReplays = false
         hasResponseHalves = false
+        asked = nil
         observers = []
         observesWares = false
         labels = ChainLabels(middlewares: [], postwares: [])

@@ -99,7 +99,7 @@ extension ExchangeDriver: ResponseHandler {
     // MARK: 6–7. Response halves in reverse, then postwares
 
     func runResponseWares() {
-        guard chain.seesResponses else {
+        guard isObserved ? chain.seesAnyResponse : chain.seesResponses(response.status) else {
             halfIndex = -1
             return deliver()
         }
@@ -110,7 +110,9 @@ extension ExchangeDriver: ResponseHandler {
         if chain.hasResponseHalves {
             while halfIndex > halfFloor {
                 let index = halfIndex
-                guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index) else {
+                guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index),
+                    isAsked(chain.middlewares[index].asked)
+                else {
                     halfIndex = index - 1
                     continue
                 }
@@ -123,8 +125,8 @@ extension ExchangeDriver: ResponseHandler {
         if isBackground { return deliver() }
         while postIndex < chain.postwares.count {
             let index = postIndex
-            var isMeant = true
-            if chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
+            var isMeant = isAsked(chain.postwares[index].asked)
+            if isMeant, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
                     isMeant = try condition.matches(response, in: exchange)
                 } catch {
@@ -145,6 +147,12 @@ extension ExchangeDriver: ResponseHandler {
             else { return }
         }
         deliver()
+    }
+
+    /// Whether the response concerns a ware. All are asked where somebody observes what they do.
+    @inline(__always)
+    private func isAsked(_ statuses: ClosedRange<Int>?) -> Bool {
+        isObserved || statuses?.contains(response.status.code) ?? false
     }
 
     /// Whether the request passed the middleware by. What lies further in than the one asked about is forgotten: no half in
@@ -249,12 +257,12 @@ extension ExchangeDriver: ResponseHandler {
     /// Whether the request can be sent inward again from that ware: it was kept, and not too often.
     private func mayReplay(_ index: Int) -> Bool {
         guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !isRequestRefused,
-            let snapshot = snapshots[index]
+            let snapshot = snapshots[index], snapshot.isAtHand(exchange.request)
         else { return false }
-        if snapshot.request.content.isEmpty { return true }
+        if snapshot.content.isEmpty { return true }
         // A filter from further out has seen the content, and sees no content twice.
         if hasSentContent, snapshot.filters > 0 { return false }
-        return snapshot.request.content.bytes != nil || kept != nil
+        return snapshot.content.bytes != nil || kept != nil
     }
 
     private func replay(_ index: Int, after delay: Duration) {
@@ -275,7 +283,7 @@ extension ExchangeDriver: ResponseHandler {
     /// Nothing of the client is waited for.
     private var isReplayComplete: Bool {
         guard let snapshot = snapshots[halfIndex] else { return true }
-        return isRequestWhole || snapshot.request.content.isEmpty || snapshot.request.content.bytes != nil
+        return isRequestWhole || snapshot.content.isEmpty || snapshot.content.bytes != nil
     }
 
     /// The rest of the request is here.
@@ -313,9 +321,9 @@ extension ExchangeDriver: ResponseHandler {
 
     private func sendAgain() {
         waitNumber &+= 1
-        guard let snapshot = snapshots[halfIndex] else { return }
-        if let kept, !snapshot.request.content.isEmpty, snapshot.request.content.bytes == nil { held = kept }
-        exchange.request = snapshot.request
+        // `mayReplay` has seen that it is there; nobody changes the request meanwhile.
+        guard let snapshot = snapshots[halfIndex], snapshot.restore(&exchange.request) else { return }
+        if let kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { held = kept }
         if exchange.requestFilters.count > snapshot.filters {
             exchange.requestFilters.removeSubrange(snapshot.filters...)
         }

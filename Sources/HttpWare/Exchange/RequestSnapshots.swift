@@ -1,14 +1,40 @@
 /// A request as it was when it left each ware that may replay, in the order of the wares.
 ///
-/// The fields of each are copied into memory that stays for the next exchange. Were they shared, the next ware that changes
-/// them would have to move them to new memory first.
+/// Fields that are as they were received then need no copy: what was received stays readable. Other fields are copied into memory
+/// that stays for the next exchange. Were they shared, the next ware that changes them would have to move them to new memory
+/// first.
 struct RequestSnapshots {
     struct Snapshot {
         /// The ware's place among the middlewares.
         fileprivate(set) var index: Int
-        fileprivate(set) var request: HttpRequest
+        /// Of no meaning where `reception` is there.
+        fileprivate var fields = HttpFields()
+        /// The fields were as they had been received.
+        fileprivate var reception: HttpFields.Reception?
+        /// What else of the request a ware can change.
+        fileprivate(set) var content = HttpContent.none
+        fileprivate var method = HttpMethod.get
+        fileprivate var target = RequestTarget()
+        fileprivate var isAuthorityChanged = false
         /// How many filters its content had then.
         fileprivate(set) var filters: Int
+
+        /// Makes the request what it was. Answers false where it cannot be had any more: a ware put the fields of another
+        /// message in place of those received.
+        func restore(_ present: inout HttpRequest) -> Bool {
+            guard isAtHand(present) else { return false }
+            present.fields = reception == nil ? fields : present.fields.received
+            present.content = content
+            present.method = method
+            present.target = target
+            present.isAuthorityChanged = isAuthorityChanged
+            return true
+        }
+
+        /// Whether `restore` would do it.
+        func isAtHand(_ present: borrowing HttpRequest) -> Bool {
+            reception == nil || present.fields.reception == reception
+        }
     }
 
     private var taken: [Snapshot] = []
@@ -24,10 +50,8 @@ struct RequestSnapshots {
     /// The request is not changed: given as `inout` it need not be copied out of the object that holds it.
     mutating func take(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         while count > 0, taken[count - 1].index >= index { count -= 1 }
-        if count == taken.count { taken.append(Snapshot(index: index, request: HttpRequest(), filters: filters)) }
-        taken[count].index = index
-        taken[count].filters = filters
-        taken[count].request.copy(&request)
+        if count == taken.count { taken.append(Snapshot(index: index, filters: filters)) }
+        taken[count].take(index, &request, filters: filters)
         count += 1
         used = max(used, count)
     }
@@ -37,7 +61,7 @@ struct RequestSnapshots {
 
     /// Lets all go, but for the memory of fields.
     mutating func clear() {
-        for place in 0..<used { taken[place].request.forget(keeping: RequestSnapshots.mostBytes) }
+        for place in 0..<used { taken[place].forget(keeping: RequestSnapshots.mostBytes) }
         count = 0
         used = 0
     }
@@ -45,22 +69,16 @@ struct RequestSnapshots {
     var isEmpty: Bool { used == 0 }
 }
 
-extension HttpRequest {
-    /// Becomes the same as another, with fields of its own, in the memory that it has.
-    fileprivate mutating func copy(_ other: inout HttpRequest) {
-        fields.copy(other.fields)
-        // Each by itself: to copy all and put the own fields back counts every reference twice.
-        method = other.method
-        receivedMethod = other.receivedMethod
-        version = other.version
-        content = other.content
-        target = other.target
-        expectsContinue = other.expectsContinue
-        upgrade = other.upgrade
-        acceptsTrailers = other.acceptsTrailers
-        proxyAuthorization = other.proxyAuthorization
-        isPersistent = other.isPersistent
-        isAuthorityChanged = other.isAuthorityChanged
+extension RequestSnapshots.Snapshot {
+    fileprivate mutating func take(_ index: Int, _ request: inout HttpRequest, filters: Int) {
+        self.index = index
+        self.filters = filters
+        reception = request.fields.isAsReceived ? request.fields.reception : nil
+        if reception == nil { fields.copy(request.fields) }
+        content = request.content
+        method = request.method
+        target = request.target
+        isAuthorityChanged = request.isAuthorityChanged
     }
 
     /// Lets go of all but the memory of fields, and of that if it is larger.
@@ -68,7 +86,5 @@ extension HttpRequest {
         if fields.bytes.capacity > most { fields = HttpFields() }
         target = RequestTarget()
         if content.bytes != nil { content = .none }
-        if upgrade != nil { upgrade = nil }
-        if proxyAuthorization != nil { proxyAuthorization = nil }
     }
 }

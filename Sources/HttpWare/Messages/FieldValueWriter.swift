@@ -10,18 +10,29 @@ public struct FieldValueWriter: ~Copyable {
 
     /// Writes text that is written in code: visible ASCII and spaces.
     public mutating func write(_ text: StaticString) {
-        for byte in UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount) { write(byte: byte) }
+        let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        if text.count <= room.count &- count {
+            _ = UnsafeMutableBufferPointer(rebasing: room[count...]).update(fromContentsOf: text)
+            count &+= text.count
+        } else {
+            for byte in text { write(byte: byte) }
+        }
     }
 
     /// Writes decimal digits, behind a sign where there is one.
     public mutating func write(_ number: Int) {
         if number < 0 { write(byte: 0x2d) }
-        let magnitude = number.magnitude
-        var unit: UInt = 1
-        while magnitude / 10 >= unit { unit *= 10 }
-        while unit > 0 {
-            write(byte: UInt8(truncatingIfNeeded: magnitude / unit % 10) &+ 0x30)
-            unit /= 10
+        // The last digit first, for it is known first; there are at most 20. A division by ten is none for the processor.
+        var rest = number.magnitude
+        var digits = (UInt64(0), UInt64(0), UInt64(0))
+        withUnsafeMutableBytes(of: &digits) { digits in
+            var start = digits.count
+            repeat {
+                start &-= 1
+                digits[start] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
+                rest /= 10
+            } while rest > 0
+            for index in start..<digits.count { write(byte: digits[index]) }
         }
     }
 

@@ -141,7 +141,7 @@ public struct HttpFields: Sendable {
     public mutating func append(_ line: FieldLine) {
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: line.wire)
+        line.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
         let nameCount = line.name.text.utf8.count
         addLine(
             Line(
@@ -230,6 +230,23 @@ public struct HttpFields: Sendable {
             copy.lines[index].flags &= ~Line.removed
         }
         return copy
+    }
+
+    /// What came from the peer: how much of it there is tells one message from another.
+    struct Reception: Equatable {
+        let lines: Int
+        let bytes: UInt32
+    }
+
+    var reception: Reception {
+        Reception(lines: receivedCount, bytes: receivedCount == 0 ? 0 : lines[receivedCount - 1].end)
+    }
+
+    /// Whether nothing was changed since it came: then `received` is the same as this, until another message takes its place.
+    var isAsReceived: Bool {
+        guard lines.count == receivedCount else { return false }
+        for line in lines where line.flags & (Line.removed | Line.hopByHop) == Line.removed { return false }
+        return true
     }
 
     /// Gives the first value of the name as it was received, whatever was changed since, as bytes that are valid during the

@@ -15,6 +15,15 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Every status there can be. RFC 9110 §15.
+    public static let all = StatusSet([100...999])
+
+    /// From the lowest code in it to the highest; `nil` where there is none.
+    var bounds: ClosedRange<Int>? {
+        guard let first = ranges.first, let last = ranges.last else { return nil }
+        return first.lowerBound...last.upperBound
+    }
+
     /// Whether the code is in the set.
     public func contains(_ status: Int) -> Bool {
         for range in ranges where range.contains(status) { return true }

@@ -110,8 +110,12 @@ public struct RateLimit: Middleware, Postware, CountingWare {
 
     private func note(_ left: Int, _ fullIn: Int64, _ exchange: Exchange) {
         let standing = RateStandings.Standing(left: left, seconds: RateLimit.seconds(fullIn))
-        if exchange[Standings.self] == nil { exchange[Standings.self] = RateStandings() }
-        exchange[Standings.self]?[table] = standing
+        remember(standing, in: &exchange[Standings.self])
+    }
+
+    private func remember(_ standing: RateStandings.Standing, in standings: inout RateStandings?) {
+        if standings == nil { standings = RateStandings() }
+        standings?[table] = standing
     }
 
     // MARK: Responses
@@ -126,9 +130,10 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     private func tell(_ response: inout HttpResponse, _ standing: RateStandings.Standing) {
         if let policy { response.fields.append(policy) }
         guard headers.contains(.rateLimit) else { return }
+        let word = key.word
         response.fields.append(RateLimit.fieldName) {
             $0.write("\"")
-            $0.write(key.word)
+            $0.write(word)
             $0.write("\";r=")
             $0.write(standing.left)
             $0.write(";t=")

@@ -23,6 +23,8 @@ public struct ErrorPage: Postware {
     /// What is sent in place of a page that is made of the status, and its media type.
     public var fixed: (content: [UInt8], type: FieldLine)?
 
+    public var responseStatuses: StatusSet { statuses }
+
     public init(
         statuses: StatusSet = StatusSet([400...599]), format: Format = .negotiate,
         fixed: (content: [UInt8], type: FieldLine)? = nil

@@ -23,6 +23,9 @@ public struct FailureSet: Sendable, Hashable {
         self.statuses = statuses
     }
 
+    /// The statuses that a response may have that stands for a failure: faults are told of with a status of the 5xx class.
+    var responseStatuses: StatusSet { kinds.isEmpty ? statuses : StatusSet(union: [statuses, StatusSet([500...599])]) }
+
     /// Whether the response at hand stands for a failure of the service; `nil` where it tells nothing of the service.
     @inline(__always)
     func judge(_ status: HttpStatus, _ exchange: Exchange) -> Bool? {

@@ -34,6 +34,7 @@ public struct Retry: Middleware, Postware {
 
     public var contentNeed: ContentNeed { .kept(upTo: maxBody.bytes) }
     public var mayReplay: Bool { true }
+    public var responseStatuses: StatusSet { retryOn.responseStatuses }
 
     /// A `seed` makes the pauses the same each time.
     public init(

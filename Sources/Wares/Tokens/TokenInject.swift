@@ -65,8 +65,7 @@ public struct TokenInject: Middleware, CredentialUser {
             return .pass
         }
         let wall = exchange.wallNow
-        if let number = credential.freshNumber(at: wall), let made = made.last(of: number) {
-            request.fields.set(made.line)
+        if let number = credential.freshNumber(at: wall), made.set(number, in: &request.fields) {
             CarriedTokens.note(credential, number, in: exchange)
             return .pass
         }
@@ -94,7 +93,7 @@ public struct TokenInject: Middleware, CredentialUser {
         guard let line = try? TokenInject.line(header, scheme, token.value) else {
             return .abort(with: TokenHold.refusal(credential, nil))
         }
-        made.keep(MadeLine(number: token.number, line: line))
+        made.keep(line, of: token.number)
         request.fields.set(line)
         CarriedTokens.note(credential, token.number, in: exchange)
         return .pass
@@ -107,27 +106,23 @@ public struct TokenInject: Middleware, CredentialUser {
     }
 }
 
-/// The field line of one token.
-private final class MadeLine: Sendable {
-    let number: Int
-    let line: FieldLine
-
-    init(number: Int, line: FieldLine) {
-        self.number = number
-        self.line = line
-    }
-}
-
 /// The field line of the last token: made once for each, for all loops. Guarded by a mutex.
 private final class LastLine: Sendable {
-    private let last = Mutex<MadeLine?>(nil)
+    private let last = Mutex<(number: Int, line: FieldLine)?>(nil)
 
-    /// The line of the token of this number; `nil` where another was made last.
-    func last(of number: Int) -> MadeLine? { last.withLock { $0?.number == number ? $0 : nil } }
+    /// Sets the line of the token of this number; false where another was made last, or another loop is at it just now, for
+    /// which nobody waits. Under the lock, where the line need not be retained.
+    func set(_ number: Int, in fields: inout HttpFields) -> Bool {
+        last.withLockIfAvailable { last in
+            guard last?.number == number else { return false }
+            if let line = last?.line { fields.set(line) }
+            return true
+        } ?? false
+    }
 
     /// A newer one stays.
-    func keep(_ line: MadeLine) {
-        last.withLock { last in if last.map({ $0.number < line.number }) ?? true { last = line } }
+    func keep(_ line: FieldLine, of number: Int) {
+        last.withLock { last in if last.map({ $0.number < number }) ?? true { last = (number, line) } }
     }
 }
 

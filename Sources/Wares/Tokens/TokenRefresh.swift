@@ -31,6 +31,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public var credentialUse: CredentialUse { .refreshes }
     public var contentNeed: ContentNeed { .kept(upTo: maxBody.bytes) }
     public var mayReplay: Bool { true }
+    public var responseStatuses: StatusSet { statuses }
 
     public init(
         credential: Credential, statuses: StatusSet = [401], requireChallenge: Challenge = .invalidToken,

@@ -40,6 +40,7 @@ public struct Unauthorized: Postware, CredentialUser {
 
     public var credential: Credential? { if case .clear(let credential) = action { credential } else { nil } }
     public var credentialUse: CredentialUse { .clears }
+    public var responseStatuses: StatusSet { statuses }
 
     public init(statuses: StatusSet = [401], _ action: Action = .passthrough) {
         self.statuses = statuses

@@ -18,6 +18,50 @@ import Testing
             ])
     }
 
+    /// A two-sided ware, or a postware, that has something to do with some statuses only.
+    private struct OnSome: Middleware, Postware {
+        let responseStatuses: StatusSet
+        let name: String
+        let notes: Notes
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+            notes.add("\(name) \(response.status.code)")
+            if response.status == .badRequest { response.status = .unauthorized }
+            return .pass
+        }
+    }
+
+    private struct AfterSome: Postware {
+        let responseStatuses: StatusSet
+        let name: String
+        let notes: Notes
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+            notes.add("\(name) \(response.status.code)")
+            return .pass
+        }
+    }
+
+    @Test(arguments: [
+        (200, false, []), (401, false, ["a 401", "p 401"]), (503, false, ["b 503"]),
+        // One ware makes another status of it, which is another one's.
+        (400, true, ["c 400", "a 401", "p 401"]), (200, true, ["c 200"]),
+    ])
+    func `a response passes by those that have nothing to do with its status`(
+        status: Int, withAll: Bool, asked: [String]
+    ) async throws {
+        var wares: [any Ware] = [
+            OnSome(responseStatuses: [401], name: "a", notes: notes),
+            OnSome(responseStatuses: StatusSet([500...599]), name: "b", notes: notes),
+        ]
+        if withAll { wares.append(OnSome(responseStatuses: .all, name: "c", notes: notes)) }
+        wares.append(AfterSome(responseStatuses: [401], name: "p", notes: notes))
+        wares.append(AfterSome(responseStatuses: [], name: "q", notes: notes))
+        let exchange = try TestExchange(wares)
+        exchange.upstream.respond(with: HttpResponse(try #require(HttpStatus(status))))
+        _ = try await exchange.send(.get("/"))
+        #expect(notes.all == asked)
+    }
+
     @Test func `a replaced response goes on in its place, to those further out`() async throws {
         let replace = OnBoth(back: { _, _ in .replace(with: HttpResponse(.notFound, content: .text("gone"))) })
         let exchange = try TestExchange([OnBoth.noting("a", in: notes), replace, OnResponse.noting("p", in: notes)])

@@ -213,6 +213,23 @@ import Testing
         #expect(fields["X-Long"] == token + "1")
     }
 
+    @Test(arguments: [0, 9, 10, 99, 100, 1_234_567_890, -1, .max, .min])
+    func `a number is written in decimal digits, in the room that is left and beyond`(number: Int) {
+        for filler in [0, 107, 108, 109, 127, 128, 129] {
+            var fields = HttpFields()
+            let before = String(repeating: "a", count: filler)
+            fields.append("X-Number") {
+                $0.write(token: before)
+                $0.write(number)
+                $0.write(" of \"all\"")
+            }
+            #expect(fields["X-Number"] == before + "\(number) of \"all\"")
+        }
+        var fields: HttpFields = ["X-Number": "before"]
+        fields.set("X-Number", to: number)
+        #expect(fields.values(of: "X-Number") == ["\(number)"])
+    }
+
     @Test func `one look says that none of several fields is there`() throws {
         let some = KnownFields(.range, .ifMatch)
         var fields: HttpFields = ["Accept": "*/*", "X-A": "1"]
