@@ -10,6 +10,9 @@ public final class ServiceNotes: Sendable {
     /// It stands for every origin that clients ask for, which have nothing in common.
     public let isPassthrough: Bool
 
+    /// Whether it can be reached.
+    public let reachability = ServiceReachability()
+
     /// Held until this goes. `AtomicLazyReference` would do the same, and its `load` costs 600 instructions more.
     private let first = Atomic<Unmanaged<Page>?>(nil)
 
