@@ -162,7 +162,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
 
     private func refusal(_ reason: String) -> HttpResponse {
         var response = HttpResponse.problem(overflow, "the request was not let through: \(reason)")
-        response.fields.append(FieldLine(.retryAfter, number: 1))
+        response.fields.set(.retryAfter, to: 1)
         return response
     }
 
