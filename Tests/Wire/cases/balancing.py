@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 
-import suite
+from gateways import OwnGateway
 from Rig.origins import Origin
-from Rig.processes import Process, free_port
-from Rig.wire import Message, Wire
-from suite import Trial, case, check, connect, expect_same, expect_status
+from suite import Trial, case, check, expect_same, expect_status
 
 NO = "services of httpware"
 
@@ -51,11 +48,6 @@ routes:
 """
 
 
-def eventually(condition) -> bool:
-    """Soon, and on a busy machine too."""
-    return suite.eventually(condition, 20.0)
-
-
 def answer(body: bytes, status: int = 200) -> bytes:
     return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
 
@@ -92,28 +84,10 @@ class Backend:
         self.origin.begin(self.serve)
 
 
-class Gateway:
+class Gateway(OwnGateway):
     def __init__(self, t: Trial, workers: int = 1):
-        place = t.setup.place
-        self.t, self.web, self.admin = t, free_port(), free_port()
         self.a, self.b = Backend(t, b"a"), Backend(t, b"b")
-        file = place.subfolder("balancing") / "httpware.yaml"
-        file.write_text(CONFIG.format(web=self.web, admin=self.admin, a=self.a.port, b=self.b.port))
-        self.process: Process = place.command(
-            [t.setup.binary, "run", "-c", str(file), "--workers", str(workers)], [self.web, self.admin])
-        t.at_end(self.process.stop)
-
-    def send(self, path: str, method: str = "GET", *fields: str, content: bytes = b"", port: int | None = None) -> Wire:
-        client = connect(("127.0.0.1", port or self.web), 30.0)
-        self.t.clients.append(client)
-        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port or self.web}", *fields, "Connection: close"]
-        if content or method in ("POST", "PUT"):
-            lines.append(f"Content-Length: {len(content)}")
-        client.send("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
-        return client
-
-    def ask(self, path: str, method: str = "GET", *fields: str, content: bytes = b"", port: int | None = None) -> Message:
-        return self.send(path, method, *fields, content=content, port=port).read_response(method)
+        super().__init__(t, "balancing", CONFIG, workers=workers, patience=20.0, a=self.a.port, b=self.b.port)
 
     def bodies(self, path: str, count: int, *fields: str) -> list[bytes]:
         answers = [self.ask(path, "GET", *fields) for _ in range(count)]
@@ -121,16 +95,8 @@ class Gateway:
             expect_status(one, 200)
         return [one.body for one in answers]
 
-    def service(self, name: str) -> dict:
-        services = json.loads(self.ask("/v1/services", port=self.admin).body)["services"]
-        return next(service for service in services if service["name"] == name)
-
     def states(self, name: str) -> list[str]:
         return [address["state"] for endpoint in self.service(name)["endpoints"] for address in endpoint["addresses"]]
-
-    def metric(self, line: str) -> bool:
-        """Whether the metrics have this line, within the time that they may lag."""
-        return bool(eventually(lambda: line in self.ask("/metrics", port=self.admin).body.decode().splitlines()))
 
 
 @case("balance: weights are kept exactly, over two loops", nginx=NO)
@@ -165,17 +131,17 @@ def _(t: Trial) -> None:
     threads = [threading.Thread(target=load, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
-    check(eventually(lambda: gateway.a.asked > 10 and gateway.b.asked > 10), "one of them is not asked")
+    check(gateway.eventually(lambda: gateway.a.asked > 10 and gateway.b.asked > 10), "one of them is not asked")
     gateway.a.kill()
-    check(eventually(lambda: gateway.states("ejecting")[0] == "ejected"), "it is not left out")
+    check(gateway.eventually(lambda: gateway.states("ejecting")[0] == "ejected"), "it is not left out")
     labels = f'service="ejecting",endpoint="127.0.0.1:{gateway.a.port}"'
     check(gateway.service("ejecting")["endpoints"][0]["addresses"][0]["ejections"] >= 1, "no ejection")
-    check(eventually(lambda: any(
+    check(gateway.eventually(lambda: any(
         line.startswith(f"httpware_endpoint_ejections_total{{{labels}}} ") and not line.endswith(" 0")
-        for line in gateway.ask("/metrics", port=gateway.admin).body.decode().splitlines())), "no metric")
+        for line in gateway.metrics())), "no metric")
     asked = gateway.a.asked
     gateway.a.start()
-    check(eventually(lambda: gateway.a.asked > asked + 5), "it does not come back")
+    check(gateway.eventually(lambda: gateway.a.asked > asked + 5), "it does not come back")
     check(gateway.metric(f"httpware_endpoint_up{{{labels}}} 1"), "no metric")
     stop.set()
     for thread in threads:
@@ -196,18 +162,18 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     b = f'service="checked",endpoint="127.0.0.1:{gateway.b.port}"'
-    check(eventually(lambda: gateway.service("checked")["endpoints"][1]["addresses"][0]["checks"]["passed"] > 1), "no checks")
+    check(gateway.eventually(lambda: gateway.service("checked")["endpoints"][1]["addresses"][0]["checks"]["passed"] > 1), "no checks")
     expect_same("both", sorted(gateway.bodies("/checked/", 4)), [b"a", b"a", b"b", b"b"])
     gateway.b.health = 500
-    check(eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "it is not out")
+    check(gateway.eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "it is not out")
     expect_same("one", set(gateway.bodies("/checked/", 6)), {b"a"})
     check(gateway.metric(f"httpware_endpoint_up{{{b}}} 0"), "no metric")
     check(gateway.metric(f'httpware_endpoint_state{{{b},state="unhealthy"}} 1'), "no metric")
     gateway.b.health = 204
-    check(eventually(lambda: gateway.states("checked") == ["open", "open"]), "it is not back")
+    check(gateway.eventually(lambda: gateway.states("checked") == ["open", "open"]), "it is not back")
     expect_same("both", set(gateway.bodies("/checked/", 4)), {b"a", b"b"})
     gateway.b.kill()
-    check(eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "nobody there, and it is not out")
+    check(gateway.eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "nobody there, and it is not out")
 
 
 @case("accumulate: over a restart of the origin no request fails", nginx=NO)
@@ -218,7 +184,7 @@ def _(t: Trial) -> None:
         gateway.a.kill()
         waiting = [gateway.send(f"/hold/{number}") for number in range(20)]
         waiting.append(gateway.send("/hold/order", "POST", content=b"order"))
-        check(eventually(lambda: gateway.service("alone")["down"]), "nobody noticed")
+        check(gateway.eventually(lambda: gateway.service("alone")["down"]), "nobody noticed")
         check(gateway.metric('httpware_service_down{service="alone"} 1'), "no metric")
         gateway.a.start()
         began = time.monotonic()
@@ -235,7 +201,7 @@ def _(t: Trial) -> None:
     gateway = Gateway(t)
     expect_status(gateway.ask("/holdChecked/"), 200)
     gateway.a.health = gateway.b.health = 503
-    check(eventually(lambda: gateway.states("checked") == ["unhealthy", "unhealthy"]), "they are not out")
+    check(gateway.eventually(lambda: gateway.states("checked") == ["unhealthy", "unhealthy"]), "they are not out")
     expect_status(gateway.ask("/checked/"), 200)  # without the ware one that may answer is better than none
     asked = gateway.a.asked + gateway.b.asked
     waiting = [gateway.send("/holdChecked/") for _ in range(5)]
