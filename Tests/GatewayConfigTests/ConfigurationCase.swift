@@ -97,6 +97,7 @@ extension GatewayConfiguration {
         for service in services {
             let timeouts = service.timeouts
             lines.append("service \(service.name) host \(service.host.optionText) balance \(service.balance.rawValue)")
+            lines.append(contentsOf: Self.balancing(service).map { "  \($0)" })
             for endpoint in service.endpoints {
                 lines.append("  endpoint \(endpoint.host) \(endpoint.port) [\(endpoint.basePath)] × \(endpoint.weight)")
             }
@@ -117,6 +118,24 @@ extension GatewayConfiguration {
         }
         if let admin { lines.append("admin \(admin.bind) ui \(admin.ui) token \(admin.token.map { "\($0)" } ?? "-")") }
         lines.append("log \(log.level.rawValue) \(log.format.rawValue) \(log.output.optionText)")
+        return lines
+    }
+
+    /// What a service says of balancing beyond its rule.
+    private static func balancing(_ service: ServiceDefinition) -> [String] {
+        var lines: [String] = []
+        if let key = service.hashKey { lines.append("hashKey \(key.optionText)") }
+        if service.slowStart > .zero { lines.append("slowStart \(service.slowStart.optionText)") }
+        if let check = service.healthCheck {
+            lines.append(
+                "healthCheck \(check.path) interval \(check.interval.optionText) timeout \(check.timeout.optionText)"
+                    + " fails \(check.fails) passes \(check.passes) statuses \(check.statuses)")
+        }
+        if let ejection = service.ejection {
+            lines.append(
+                "ejection \(ejection.failures) for \(ejection.base.optionText) maxFor \(ejection.longest.optionText)"
+                    + " maxOut \(ejection.mostOut)")
+        }
         return lines
     }
 

@@ -4,7 +4,7 @@ import Testing
 /// The rooms of module HttpWare lie on the path of a request: each may use only those to its left.
 @Suite struct RoomsTests {
     private static let rooms = [
-        "Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Redis", "Exchange",
+        "Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Redis", "Balance", "Exchange",
     ]
     /// The one room that wraps each C library; `CSystemShims` is no library but a shim, for Loop alone.
     private static let wrappers = [

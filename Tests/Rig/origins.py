@@ -43,8 +43,8 @@ class OriginConnection(Wire):
 class Origin:
     """Listens on a port of the loopback for its whole life; each case brings its script."""
 
-    def __init__(self, host: str = "127.0.0.1", backlog: int = 128):
-        self.listener = socket.create_server((host, 0), backlog=backlog)
+    def __init__(self, host: str = "127.0.0.1", backlog: int = 128, port: int = 0):
+        self.listener = socket.create_server((host, port), backlog=backlog)
         self.port = self.listener.getsockname()[1]
         self.lock = threading.Lock()
         self.script: Script | None = None
@@ -77,6 +77,12 @@ class Origin:
 
     def close(self) -> None:
         self.listener.close()
+
+    def kill(self) -> None:
+        """Nobody is there any more: connections are refused from now on, and those that are there end."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.end()
 
     @property
     def used(self) -> list[OriginConnection]:

@@ -54,8 +54,16 @@ public struct ServiceDefinition: Sendable {
     public let location: SourceLocation
     /// At least one, but for `passthrough`, which has none.
     public internal(set) var endpoints: [EndpointDefinition] = []
-    /// `roundRobin`, until the others are built.
+    /// Who of the endpoints gets the next request.
     public internal(set) var balance = Balance.roundRobin
+    /// What chooses the endpoint with `hash`; there with it only.
+    public internal(set) var hashKey: RequestKey?
+    /// How endpoints are asked whether they are well; `nil`: they are not.
+    public internal(set) var healthCheck: Balancing.HealthCheck?
+    /// When one that fails is left out; `nil`: never.
+    public internal(set) var ejection: Balancing.Ejection?
+    /// How long one that comes back gets less than its share.
+    public internal(set) var slowStart = Duration.zero
     /// Which version of HTTP they are spoken to in.
     public internal(set) var wireProtocol = WireProtocol.auto
     /// How long each step may take.
@@ -94,9 +102,13 @@ public struct ServiceDefinition: Sendable {
         location = options.location
         readEndpoints(&options)
         options.read("balance", into: &balance)
-        if balance != .roundRobin {
-            options.fail(at: "balance", "\(balance.rawValue) is not supported yet; write roundRobin")
+        options.read("hashKey", into: &hashKey)
+        if balance == .hash, !options.isGiven("hashKey") {
+            options.fail(at: "balance", "hash needs hashKey; write one such as hashKey: ip")
+        } else if balance != .hash, options.isGiven("hashKey") {
+            options.fail(at: "hashKey", "belongs to balance: hash")
         }
+        readHealth(&options)
         options.read("protocol", into: &wireProtocol)
         options.read("timeouts") { options in
             let range = Duration.milliseconds(1) ... .seconds(86_400)
@@ -120,8 +132,40 @@ public struct ServiceDefinition: Sendable {
         options.read("tls") {
             tls = ServiceTls(options: &$0, isGiven: isGiven, isSecure: isSecure, files: files)
         }
-        options.refuse("healthCheck", "ejection", "slowStart", "hashKey")
         self.files = options.files
+    }
+
+    private mutating func readHealth(_ options: inout OptionsReader) {
+        var check = Balancing.HealthCheck(path: "/")
+        let isChecked = options.isGiven("healthCheck")
+        options.read("healthCheck") { options in
+            var path: HealthPath?
+            options.read("path", into: &path)
+            if isChecked || options.isDescribing { options.require("path") }
+            options.read("interval", into: &check.interval, in: .milliseconds(10) ... .seconds(3600))
+            options.read("timeout", into: &check.timeout, in: .milliseconds(1) ... .seconds(300))
+            options.read("fails", into: &check.fails, in: 1...100)
+            options.read("passes", into: &check.passes, in: 1...100)
+            options.read("statuses", into: &check.statuses)
+            if let path { check.path = path.optionText }
+        }
+        if isChecked { healthCheck = check }
+        var limits = Balancing.Ejection()
+        options.read("ejection") { options in
+            options.read("failures", into: &limits.failures, in: 1...1000)
+            options.read("for", into: &limits.base, in: .milliseconds(10) ... .seconds(3600))
+            options.read("maxFor", into: &limits.longest, in: .milliseconds(10) ... .seconds(86_400))
+            options.read("maxOut", into: &limits.mostOut)
+            if limits.longest < limits.base {
+                if options.isGiven("maxFor") {
+                    options.fail(at: "maxFor", "is shorter than for; write at least \(limits.base.optionText)")
+                } else {
+                    limits.longest = limits.base
+                }
+            }
+        }
+        if options.isGiven("ejection") { ejection = limits }
+        options.read("slowStart", into: &slowStart, in: .zero ... .seconds(3600))
     }
 
     private mutating func readEndpoints(_ options: inout OptionsReader) {
@@ -144,7 +188,14 @@ public struct ServiceDefinition: Sendable {
             options.fail(at: "endpoints", "is empty; write at least one url")
         }
         endpoints += read
+        if endpoints.count > ServiceDefinition.mostEndpoints {
+            options.fail(
+                at: "endpoints", "has \(endpoints.count); write at most \(ServiceDefinition.mostEndpoints)")
+        }
     }
+
+    /// The most endpoints of a service.
+    static let mostEndpoints = 256
 }
 
 extension ServiceDefinition.HostPolicy: OptionValue {

@@ -22,7 +22,7 @@ extension AdminEndpoint {
     }
 }
 
-/// The metrics of a gateway at one moment. Labels are names from the configuration, never what a request brings.
+/// The metrics of a gateway at one moment. Labels are names from the configuration, and the addresses of those, never what a request brings.
 private struct Metrics {
     private var output = MetricsText()
 
@@ -33,6 +33,7 @@ private struct Metrics {
         addListeners(loops)
         addExchanges(loops)
         addUpstream(subject, loops)
+        addEndpoints(subject)
         addResilience(subject)
         addWares(subject)
         addCredentials(subject)
@@ -159,10 +160,43 @@ private struct Metrics {
         }
     }
 
+    /// The endpoints of services that have a choice, or are asked whether they are well.
+    private mutating func addEndpoints(_ subject: AdminSubject) {
+        let now = SystemLoopClock().now()
+        let services = subject.status.now.services.sorted { $0.key < $1.key }
+        let all = services.flatMap { name, service in
+            service.reports(at: now).map { (labels: [("service", name), ("endpoint", $0.name)], report: $0) }
+        }
+        output.begin("httpware_endpoint_up", .gauge, "Whether the endpoint takes requests.")
+        for (labels, report) in all {
+            output.add(labels, report.state == .open || report.state == .warming ? 1 : 0)
+        }
+        output.begin("httpware_endpoint_state", .gauge, "How the endpoint is: 1 for its state, 0 for the others.")
+        for (labels, report) in all {
+            for state in EndpointReport.State.allCases {
+                output.add(labels + [("state", state.rawValue)], report.state == state ? 1 : 0)
+            }
+        }
+        output.begin("httpware_endpoint_requests", .gauge, "Requests under way at the endpoint.")
+        for (labels, report) in all { output.add(labels, report.active) }
+        output.begin(
+            "httpware_endpoint_ejections_total", .counter, "How often the endpoint was left out, for it failed.")
+        for (labels, report) in all { output.add(labels, report.ejections) }
+        output.begin("httpware_endpoint_health_checks_total", .counter, "Health checks of the endpoint.")
+        for (labels, report) in all where report.checksPassed + report.checksFailed > 0 {
+            output.add(labels + [("result", "passed")], report.checksPassed)
+            output.add(labels + [("result", "failed")], report.checksFailed)
+        }
+        output.begin("httpware_service_down", .gauge, "Whether no endpoint of the service can be reached, or is well.")
+        for (name, service) in services where !service.isPassthrough {
+            output.add([("service", name)], service.notes.reachability.isDown ? 1 : 0)
+        }
+    }
+
     private mutating func addResilience(_ subject: AdminSubject) {
         let status = subject.status.now
         let services = status.configuration.services.compactMap { service in
-            status.serviceNotes[service.name].map { (labels: [("service", service.name)], notes: $0) }
+            status.services[service.name].map { (labels: [("service", service.name)], notes: $0.notes) }
         }
         let now = SystemLoopClock().now()
         let circuits = services.compactMap { service in

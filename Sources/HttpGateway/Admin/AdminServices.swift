@@ -22,7 +22,9 @@ extension AdminEndpoint {
         let pools = PoolSum.byEndpoint(loops)
         var named: Set<String> = []
         let services = status.configuration.services.map { service -> Json in
-            let endpoints = service.endpoints.map { endpoint -> Json in
+            let running = status.services[service.name]
+            let reports = running?.reports(at: now) ?? []
+            let endpoints = service.endpoints.enumerated().map { place, endpoint -> Json in
                 let name = "\(endpoint.host):\(endpoint.port)"
                 named.insert(name)
                 let pool = pools[name] ?? PoolSum()
@@ -30,13 +32,15 @@ extension AdminEndpoint {
                     ("url", .text(endpoint.url)),
                     ("weight", .number(endpoint.weight)), ("at", .text("\(endpoint.location)")),
                     ("connections", pool.json),
+                    ("addresses", .list(reports.filter { $0.place == place }.map(address))),
                 ])
             }
             return .object([
                 ("name", .text(service.name)), ("at", .text("\(service.location)")),
                 ("balance", .text(service.balance.rawValue)), ("endpoints", .list(endpoints)),
-                ("circuit", circuit(status.serviceNotes[service.name], at: now)),
-                ("retries", retries(status.serviceNotes[service.name])),
+                ("down", .bool(running?.notes.reachability.isDown ?? false)),
+                ("circuit", circuit(running?.notes, at: now)),
+                ("retries", retries(running?.notes)),
             ])
         }
         // Clients of a forward proxy choose these: there may be many.
@@ -58,6 +62,17 @@ extension AdminEndpoint {
                     ),
                 ])
             ),
+        ])
+    }
+
+    /// How an endpoint is, or one of the addresses of its name.
+    private static func address(_ report: EndpointReport) -> Json {
+        .object([
+            ("address", .text(report.name)), ("state", .text(report.state.rawValue)),
+            ("requests", .number(report.active)),
+            ("ejectedForMilliseconds", report.ejectedFor.map { .number($0.milliseconds) } ?? .null),
+            ("ejections", .number(report.ejections)),
+            ("checks", .object([("passed", .number(report.checksPassed)), ("failed", .number(report.checksFailed))])),
         ])
     }
 

@@ -278,11 +278,12 @@ public final class Gateway: @unchecked Sendable {
                     socket: socket.number, descriptor: socket.descriptors?[index], definition: socket.listener,
                     router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
-            let endpoints = next.services.endpoints
+            let services = Array(next.services.services.values)
             let records = records?.rings[index]
             let isCounted = next.configuration.admin != nil
             worker.loop.execute {
-                worker.serve(listeners, endpoints: endpoints, records: records, isCounted: isCounted)
+                worker.serve(
+                    listeners, services: services, watches: index == 0, records: records, isCounted: isCounted)
                 done()
             }
         }
@@ -295,7 +296,7 @@ public final class Gateway: @unchecked Sendable {
         }
         status.change {
             $0.addresses = addresses
-            $0.serviceNotes = next.services.services.mapValues(\.notes)
+            $0.services = next.services.services
         }
     }
 }

@@ -28,8 +28,8 @@ public final class GatewayStatus: Sendable {
     public struct Snapshot: Sendable {
         /// What runs.
         public internal(set) var configuration: GatewayConfiguration
-        /// What wares remember of each service that runs.
-        var serviceNotes: [String: ServiceNotes] = [:]
+        /// Each service that runs, by its name.
+        var services: [String: UpstreamService] = [:]
         /// In file order.
         public internal(set) var addresses: [Address] = []
         /// Where the admin listener listens, if there is one.

@@ -25,6 +25,8 @@ final class Worker: @unchecked Sendable {
     private var leaving: [LoopServer] = []
     /// Called once, when the last of those has gone.
     private var whenEmpty: (() -> Void)?
+    /// What follows the endpoints of services; on one loop only.
+    private var monitors: [EndpointMonitor] = []
     private let log: GatewayLog
     /// Where its exchanges are kept when they have ended; `nil` where nobody looks.
     private var records: RecordRing?
@@ -46,8 +48,10 @@ final class Worker: @unchecked Sendable {
     /// Sockets that stay are not touched. Those that are not among the new ones accept what waits and are closed, and their
     /// connections finish. Connections upstream end, but those to these endpoints.
     ///
-    /// Exchanges are kept in `records`, and counted if asked for.
-    func serve(_ listeners: [Listener], endpoints: [Endpoint], records: RecordRing?, isCounted: Bool) {
+    /// Exchanges are kept in `records`, and counted if asked for. `watches` lets this loop follow the endpoints for all.
+    func serve(
+        _ listeners: [Listener], services: [UpstreamService], watches: Bool, records: RecordRing?, isCounted: Bool
+    ) {
         guard let transport else { return }
         self.records = records
         count(isCounted ? listeners.map(\.definition.name) : [])
@@ -64,7 +68,19 @@ final class Worker: @unchecked Sendable {
             acceptor.close()
             leave(acceptor.server)
         }
-        transport.retirePools(except: endpoints)
+        transport.retirePools(except: services.flatMap { $0.endpoints + $0.reachable })
+        if watches { watch(services, transport) }
+    }
+
+    /// Follows the endpoints of these services, and of no others.
+    private func watch(_ services: [UpstreamService], _ transport: LoopTransport) {
+        for monitor in monitors where !services.contains(where: { monitor.follows($0) }) { monitor.stop() }
+        monitors.removeAll { monitor in !services.contains { monitor.follows($0) } }
+        for service in services where !monitors.contains(where: { $0.follows(service) }) {
+            guard let monitor = EndpointMonitor(service, transport: transport) else { continue }
+            monitors.append(monitor)
+            monitor.start()
+        }
     }
 
     private func count(_ names: [String]) {
@@ -164,6 +180,8 @@ final class Worker: @unchecked Sendable {
             acceptor.server.closeAll()
         }
         for server in leaving { server.closeAll() }
+        for monitor in monitors { monitor.stop() }
+        monitors = []
         transport?.closeIdle()
     }
 }

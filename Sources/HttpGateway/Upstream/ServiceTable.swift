@@ -20,9 +20,6 @@ struct ServiceTable: Sendable {
         self.services = services
     }
 
-    /// Those of all services.
-    var endpoints: [Endpoint] { services.values.flatMap(\.endpoints) }
-
     private static func make(_ definition: ServiceDefinition) -> UpstreamService {
         var limits = Endpoint.PoolLimits()
         limits.maxIdle = definition.pool.maxIdle
@@ -57,6 +54,23 @@ struct ServiceTable: Sendable {
             },
             host: host, timeouts: timeouts,
             // The reader checked the values; one that it let through and that is none is left out here.
-            defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) })
+            defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) },
+            balancing: balancing(definition))
+    }
+
+    private static func balancing(_ definition: ServiceDefinition) -> Balancing {
+        var balancing = Balancing()
+        switch definition.balance {
+        case .roundRobin: balancing.rule = .roundRobin
+        case .leastRequests: balancing.rule = .leastRequests
+        case .random2: balancing.rule = .random2
+        // Without a key there was an error, and it does not come here.
+        case .hash: balancing.rule = .hash(definition.hashKey ?? .ip)
+        }
+        balancing.slowStart = definition.slowStart
+        balancing.ejection = definition.ejection
+        balancing.healthCheck = definition.healthCheck
+        balancing.resolvesNames = true
+        return balancing
     }
 }

@@ -10,6 +10,9 @@ public final class ServiceNotes: Sendable {
     /// It stands for every origin that clients ask for, which have nothing in common.
     public let isPassthrough: Bool
 
+    /// Whether it can be reached.
+    public let reachability = ServiceReachability()
+
     /// Held until this goes.
     private let first = Atomic<Unmanaged<Page>?>(nil)
 

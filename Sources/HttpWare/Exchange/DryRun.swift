@@ -250,11 +250,11 @@ private final class DryConnector: UpstreamConnector, ReceivingStream {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         if endpoint.key.deniesPrivate {
-            if endpoint.address?.isPrivate == true {
+            if endpoint.addresses.first?.isPrivate == true {
                 waiter.connectionFailed(Connector.denied(endpoint))
                 return nil
             }
-            isAddressJudged = endpoint.address == nil
+            isAddressJudged = endpoint.isNamed
         }
         self.endpoint = endpoint.name
         waiter.connectionReady(self, nil)

@@ -17,6 +17,8 @@ extension ExchangeDriver: ResponseHandler {
         swap(&response, &arrived)
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
+        if isAtEndpoint { endpointAnswered(response.status) }
+        if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { upstream?.pause() }
@@ -304,6 +306,9 @@ extension ExchangeDriver: ResponseHandler {
         exchange.record.replays += 1
         exchange.record.forgetAttempt()
         discardUpstream()
+        // The next one goes to another endpoint.
+        if let member, !tried.contains(where: { $0 === member }) { tried.append(member) }
+        leaveEndpoint()
         exchange.responseFilters.removeAll()
         exchange.failure = nil
         guard replayDelay > .zero else { return sendAgain() }
@@ -480,6 +485,7 @@ extension ExchangeDriver: ResponseHandler {
         upstream = nil
         isForwarding = false
         hasUpstreamEnded = true
+        if isAtEndpoint { leaveEndpoint() }
         if trailers != nil || responseTrailers != nil { responseTrailers = trailers }
         switch phase {
         case .streaming:

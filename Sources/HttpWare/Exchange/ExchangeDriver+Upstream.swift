@@ -87,12 +87,8 @@ extension ExchangeDriver: ConnectionWaiter {
             guard !service.endpoints.isEmpty else {
                 throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint")
             }
-            if endpointsTried == 0 {
-                firstEndpoint = service.nextEndpoint()
-                // Sent again, it goes to another one than before.
-                if exchange.record.replays > 0, service.endpoints[firstEndpoint] === endpoint { firstEndpoint += 1 }
-            }
-            return service.endpoints[(firstEndpoint + endpointsTried) % service.endpoints.count]
+            guard let balancer = service.balancer else { return service.endpoints[0] }
+            return choose(balancer, service)
         }
         guard exchange.request.target.host.count > 0 else {
             throw .malformed("the request names no host")
@@ -111,6 +107,60 @@ extension ExchangeDriver: ConnectionWaiter {
         return exchange.request.withHost(asReceived: false) {
             transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
         }
+    }
+
+    // MARK: The endpoint
+
+    /// Takes the endpoint whose turn it is by the service's rule: another one than before, where there is one.
+    private func choose(_ balancer: Balancer, _ service: UpstreamService) -> Endpoint {
+        leaveEndpoint()
+        let seat = server.seat(of: balancer)
+        var key: UInt64 = 0
+        if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.request, exchange) }
+        var chosen = seat.choose(key: key, excluding: tried, at: loop.now)
+        if chosen == nil {
+            // All were tried: any will do.
+            tried.removeAll(keepingCapacity: true)
+            chosen = seat.choose(key: key, excluding: tried, at: loop.now)
+        }
+        guard let chosen else { return service.endpoints[0] }
+        chosen.enter()
+        isAtEndpoint = true
+        member = chosen
+        return chosen.endpoint
+    }
+
+    /// The request is no longer at the endpoint.
+    func leaveEndpoint() {
+        guard isAtEndpoint, let member else { return }
+        isAtEndpoint = false
+        member.leave()
+    }
+
+    /// The endpoint did not answer the request: it is left alone by this exchange, and by all if that happens too often.
+    func endpointFailed(isItsFault: Bool = true) {
+        guard isAtEndpoint, let member else { return }
+        tried.append(member)
+        if isItsFault { plan.service?.balancer?.failed(member, at: loop.now) }
+        leaveEndpoint()
+    }
+
+    /// The endpoint answered. A gateway's own statuses for what is behind it (RFC 9110 §15.6.3 to §15.6.5) are failures of the endpoint.
+    func endpointAnswered(_ status: HttpStatus) {
+        guard let member else { return }
+        switch status {
+        case .badGateway, .serviceUnavailable, .gatewayTimeout:
+            plan.service?.balancer?.failed(member, at: loop.now)
+        default: member.succeeded()
+        }
+    }
+
+    /// No endpoint could be connected to. Where a ware waits for the service, somebody finds out when that is over.
+    private func noteUnreachable(_ service: UpstreamService, _ error: GatewayError) {
+        guard error.side == .upstream, error.fault.isUnreachable, server.connector === transport,
+            service.notes.reachability.failed()
+        else { return }
+        RecoveryProbe.start(service, transport)
     }
 
     // MARK: The connection
@@ -268,10 +318,13 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .connecting, let service = plan.service else { return }
         endpointsTried += 1
         exchange.record.connectFailed(error.fault, asked: connectAsked, failed: loop.now.nanoseconds)
+        // What is lacking here, a place in the pool, says nothing of the endpoint.
+        endpointFailed(isItsFault: error.fault != .connectionLimitReached)
         // Nothing was sent, so any request may go to another endpoint.
-        if endpointsTried < service.endpoints.count, error.mayRetry {
+        if let balancer = service.balancer, endpointsTried < server.seat(of: balancer).count, error.mayRetry {
             connect(service)
         } else {
+            noteUnreachable(service, error)
             transport.inEvent { fail(error) }
         }
     }
@@ -281,10 +334,11 @@ extension ExchangeDriver: ConnectionWaiter {
         isForwarding = false
         switch phase {
         case .awaitingResponse:
+            // A connection that was kept and is closed now says nothing of the endpoint.
+            endpointFailed(isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
             guard mayTryAgain(error), let service = plan.service else { return fail(error) }
             hasRetried = true
             phase = .connecting
-            endpointsTried += service.endpoints.count > 1 ? 1 : 0
             connect(service)
         case .collectingResponse, .responseWares, .streaming: fail(error)
         case .replaying:

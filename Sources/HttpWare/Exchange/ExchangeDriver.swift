@@ -80,8 +80,12 @@ final class ExchangeDriver: LoopTimerHandler {
     var upstream: (any UpstreamStream)?
     var ticket: ConnectionTicket?
     var endpoint: Endpoint?
-    /// The place of the endpoint that was tried first.
-    var firstEndpoint = 0
+    /// The endpoint as it takes part in the balancing of its service; `nil` where there is none.
+    var member: EndpointMember?
+    /// The request counts among those under way there.
+    var isAtEndpoint = false
+    /// The endpoints of its service that the request was sent to before, or could not be.
+    var tried: [EndpointMember] = []
     var endpointsTried = 0
     /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
@@ -189,6 +193,7 @@ final class ExchangeDriver: LoopTimerHandler {
         if !held.isEmpty { held = [] }
         kept = nil
         endpointsTried = 0
+        if !tried.isEmpty { tried.removeAll(keepingCapacity: true) }
         hasRetried = false
         hasSentContent = false
         isForwarding = false
@@ -226,6 +231,10 @@ final class ExchangeDriver: LoopTimerHandler {
         ticket = nil
         upstream?.cancel()
         upstream = nil
+        if member != nil {
+            leaveEndpoint()
+            member = nil
+        }
         totalTimer.clear()
         let sink = self.sink
         self.sink = nil
@@ -308,6 +317,7 @@ final class ExchangeDriver: LoopTimerHandler {
         case .ended, .tunnel, .awaitingRequest: break
         default:
             isRequestRefused = true
+            if phase == .connecting || phase == .awaitingResponse { endpointFailed() }
             fail(GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may"))
         }
     }

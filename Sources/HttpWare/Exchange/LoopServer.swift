@@ -32,6 +32,10 @@ public final class LoopServer: ExchangeSource {
     /// Called with each TLS handshake that failed: who the client was, and why.
     public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
 
+    /// This loop's views of the endpoints of services, and the one used last.
+    private var seats: [ObjectIdentifier: BalancerSeat] = [:]
+    private var lastSeat: BalancerSeat?
+
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     private var handshakes: [ObjectIdentifier: TlsHandshake] = [:]
     private var spare: [ExchangeDriver] = []
@@ -66,6 +70,20 @@ public final class LoopServer: ExchangeSource {
         self.router = router
     }
 
+    /// This loop's view of a service's endpoints.
+    @inline(__always)
+    func seat(of balancer: Balancer) -> BalancerSeat {
+        if let lastSeat, lastSeat.balancer === balancer { return lastSeat }
+        return findSeat(of: balancer)
+    }
+
+    private func findSeat(of balancer: Balancer) -> BalancerSeat {
+        let seat = seats[ObjectIdentifier(balancer)] ?? BalancerSeat(balancer, transport)
+        seats[ObjectIdentifier(balancer)] = seat
+        lastSeat = seat
+        return seat
+    }
+
     /// How many connections there are, with those that make their TLS handshake.
     public var connectionCount: Int { connections.count + handshakes.count }
 
@@ -86,6 +104,9 @@ public final class LoopServer: ExchangeSource {
         self.router = router
         generation += 1
         counters?.forgetPlans()
+        // Those that are needed are made anew; the others are those of services that are gone.
+        seats = [:]
+        lastSeat = nil
         spare = []
     }
 

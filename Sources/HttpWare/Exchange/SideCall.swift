@@ -11,6 +11,9 @@ final class SideCall: HttpCall {
     private var ticket: ConnectionTicket?
     private var stream: (any UpstreamStream)?
     private var endpoint: Endpoint?
+    /// Where it goes, in place of where the request's target says; and what its `Host` says then.
+    private let given: Endpoint?
+    private let givenHost: String?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
     private var redirectsLeft: Int
@@ -18,13 +21,15 @@ final class SideCall: HttpCall {
     private var hasRetried = false
 
     init(
-        _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport,
-        _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+        _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport, to given: Endpoint? = nil,
+        host givenHost: String? = nil, _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
         exchange = Exchange(loop: transport.loop)
         exchange.request = request
         self.limits = limits
         self.transport = transport
+        self.given = given
+        self.givenHost = givenHost
         self.completion = completion
         redirectsLeft = limits.redirects
         deniesPrivate = limits.deniesPrivate
@@ -73,6 +78,7 @@ final class SideCall: HttpCall {
         guard let host = request.host, request.hasPath else {
             return finish(.failure(.malformed("a call of the gateway's own needs an absolute URI")))
         }
+        if let given { return connect(to: given) }
         let isSecure = request.scheme == "https"
         let tls = isSecure ? SystemTrust.shared.client : nil
         guard !isSecure || tls != nil else {
@@ -83,6 +89,10 @@ final class SideCall: HttpCall {
         let endpoint = bytes.withUnsafeBytes {
             transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: deniesPrivate)
         }
+        connect(to: endpoint)
+    }
+
+    private func connect(to endpoint: Endpoint) {
         self.endpoint = endpoint
         // What must not be sent twice gets a connection that nobody used before: it cannot have been closed meanwhile.
         let need: ConnectionNeed = request.method.isIdempotent && !hasRetried ? .usual : .new
@@ -93,7 +103,7 @@ final class SideCall: HttpCall {
     private func send(on stream: any UpstreamStream) {
         guard let endpoint else { return }
         var options = HeadEncoder.RequestOptions()
-        options.host = endpoint.authority
+        options.host = givenHost ?? endpoint.authority
         let bytes = request.content.bytes
         if let bytes {
             options.framing = .length(bytes.count)

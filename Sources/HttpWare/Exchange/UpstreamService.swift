@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Where requests go: the endpoints of one service and how they are spoken to. Shared by all loops.
 public final class UpstreamService: Sendable {
     /// What goes into the `Host` field. RFC 9110 §7.2.
@@ -35,16 +33,16 @@ public final class UpstreamService: Sendable {
     /// What wares remember of it.
     public let notes: ServiceNotes
 
-    /// Endpoints by turns, one as often as it weighs.
-    private let turns: [UInt16]
-    private let next = Atomic<Int>(0)
+    /// Who of several endpoints gets a request; `nil` where there is nothing to choose and nothing to follow.
+    let balancer: Balancer?
     let connectTimeout: Duration
     let responseNanoseconds: Int64
     let idleNanoseconds: Int64
 
     public init(
         name: String, endpoints: [Endpoint], isPassthrough: Bool = false, host: HostPolicy = .upstream,
-        timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = []
+        timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = [],
+        balancing: Balancing = Balancing()
     ) {
         self.name = name
         notes = ServiceNotes(name: name, isPassthrough: isPassthrough)
@@ -53,39 +51,18 @@ public final class UpstreamService: Sendable {
         self.host = host
         self.timeouts = timeouts
         self.defaults = defaults
-        turns = UpstreamService.spread(endpoints.map(\.weight))
+        let isChoice = endpoints.count > 1 || balancing.resolvesNames && endpoints.contains(where: \.isNamed)
+        balancer =
+            !endpoints.isEmpty && (isChoice || balancing.healthCheck != nil)
+            ? Balancer(endpoints, balancing, reachability: notes.reachability) : nil
         connectTimeout = timeouts.connect
         responseNanoseconds = timeouts.response.nanoseconds
         idleNanoseconds = timeouts.idle.nanoseconds
     }
 
-    /// The index of the endpoint whose turn it is.
-    @inline(__always)
-    func nextEndpoint() -> Int {
-        if turns.count <= 1 { return 0 }
-        let turn = next.wrappingAdd(1, ordering: .relaxed).oldValue
-        return Int(turns[Int(UInt(bitPattern: turn) % UInt(turns.count))])
-    }
+    /// Where requests may go at the moment: an endpoint of the configuration, or the addresses of its name.
+    public var reachable: [Endpoint] { balancer?.endpoints ?? endpoints }
 
-    /// One round in which each comes as often as it weighs, spread evenly: the one that is furthest behind its share is
-    /// next. Weights are reduced to a sum of at most 1,000.
-    static func spread(_ weights: [Int]) -> [UInt16] {
-        guard weights.count > 1 else { return weights.isEmpty ? [] : [0] }
-        let sum = weights.reduce(0, +)
-        let reduced = weights.map { sum > 1000 ? max(1, $0 * 1000 / sum) : $0 }
-        let divisor = reduced.reduce(0) { a, b in
-            var (a, b) = (a, b)
-            while b != 0 { (a, b) = (b, a % b) }
-            return a
-        }
-        let shares = reduced.map { $0 / max(1, divisor) }
-        let total = shares.reduce(0, +)
-        var credits = [Int](repeating: 0, count: shares.count)
-        return (0..<total).map { _ in
-            for index in credits.indices { credits[index] += shares[index] }
-            let best = credits.indices.max { credits[$0] < credits[$1] || credits[$0] == credits[$1] && $0 > $1 } ?? 0
-            credits[best] -= total
-            return UInt16(best)
-        }
-    }
+    /// How each endpoint is at this time of the loops' clock; empty where there is nothing to choose and nothing to follow.
+    public func reports(at now: LoopInstant) -> [EndpointReport] { balancer?.reports(at: now) ?? [] }
 }

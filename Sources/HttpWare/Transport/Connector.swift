@@ -65,7 +65,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     private func start() {
         times.resolveStarted = loop.now.nanoseconds
-        if let address = endpoint.address { return found([address]) }
+        if !endpoint.isNamed { return found(endpoint.addresses) }
         guard let resolver else { return answer(.failure(lastError)) }
         resolver.resolve(endpoint.key.host, port: endpoint.key.port) { result in
             switch result {

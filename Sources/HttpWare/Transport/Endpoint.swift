@@ -12,6 +12,8 @@ public final class Endpoint: Sendable {
         var tls: ObjectIdentifier?
         var serverName = ""
         var speaks = Version.auto
+        /// Of one of a name's addresses; empty for the name.
+        var addresses: [SocketAddress] = []
     }
 
     /// The versions of HTTP that an endpoint is spoken to in.
@@ -48,10 +50,12 @@ public final class Endpoint: Sendable {
     let written: [UInt8]
     /// `host:port` as it goes into the `Host` field: without the scheme's usual port. RFC 9110 §7.2.
     public let authority: String
-    /// `host:port` for logs.
+    /// `host:port` for logs; of one of a name's addresses that address.
     public let name: String
-    /// The address, when the host is one.
-    let address: SocketAddress?
+    /// `host:port` as it was configured.
+    public let configuredName: String
+    /// The address, when the host is one; or those that are tried one after the other in place of the name. Empty: the name is resolved.
+    let addresses: [SocketAddress]
     /// Put before the path of each request: empty, or `/api` without a slash at its end.
     public let basePath: String
     /// How often it is chosen, in proportion to the others; at least 1.
@@ -80,12 +84,53 @@ public final class Endpoint: Sendable {
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"
+        configuredName = name
         self.basePath = basePath
-        address = IPAddress(bare).map { .ip($0, port: port) }
+        addresses = IPAddress(bare).map { [.ip($0, port: port)] } ?? []
         self.weight = max(1, weight)
         self.isPassing = isPassing
         agreed = Atomic(speaks == .h2 ? .h2 : speaks == .h1 || tls == nil ? .h1 : .unknown)
     }
+
+    /// The same at other addresses, or with other limits.
+    private init(_ other: Endpoint, at addresses: [SocketAddress]?, limits: PoolLimits, isPassing: Bool) {
+        var key = Key(
+            host: other.key.host, port: other.key.port, deniesPrivate: other.key.deniesPrivate, limits: limits,
+            tls: other.key.tls, serverName: other.key.serverName, speaks: other.key.speaks)
+        key.addresses = addresses ?? other.key.addresses
+        self.key = key
+        written = other.written
+        authority = other.authority
+        configuredName = other.configuredName
+        name = addresses?.first.map(Endpoint.name) ?? other.name
+        self.addresses = addresses ?? other.addresses
+        basePath = other.basePath
+        weight = other.weight
+        tls = other.tls
+        self.isPassing = isPassing
+        agreed = Atomic(other.agreement)
+    }
+
+    /// The same, at addresses of its name: the first is what it is called by, the others are tried where that cannot be reached.
+    func fixed(at addresses: [SocketAddress]) -> Endpoint {
+        Endpoint(self, at: addresses, limits: key.limits, isPassing: isPassing)
+    }
+
+    /// The same, for requests that share no connection with others: each is closed behind its response.
+    func unpooled() -> Endpoint {
+        var limits = key.limits
+        limits.maxIdle = 0
+        limits.maxPerEndpoint = nil
+        return Endpoint(self, at: key.addresses.isEmpty ? nil : key.addresses, limits: limits, isPassing: true)
+    }
+
+    /// It stands for one of its name's addresses.
+    var isFixed: Bool { !key.addresses.isEmpty }
+    /// It is found by a name that has to be resolved.
+    var isNamed: Bool { addresses.isEmpty }
+
+    /// What an endpoint at that address is called.
+    static func name(of address: SocketAddress) -> String { "\(address)" }
 
     /// The version is agreed on anew in each handshake.
     var negotiates: Bool { key.speaks == .auto && tls != nil }
@@ -103,8 +148,9 @@ public final class Endpoint: Sendable {
         key = Key(host: "unix:" + path, port: 0, deniesPrivate: false, limits: limits)
         authority = "localhost"
         name = "unix:" + path
+        configuredName = name
         basePath = ""
-        address = .unix(path: path)
+        addresses = [.unix(path: path)]
         self.weight = max(1, weight)
         isPassing = false
         agreed = Atomic(.h1)

@@ -91,7 +91,8 @@ public final class LoopTransport: UpstreamConnector {
 
     private func findPool(for endpoint: Endpoint) -> ConnectionPool {
         let pool = pools[endpoint.key] ?? ConnectionPool(transport: self, endpoint: endpoint)
-        if endpoint.isPassing { pool.isRetired = false }
+        // What is asked for is in use, whoever retired it before.
+        if pool.isRetired, endpoint.isPassing || endpoint.isFixed { pool.isRetired = false }
         pools[endpoint.key] = pool
         lastEndpoint = endpoint
         lastPool = pool
@@ -136,6 +137,9 @@ public final class LoopTransport: UpstreamConnector {
         }
     }
 
+    /// Lets the connections to an endpoint end that no service has any more.
+    func retirePool(of endpoint: Endpoint) { pools[endpoint.key]?.isRetired = true }
+
     /// Runs a piece of work whose output leaves at its end.
     @inline(__always)
     func inEvent(_ body: () -> Void) {
@@ -148,7 +152,7 @@ public final class LoopTransport: UpstreamConnector {
 
     /// What a pool has at the moment.
     public struct PoolNumbers: Sendable {
-        /// `host:port`.
+        /// `host:port` as it was configured.
         public let endpoint: String
         /// Connections that are there or being made, and those among them that wait for work.
         public let open: Int
@@ -160,7 +164,8 @@ public final class LoopTransport: UpstreamConnector {
     /// What each pool has at the moment.
     public var poolNumbers: [PoolNumbers] {
         pools.values.map {
-            PoolNumbers(endpoint: $0.endpoint.name, open: $0.count, idle: $0.idleCount, waiting: $0.waitingCount)
+            PoolNumbers(
+                endpoint: $0.endpoint.configuredName, open: $0.count, idle: $0.idleCount, waiting: $0.waitingCount)
         }
     }
 

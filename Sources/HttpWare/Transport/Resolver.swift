@@ -134,6 +134,11 @@ public final class Resolver {
         return try result.get()
     }
 
+    /// How long the answer for a name is remembered yet; `nil` where there is none.
+    func timeLeft(for host: String) -> Duration? {
+        Resolver.normalized(host).flatMap { cache.expiry(of: $0) }.map { $0 - loop.now }
+    }
+
     /// Forgets what is remembered, so that names are looked up anew.
     public func forgetAll() { cache.removeAll() }
 

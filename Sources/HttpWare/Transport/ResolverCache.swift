@@ -25,6 +25,9 @@ struct ResolverCache {
         return nil
     }
 
+    /// When what is remembered of a name expires; `nil` where nothing is.
+    func expiry(of name: String) -> LoopInstant? { entries[name]?.expires }
+
     /// Remembers an answer. A full cache gives up what has expired, else the name that expires first.
     mutating func store(_ answer: Answer, for name: String, until expires: LoopInstant, at now: LoopInstant) {
         if entries.count >= capacity, entries[name] == nil {

@@ -17,7 +17,7 @@ import Synchronization
 /// | `overflow`    | status                   | `503`    | 400 … 599 |
 ///
 /// Shared by all loops: what changes is in a `HoldQueue` and behind a mutex.
-public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObserver {
+public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     /// When requests are held.
     public enum Reason: String, OptionWord {
         case credentialRefreshing, upstreamDown, manual
@@ -36,30 +36,31 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
 
     private let releaseRate: Rate?
     /// One for each service where it is about services, one in all else.
-    private let queues = Mutex<[String: Gate]>([:])
+    private let queues = Mutex<[ObjectIdentifier?: Gate]>([:])
 
-    /// A queue, and when the origin server behind it was last tried.
+    /// A queue, and what opens and closes it.
     private final class Gate: Sendable {
         let queue: HoldQueue
-        let lastProbe = Mutex(LoopInstant(nanoseconds: .min))
+        /// Of the service whose state does it; a service that a reload made anew is another one. Held, so that no other can be taken for it.
+        private let reachability: ServiceReachability?
+        private let watch: ServiceReachability.Watch?
 
-        init(_ queue: HoldQueue) { self.queue = queue }
-
-        /// Whether the request at hand is the one that tries whether the origin server is back.
-        func takesProbe(at now: LoopInstant) -> Bool {
-            lastProbe.withLock { last in
-                guard now >= last + Accumulate.probeInterval else { return false }
-                last = now
-                return true
-            }
+        init(_ queue: HoldQueue, _ reachability: ServiceReachability?) {
+            self.queue = queue
+            self.reachability = reachability
+            watch = reachability?.watch { queue.setClosed($0) }
         }
     }
 
-    /// While the origin server is down one request in this time finds out whether it still is.
-    private static let probeInterval = Duration.seconds(1)
+    /// The most content of a request that is kept, so that it can be sent again once the origin server is back.
+    private static let mostKept = ByteCount.mebibytes(1)
 
     public var credentialUse: CredentialUse { .holds }
     public var holdsState: Bool { true }
+    public var mayReplay: Bool { reason == .upstreamDown }
+    public var contentNeed: ContentNeed {
+        reason == .upstreamDown ? .kept(upTo: min(limits.maxBytes, Accumulate.mostKept).bytes) : .none
+    }
 
     public init(
         while reason: Reason, credential: Credential? = nil, limits: HoldLimits = HoldLimits(),
@@ -73,29 +74,34 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
         self.overflow = overflow
     }
 
-    private func gate(_ service: String) -> Gate {
+    private func gate(_ reachability: ServiceReachability? = nil) -> Gate {
         queues.withLock { queues in
-            if let gate = queues[service] { return gate }
-            let gate = Gate(HoldQueue(limits, releaseRate: releaseRate))
-            queues[service] = gate
+            let key = reachability.map { ObjectIdentifier($0) }
+            if let gate = queues[key] { return gate }
+            // Reloads leave services behind that nobody asks for again.
+            if queues.count >= Accumulate.mostIdle { queues = queues.filter { $0.value.queue.count > 0 } }
+            let gate = Gate(HoldQueue(limits, releaseRate: releaseRate), reachability)
+            queues[key] = gate
             return gate
         }
     }
 
-    private func gate(of exchange: Exchange) -> Gate {
-        gate(reason == .upstreamDown ? exchange.service ?? "" : "")
+    /// So many queues are kept while nobody waits in them.
+    private static let mostIdle = 64
+
+    /// Where the exchange waits; `nil` where there is nothing to wait for: no service, or a different one each time.
+    private func gate(of exchange: Exchange) -> Gate? {
+        guard reason == .upstreamDown else { return gate() }
+        guard let notes = exchange.serviceNotes, !notes.isPassthrough else { return nil }
+        return gate(notes.reachability)
     }
 
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         if reason == .credentialRefreshing { return handleRefresh(request, exchange) }
-        let gate = gate(of: exchange)
-        if reason == .upstreamDown, gate.queue.isClosed, gate.takesProbe(at: exchange.now) {
-            exchange.note("finds out whether the origin server is back")
-            return .pass
-        }
-        switch gate.queue.enter(bytes: TokenHold.size(of: request, kept: 0), at: exchange.now) {
+        guard let gate = gate(of: exchange) else { return .pass }
+        switch gate.queue.enter(bytes: size(of: request), at: exchange.now) {
         case .open: return .pass
         case .wait(let turn):
             return .wait { _, exchange in
@@ -103,38 +109,34 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
                 exchange.note("held \(turn.milliseconds)ms for its turn")
                 return .pass
             }
-        case .overflow: return refuse("too many requests are held")
-        case .held(let place): return .wait { _, exchange in try await self.wait(place, gate, exchange) }
+        case .overflow: return .abort(with: refusal("too many requests are held"))
+        case .held(let place):
+            return .wait { _, exchange in
+                if try await self.wait(place, gate, exchange) { return .pass }
+                return .abort(with: self.refusal("it was held for too long"))
+            }
         }
     }
 
-    private func wait(_ first: HoldQueue.Place, _ gate: Gate, _ exchange: Exchange) async throws -> Verdict {
+    private func size(of request: HttpRequest) -> Int {
+        TokenHold.size(of: request, kept: reason == .upstreamDown ? Accumulate.mostKept.bytes : 0)
+    }
+
+    /// Waits until the gate opens; whether it did in time. All waits of a request together have the time limit.
+    private func wait(_ place: HoldQueue.Place, _ gate: Gate, _ exchange: Exchange) async throws -> Bool {
         let began = exchange.now
-        var place = first
-        while true {
-            let left = limits.timeout - (exchange.now - began)
-            let patience = reason == .upstreamDown ? min(left, Accumulate.probeInterval) : left
-            let hasOpened = try await gate.queue.wait(place, for: patience)
-            if hasOpened {
-                let turn = gate.queue.turn(at: exchange.now)
-                if turn > .zero { try await exchange.sleep(for: turn) }
-                exchange.note("held \((exchange.now - began).milliseconds)ms")
-                return .pass
-            }
-            guard exchange.now - began < limits.timeout else { break }
-            if gate.takesProbe(at: exchange.now) {
-                exchange.note(
-                    "held \((exchange.now - began).milliseconds)ms, finds out whether the origin server is back")
-                return .pass
-            }
-            switch gate.queue.enter(bytes: first.bytes, at: exchange.now) {
-            case .open, .wait: return .pass
-            case .overflow: return refuse("too many requests are held")
-            case .held(let next): place = next
-            }
+        let before = exchange[Held.self]?.time ?? .zero
+        let hasOpened = try await gate.queue.wait(place, for: limits.timeout - before)
+        if hasOpened {
+            let turn = gate.queue.turn(at: exchange.now)
+            if turn > .zero { try await exchange.sleep(for: turn) }
         }
-        exchange.note("held \((exchange.now - began).milliseconds)ms")
-        return refuse("it was held for too long")
+        let held = exchange.now - began
+        var holds = exchange[Held.self] ?? Holds()
+        holds.time += held
+        exchange[Held.self] = holds
+        exchange.note("held \(held.milliseconds)ms")
+        return hasOpened
     }
 
     private func handleRefresh(_ request: HttpRequest, _ exchange: Exchange) -> Verdict {
@@ -142,44 +144,70 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
         guard let credential, credential.isHolding(at: wall) else { return .pass }
         switch credential.enter(bytes: TokenHold.size(of: request, kept: 0), limits: limits, at: wall) {
         case .ready: return .pass
-        case .refused(let failure): return refuse(failure.reason)
+        case .refused(let failure): return .abort(with: refusal(failure.reason))
         case .held(let place):
             return .wait { _, exchange in
                 let outcome = try await place.outcome()
                 exchange.note(TokenHold.words(place, exchange))
                 if case .timedOut = outcome {
                     credential.noteTimeout()
-                    return self.refuse("it was held for too long")
+                    return .abort(with: self.refusal("it was held for too long"))
                 }
-                let turn = self.gate("").queue.turn(at: exchange.now)
+                let turn = self.gate().queue.turn(at: exchange.now)
                 if turn > .zero { try await exchange.sleep(for: turn) }
                 return .pass
             }
         }
     }
 
-    private func refuse(_ reason: String) -> Verdict {
+    private func refusal(_ reason: String) -> HttpResponse {
         var response = HttpResponse.problem(overflow, "the request was not let through: \(reason)")
         response.fields.set(.retryAfter, to: 1)
-        return .abort(with: response)
+        return response
     }
 
     // MARK: The origin server
 
-    public func ended(_ exchange: Exchange) {
-        guard reason == .upstreamDown else { return }
-        if let failure = exchange.failure, failure.side == .upstream, Accumulate.isUnreachable(failure.fault) {
-            gate(of: exchange).queue.setClosed(true)
-        } else if exchange.record.firstByte > 0 {
-            gate(of: exchange).queue.setClosed(false)
+    /// A request that finds nobody there is held like those behind it, and sent again when somebody is.
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        guard reason == .upstreamDown, let failure = exchange.failure, failure.side == .upstream,
+            let gate = gate(of: exchange)
+        else { return .pass }
+        guard failure.fault.isUnreachable else { return answerToReset(failure, exchange) }
+        switch gate.queue.enter(bytes: size(of: exchange.request), at: exchange.now) {
+        // It came back meanwhile.
+        case .open, .wait: return .replay(after: Accumulate.pause)
+        case .overflow: return .replace(with: refusal("too many requests are held"))
+        case .held(let place):
+            return .wait { _, exchange in
+                if try await self.wait(place, gate, exchange) { return .replay(after: .zero) }
+                return .replace(with: self.refusal("it was held for too long"))
+            }
         }
     }
 
-    private static func isUnreachable(_ fault: GatewayError.Fault) -> Bool {
-        switch fault {
-        case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout: true
-        default: false
-        }
+    /// A connection that a server closes as it goes: the request finds out whether anybody is left, once.
+    private func answerToReset(_ failure: GatewayError, _ exchange: Exchange) -> Answer {
+        guard failure.fault == .connectionTerminated, failure.mayRetry,
+            exchange.request.method.isIdempotent || failure.isUnprocessed
+        else { return .pass }
+        var holds = exchange[Held.self] ?? Holds()
+        guard !holds.isResent else { return .pass }
+        holds.isResent = true
+        exchange[Held.self] = holds
+        return .replay(after: Accumulate.pause)
+    }
+
+    /// Long enough for a server that goes to be gone.
+    private static let pause = Duration.milliseconds(20)
+
+    /// What is remembered of a request.
+    private enum Held: ExchangeKey { typealias Value = Holds }
+    private struct Holds {
+        /// How long it was held so far.
+        var time = Duration.zero
+        /// It was sent again after its connection was closed.
+        var isResent = false
     }
 
     // MARK: By hand
@@ -187,7 +215,7 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
     public var isManual: Bool { reason == .manual }
     public var isClosed: Bool { queues.withLock { $0.values.contains { $0.queue.isClosed } } }
     public var heldCount: Int { queues.withLock { $0.values.reduce(0) { $0 + $1.queue.count } } }
-    public func setClosed(_ isClosed: Bool) { gate("").queue.setClosed(isClosed) }
+    public func setClosed(_ isClosed: Bool) { gate().queue.setClosed(isClosed) }
 }
 
 extension Accumulate: ConfigurableWare {
@@ -200,8 +228,10 @@ extension Accumulate: ConfigurableWare {
             """#,
         details: #"""
             `credentialRefreshing` holds while the credential has no valid token and one is being asked for: for routes without
-            `tokenRefresh`, which holds by itself. `upstreamDown` holds from a request whose connection could not be made until
-            one got an answer, of whatever status; each second one request finds out, and is answered as it comes. `manual` holds between
+            `tokenRefresh`, which holds by itself. `upstreamDown` holds while no endpoint of the service can be connected to, or
+            all of them fail their health checks. The request that finds out is held with the others, if its content has come to no more than
+            1 MiB. Connections that are made and closed again, every 50 ms to 500 ms, find out when an endpoint is back; then all go
+            at once. `manual` holds between
             `POST /v1/holds/LABEL/close` and `open` of the admin listener; LABEL is that of the entry, else `accumulate`.
 
             One that finds no room, or waits longer than `timeout`, is answered 503 with `Retry-After`.

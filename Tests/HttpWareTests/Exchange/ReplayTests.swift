@@ -287,7 +287,7 @@ import Testing
         await stage.begin()
         await stage.step { stage in
             // Another request takes the turn of the other endpoint.
-            _ = stage.driver.plan.service?.nextEndpoint()
+            _ = stage.driver.plan.service?.balancer?.takeTurn()
             stage.stream.respond(.serviceUnavailable)
         }
         await stage.step { $0.stream.respond() }

@@ -79,20 +79,51 @@ import Testing
         #expect(exchange.upstream.requests.map(\.path) == ["/0", "/1", "/2"])
     }
 
-    @Test func `while the origin server cannot be reached one request a second finds out`() async throws {
-        let ware = Accumulate(while: .upstreamDown, limits: HoldLimits(timeout: .seconds(5)))
+    // MARK: While the origin server is down
+
+    /// An exchange whose origin server refuses connections, with that ware around it.
+    private func refusing(_ ware: Accumulate) throws -> TestExchange {
         let exchange = try TestExchange([ware])
         exchange.upstream.refuse()
-        // What was there is closed by another turn of the loop.
-        while try await exchange.send(.get("/")).status != .badGateway {}
-        #expect(ware.isClosed)
-        let probe = try await exchange.send(.get("/probe"))
-        #expect(probe.status == .badGateway)
-        let held = await exchange.start(.get("/held"))
+        return exchange
+    }
+
+    @Test func `who finds nobody there is held, and answered 503 with Retry-After when it takes too long`() async throws
+    {
+        let ware = Accumulate(while: .upstreamDown, limits: HoldLimits(timeout: .seconds(5)))
+        let exchange = try refusing(ware)
+        let first = await exchange.start(.get("/first"))
         await untilHeld(ware, 1)
-        await exchange.advance(by: .seconds(1))
-        #expect(try await held.response().status == .badGateway)
         #expect(ware.isClosed)
+        let second = await exchange.start(.post("/second", content: .text("order")))
+        await untilHeld(ware, 2)
+        await exchange.advance(by: .seconds(5))
+        for pending in [first, second] {
+            let response = try await pending.response()
+            #expect(response.status == .serviceUnavailable)
+            #expect(response.fields[.retryAfter] == "1")
+        }
+        #expect(ware.heldCount == 0)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test func `who finds no room is refused at once`() async throws {
+        let ware = Accumulate(while: .upstreamDown, limits: HoldLimits(max: 1, timeout: .seconds(5)))
+        let exchange = try refusing(ware)
+        let first = await exchange.start(.get("/"))
+        await untilHeld(ware, 1)
+        #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
+        await exchange.advance(by: .seconds(5))
+        #expect(try await first.response().status == .serviceUnavailable)
+    }
+
+    @Test func `who holds for a service that is reachable holds nobody`() async throws {
+        let ware = Accumulate(while: .upstreamDown)
+        let exchange = try TestExchange([ware])
+        exchange.upstream.respond(with: HttpResponse(.badGateway))
+        #expect(try await exchange.send(.get("/")).status == .badGateway)
+        #expect(!ware.isClosed)
+        #expect(try await exchange.send(.get("/")).status == .ok)
     }
 
     @Test func `while a credential has nothing to send, others wait behind its refresh`() async throws {

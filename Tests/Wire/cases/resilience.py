@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 
+from gateways import OwnGateway
 from Rig.origins import OriginConnection, answering
-from Rig.processes import Process, free_port
-from Rig.wire import Message, Wire
-from suite import Trial, case, check, connect, eventually, expect_same, expect_status
+from suite import Trial, case, check, eventually, expect_same, expect_status
 
 NO = "wares of httpware"
 
@@ -45,36 +43,10 @@ def answer(status: int, body: bytes = b"", *fields: bytes) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-class Gateway:
+class Gateway(OwnGateway):
     def __init__(self, t: Trial, workers: int = 1):
-        place = t.setup.place
-        self.t, self.web, self.admin = t, free_port(), free_port()
-        file = place.subfolder("resilience") / "httpware.yaml"
-        file.write_text(CONFIG.format(
-            web=self.web, admin=self.admin, main=t.setup.ports["main"], second=t.setup.ports["second"]))
-        self.process: Process = place.command(
-            [t.setup.binary, "run", "-c", str(file), "--workers", str(workers)], [self.web, self.admin])
-        t.at_end(self.process.stop)
-
-    def send(self, path: str, method: str = "GET", *fields: str, content: bytes = b"", port: int | None = None) -> Wire:
-        client = connect(("127.0.0.1", port or self.web), 10.0)
-        self.t.clients.append(client)
-        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port or self.web}", *fields, "Connection: close"]
-        if content or method in ("POST", "PUT"):
-            lines.append(f"Content-Length: {len(content)}")
-        client.send("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
-        return client
-
-    def ask(self, path: str, method: str = "GET", *fields: str, content: bytes = b"", port: int | None = None) -> Message:
-        return self.send(path, method, *fields, content=content, port=port).read_response(method)
-
-    def service(self, name: str) -> dict:
-        services = json.loads(self.ask("/v1/services", port=self.admin).body)["services"]
-        return next(service for service in services if service["name"] == name)
-
-    def metric(self, line: str) -> bool:
-        """Whether the metrics have this line, within the time that they may lag."""
-        return bool(eventually(lambda: line in self.ask("/metrics", port=self.admin).body.decode().splitlines()))
+        ports = t.setup.ports
+        super().__init__(t, "resilience", CONFIG, workers=workers, main=ports["main"], second=ports["second"])
 
 
 @case("retry: a request that failed goes to another endpoint", nginx=NO)

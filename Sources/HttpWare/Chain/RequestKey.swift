@@ -1,5 +1,3 @@
-public import HttpWare
-
 /// What tells those apart who have a limit each.
 ///
 /// Who has none of it – no address, no such field or two of them, no such claim – shares one limit with all others of that kind.
@@ -15,7 +13,7 @@ public enum RequestKey: Sendable, Hashable {
 
     /// A number for the key of a request: another one for another key, as far as nobody can make it come otherwise on purpose (SipHash with
     /// a random seed of the process).
-    func number(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
+    public func number(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
         var hasher = Hasher()
         switch self {
         case .ip: hasher.combine(exchange.client?.subscriber)
@@ -29,7 +27,7 @@ public enum RequestKey: Sendable, Hashable {
     }
 
     /// The key for people; of a field only its name, for its value may be a credential.
-    func text(_ exchange: Exchange) -> String {
+    public func text(_ exchange: Exchange) -> String {
         switch self {
         case .ip: exchange.client.map { "\($0.subscriber)" + ($0.unmapped.isIPv4 ? "" : "/64") } ?? "no address"
         case .header(let name): "one \(name)"
@@ -39,7 +37,7 @@ public enum RequestKey: Sendable, Hashable {
     }
 
     /// The kind of key in a word.
-    var word: StaticString {
+    public var word: StaticString {
         switch self {
         case .ip: "ip"
         case .header: "header"

@@ -1,0 +1,243 @@
+import Synchronization
+
+/// The endpoints of one service: who of them is well, and who gets the next request. Shared by all loops.
+///
+/// From any thread. A request reads two atomics and a table that its loop holds; what changes is behind one mutex, which is taken when an
+/// endpoint fails, is checked, goes or comes.
+public final class Balancer: Sendable {
+    let rules: Balancing
+    /// The endpoints of the configuration.
+    let origins: [Endpoint]
+    /// Grows with each change of the table.
+    let version = Atomic<Int>(0)
+    private let turn = Atomic<Int>(0)
+    private let reachability: ServiceReachability
+    private let state: Mutex<State>
+
+    /// What is known of an endpoint beyond what its requests count.
+    private struct Standing {
+        let member: EndpointMember
+        var isHealthy = true
+        /// How many checks in a row said otherwise.
+        var contrary = 0
+        var checksPassed = 0
+        var checksFailed = 0
+        var ejectedUntil: LoopInstant?
+        /// How many ejections the next one counts on from, and when the last one ended.
+        var recentEjections = 0
+        var returned = LoopInstant(nanoseconds: .min)
+        var ejections = 0
+        var warmsSince: LoopInstant?
+
+        init(_ member: EndpointMember) { self.member = member }
+
+        var isOpen: Bool { isHealthy && ejectedUntil == nil }
+    }
+
+    private struct State {
+        var standings: [Standing]
+        var table: EndpointTable
+        /// By the place of the endpoint in the configuration.
+        var addresses: [[SocketAddress]?]
+    }
+
+    init(_ origins: [Endpoint], _ rules: Balancing, reachability: ServiceReachability) {
+        self.origins = origins
+        self.rules = rules
+        self.reachability = reachability
+        let standings = origins.enumerated().map { Standing(EndpointMember($1, place: $0)) }
+        state = Mutex(
+            State(
+                standings: standings, table: Balancer.makeTable(standings, origins, rules),
+                addresses: origins.map { _ in nil }))
+    }
+
+    /// The number of the next request.
+    @inline(__always)
+    func takeTurn() -> Int { turn.wrappingAdd(1, ordering: .relaxed).oldValue }
+
+    // MARK: The table
+
+    /// The table of this moment, and its number.
+    func table(at now: LoopInstant) -> (EndpointTable, version: Int) {
+        state.withLock { state in
+            if now.nanoseconds >= state.table.nextReturn { takeBack(&state, now) }
+            return (state.table, version.load(ordering: .relaxed))
+        }
+    }
+
+    /// All endpoints that requests may go to at the moment.
+    var endpoints: [Endpoint] { state.withLock { $0.standings.map(\.member.endpoint) } }
+
+    /// Those of the present table.
+    var members: [EndpointMember] { state.withLock { $0.standings.map(\.member) } }
+
+    /// There are checks to be made, or names to be followed.
+    var needsMonitor: Bool { rules.healthCheck != nil || rules.resolvesNames && origins.contains(where: \.isNamed) }
+
+    private static func makeTable(
+        _ standings: [Standing], _ origins: [Endpoint], _ rules: Balancing
+    ) -> EndpointTable {
+        let weights = EndpointTable.reduce(shares(standings, origins))
+        return EndpointTable(
+            zip(standings, weights).map { standing, weight in
+                EndpointTable.Place(
+                    member: standing.member, weight: weight, isOpen: standing.isOpen,
+                    warmsSince: standing.warmsSince?.nanoseconds)
+            },
+            slowStart: rules.slowStart.nanoseconds,
+            nextReturn: standings.compactMap { $0.ejectedUntil?.nanoseconds }.min() ?? .max)
+    }
+
+    /// Weights in which the addresses of a name have what it weighs together.
+    private static func shares(_ standings: [Standing], _ origins: [Endpoint]) -> [Int] {
+        var counts = [Int](repeating: 0, count: origins.count)
+        for standing in standings { counts[standing.member.place] += 1 }
+        // Divisible by every number up to 16: beyond that a share may be a little off.
+        let whole = counts.allSatisfy { $0 <= 1 } ? 1 : 720_720
+        return standings.map { standing in
+            let place = standing.member.place
+            return max(1, origins[place].weight * whole / max(1, counts[place]))
+        }
+    }
+
+    private func renew(_ state: inout State) {
+        state.table = Balancer.makeTable(state.standings, origins, rules)
+        version.wrappingAdd(1, ordering: .releasing)
+        if rules.healthCheck != nil { reachability.setUnhealthy(state.standings.allSatisfy { !$0.isHealthy }) }
+    }
+
+    /// Those whose time is over take requests again.
+    private func takeBack(_ state: inout State, _ now: LoopInstant) {
+        for index in state.standings.indices {
+            guard let until = state.standings[index].ejectedUntil, until <= now else { continue }
+            state.standings[index].ejectedUntil = nil
+            state.standings[index].returned = until
+            state.standings[index].member.failures.store(0, ordering: .relaxed)
+            warm(&state.standings[index], now)
+        }
+        renew(&state)
+    }
+
+    private func warm(_ standing: inout Standing, _ now: LoopInstant) {
+        guard rules.slowStart > .zero, standing.isOpen else { return }
+        standing.warmsSince = now
+        standing.member.offers.store(0, ordering: .relaxed)
+    }
+
+    // MARK: What requests find out
+
+    /// A request failed there by the endpoint's fault.
+    func failed(_ member: EndpointMember, at now: LoopInstant) {
+        guard let ejection = rules.ejection else { return }
+        guard member.failures.wrappingAdd(1, ordering: .relaxed).newValue >= ejection.failures else { return }
+        state.withLock { state in
+            guard let index = state.standings.firstIndex(where: { $0.member === member }),
+                state.standings[index].ejectedUntil == nil, mayEject(index, state, ejection)
+            else { return }
+            let times = times(state.standings[index], ejection, now) + 1
+            state.standings[index].recentEjections = times
+            state.standings[index].ejections += 1
+            state.standings[index].ejectedUntil = now + min(ejection.longest, ejection.base * times)
+            renew(&state)
+        }
+    }
+
+    /// Never the last that takes requests, and no more than are allowed; but always one.
+    private func mayEject(_ index: Int, _ state: State, _ ejection: Balancing.Ejection) -> Bool {
+        guard state.standings.indices.contains(where: { $0 != index && state.standings[$0].isOpen }) else {
+            return false
+        }
+        let out = state.standings.count { $0.ejectedUntil != nil }
+        return out + 1 <= max(1, Int(ejection.mostOut.value * Double(state.standings.count)))
+    }
+
+    /// How many ejections of before count: one less for each time that it took requests for as long as the first one lasts.
+    private func times(_ standing: Standing, _ ejection: Balancing.Ejection, _ now: LoopInstant) -> Int {
+        guard standing.recentEjections > 0 else { return 0 }
+        let well = (now - standing.returned).nanoseconds / max(1, ejection.base.nanoseconds)
+        return max(0, standing.recentEjections - Int(clamping: well))
+    }
+
+    // MARK: What checks find out
+
+    /// A health check of that endpoint passed, or did not.
+    func checked(_ member: EndpointMember, hasPassed: Bool, at now: LoopInstant) {
+        guard let check = rules.healthCheck else { return }
+        state.withLock { state in
+            guard let index = state.standings.firstIndex(where: { $0.member === member }) else { return }
+            if hasPassed { state.standings[index].checksPassed += 1 } else { state.standings[index].checksFailed += 1 }
+            guard hasPassed != state.standings[index].isHealthy else {
+                state.standings[index].contrary = 0
+                return
+            }
+            state.standings[index].contrary += 1
+            guard state.standings[index].contrary >= (hasPassed ? check.passes : check.fails) else { return }
+            state.standings[index].contrary = 0
+            state.standings[index].isHealthy = hasPassed
+            if hasPassed { warm(&state.standings[index], now) }
+            renew(&state)
+        }
+        if hasPassed { reachability.reached() }
+    }
+
+    // MARK: What the names say
+
+    /// The name of the endpoint in that place has these addresses now, in the order to be tried, at least one.
+    ///
+    /// Addresses of the first one's family are endpoints; those of the other family are tried where a connection to one cannot be made. Those
+    /// that stay keep what is known of them.
+    func resolved(_ place: Int, _ found: [SocketAddress], at now: LoopInstant) {
+        let first = found.first?.address?.isIPv4
+        let own = found.filter { $0.address?.isIPv4 == first }.prefix(Balancing.mostAddresses)
+            .sorted { "\($0)" < "\($1)" }
+        let others = found.filter { $0.address?.isIPv4 != first }.prefix(Balancing.mostAddresses)
+        guard !own.isEmpty else { return }
+        state.withLock { state in
+            let former = state.addresses[place]
+            guard former != own else { return }
+            state.addresses[place] = own
+            // Of the only address nothing has to be told apart: the name itself will do.
+            if former == nil, own.count == 1 { return }
+            let origin = origins[place]
+            var standings = state.standings.filter { $0.member.place < place }
+            for address in own {
+                let name = Endpoint.name(of: address)
+                if let kept = state.standings.first(where: {
+                    $0.member.place == place && $0.member.endpoint.isFixed && $0.member.endpoint.name == name
+                }) {
+                    standings.append(kept)
+                } else {
+                    var standing = Standing(
+                        EndpointMember(origin.fixed(at: [address] + others), place: place))
+                    // Not those that were there from the beginning.
+                    if former != nil { warm(&standing, now) }
+                    standings.append(standing)
+                }
+            }
+            standings += state.standings.filter { $0.member.place > place }
+            state.standings = standings
+            renew(&state)
+        }
+    }
+
+    // MARK: For people
+
+    /// How each endpoint is, in the order of the configuration.
+    func reports(at now: LoopInstant) -> [EndpointReport] {
+        state.withLock { state in
+            if now.nanoseconds >= state.table.nextReturn { takeBack(&state, now) }
+            return state.standings.map { standing in
+                let isWarming = standing.warmsSince.map { now < $0 + rules.slowStart } ?? false
+                let shown: EndpointReport.State =
+                    !standing.isHealthy
+                    ? .unhealthy : standing.ejectedUntil != nil ? .ejected : isWarming ? .warming : .open
+                return EndpointReport(
+                    place: standing.member.place, name: standing.member.endpoint.name, state: shown,
+                    active: standing.member.load,
+                    ejectedFor: standing.ejectedUntil.map { $0 - now }, ejections: standing.ejections,
+                    checksPassed: standing.checksPassed, checksFailed: standing.checksFailed)
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Synchronization
+
+/// An endpoint as it takes part in the balancing: of one service, shared by all loops.
+final class EndpointMember: Sendable {
+    let endpoint: Endpoint
+    /// The place, among those of the configuration, of the endpoint that it stands for.
+    let place: Int
+    /// A number of its own that is the same in every process.
+    let identity: UInt64
+    private let active = Atomic<Int>(0)
+    /// How many failed there one after the other.
+    let failures = Atomic<Int>(0)
+    /// How often its turn came while it was warming up.
+    let offers = Atomic<Int>(0)
+
+    init(_ endpoint: Endpoint, place: Int) {
+        self.endpoint = endpoint
+        self.place = place
+        var hash = StableHash()
+        hash.add(endpoint.name)
+        identity = hash.value
+    }
+
+    /// How many requests are under way there.
+    @inline(__always)
+    var load: Int { active.load(ordering: .relaxed) }
+
+    @inline(__always)
+    func enter() { active.wrappingAdd(1, ordering: .relaxed) }
+
+    @inline(__always)
+    func leave() { active.wrappingSubtract(1, ordering: .relaxed) }
+
+    /// A request was answered there.
+    @inline(__always)
+    func succeeded() {
+        if failures.load(ordering: .relaxed) != 0 { failures.store(0, ordering: .relaxed) }
+    }
+}

@@ -1,0 +1,25 @@
+/// FNV-1a over 64 bits, its bits then spread: the same in every process, unlike `Hasher`. Not for tables that a peer could fill on
+/// purpose.
+struct StableHash {
+    private var state: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ byte: UInt8) { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer) { for byte in bytes { add(byte) } }
+
+    mutating func add(_ text: String) { for byte in text.utf8 { add(byte) } }
+
+    mutating func add(_ number: UInt64) {
+        for shift in 0..<8 { add(UInt8(truncatingIfNeeded: number >> UInt64(8 * shift))) }
+    }
+
+    var value: UInt64 { StableHash.spread(state) }
+
+    /// Lets every bit depend on every other: the end of SplitMix64.
+    static func spread(_ number: UInt64) -> UInt64 {
+        var number = number
+        number = (number ^ number >> 30) &* 0xbf58_476d_1ce4_e5b9
+        number = (number ^ number >> 27) &* 0x94d0_49bb_1331_11eb
+        return number ^ number >> 31
+    }
+}

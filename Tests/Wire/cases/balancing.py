@@ -1,0 +1,226 @@
+"""Services with several endpoints: who gets a request, who is left out, and what happens while nobody is there."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from gateways import OwnGateway
+from Rig.origins import Origin
+from suite import Trial, case, check, expect_same, expect_status
+
+NO = "services of httpware"
+
+CONFIG = """version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+services:
+  weighted: {{ endpoints: [{{ url: "http://127.0.0.1:{a}", weight: 3 }}, "http://127.0.0.1:{b}"] }}
+  least: {{ endpoints: ["http://127.0.0.1:{a}", "http://127.0.0.1:{b}"], balance: leastRequests }}
+  sticky:
+    endpoints: ["http://127.0.0.1:{a}", "http://127.0.0.1:{b}"]
+    balance: hash
+    hashKey: header.X-User
+  ejecting:
+    endpoints: ["http://127.0.0.1:{a}", "http://127.0.0.1:{b}"]
+    ejection: {{ failures: 3, for: 1s }}
+  dropping:
+    endpoints: ["http://127.0.0.1:{a}", "http://127.0.0.1:{b}"]
+    ejection: {{ failures: 3, for: 1h }}
+  checked:
+    endpoints: ["http://127.0.0.1:{a}", "http://127.0.0.1:{b}"]
+    healthCheck: {{ path: /health, interval: 50ms, timeout: 5s, fails: 2, passes: 2 }}
+  alone: {{ baseUrl: "http://127.0.0.1:{a}" }}
+chains:
+  retry: {{ middlewares: [{{ retry: {{ attempts: 3, backoff: 1ms..10ms, budget: 100% }} }}] }}
+  hold: {{ middlewares: [{{ accumulate: {{ while: upstreamDown, timeout: 20s }} }}] }}
+  brief: {{ middlewares: [{{ accumulate: {{ while: upstreamDown, timeout: 300ms, max: 1 }} }}] }}
+routes:
+  - {{ match: {{ path: "/weighted/**" }}, service: weighted }}
+  - {{ match: {{ path: "/least/**" }}, service: least }}
+  - {{ match: {{ path: "/sticky/**" }}, service: sticky }}
+  - {{ match: {{ path: "/ejecting/**" }}, service: ejecting, chain: retry }}
+  - {{ match: {{ path: "/dropping/**" }}, service: dropping, chain: retry }}
+  - {{ match: {{ path: "/checked/**" }}, service: checked }}
+  - {{ match: {{ path: "/hold/**" }}, service: alone, chain: hold }}
+  - {{ match: {{ path: "/holdChecked/**" }}, service: checked, chain: hold }}
+  - {{ match: {{ path: "/brief/**" }}, service: alone, chain: brief }}
+"""
+
+
+def answer(body: bytes, status: int = 200) -> bytes:
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+class Backend:
+    """An origin that can be killed, and started again on its port. Its answers are its name; health checks have their own."""
+
+    def __init__(self, t: Trial, name: bytes):
+        self.name, self.health, self.status = name, 200, 200
+        self.lock = threading.Lock()
+        self.asked = 0
+        self.origin = Origin()
+        self.port = self.origin.port
+        self.origin.begin(self.serve)
+        t.at_end(self.kill)
+
+    def serve(self, connection) -> None:
+        while True:
+            request = connection.serve()
+            if request.start.startswith(b"GET /health "):
+                connection.send(answer(b"", self.health))
+                continue
+            with self.lock:
+                self.asked += 1
+            connection.send(answer(self.name, self.status))
+
+    def kill(self) -> None:
+        if self.origin is not None:
+            self.origin.kill()
+            self.origin = None
+
+    def start(self) -> None:
+        self.origin = Origin(port=self.port)
+        self.origin.begin(self.serve)
+
+
+class Gateway(OwnGateway):
+    def __init__(self, t: Trial, workers: int = 1):
+        self.a, self.b = Backend(t, b"a"), Backend(t, b"b")
+        super().__init__(t, "balancing", CONFIG, workers=workers, patience=20.0, a=self.a.port, b=self.b.port)
+
+    def bodies(self, path: str, count: int, *fields: str) -> list[bytes]:
+        answers = [self.ask(path, "GET", *fields) for _ in range(count)]
+        for one in answers:
+            expect_status(one, 200)
+        return [one.body for one in answers]
+
+    def states(self, name: str) -> list[str]:
+        return [address["state"] for endpoint in self.service(name)["endpoints"] for address in endpoint["addresses"]]
+
+
+@case("balance: weights are kept exactly, over two loops", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, workers=2)
+    bodies = gateway.bodies("/weighted/", 40)
+    expect_same("share", (bodies.count(b"a"), bodies.count(b"b")), (30, 10))
+
+
+@case("balance: one key goes to one endpoint, and to the other when that is gone", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    users = [f"X-User: {number}" for number in range(40)]
+    before = [gateway.bodies("/sticky/", 1, user)[0] for user in users]
+    expect_same("again", [gateway.bodies("/sticky/", 1, user)[0] for user in users], before)
+    check(5 <= before.count(b"a") <= 35, f"{before.count(b'a')} of 40 keys go to one of two endpoints")
+    gateway.a.kill()
+    expect_same("all", {gateway.bodies("/sticky/", 1, user)[0] for user in users}, {b"b"})
+
+
+@case("balance: an endpoint that is killed fails no request, is left out, and comes back", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, workers=2)
+    statuses: list[int] = []
+    stop = threading.Event()
+    t.at_end(stop.set)
+
+    def load() -> None:
+        while not stop.is_set():
+            statuses.append(gateway.ask("/ejecting/").status)
+
+    threads = [threading.Thread(target=load, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    check(gateway.eventually(lambda: gateway.a.asked > 10 and gateway.b.asked > 10), "one of them is not asked")
+    gateway.a.kill()
+    check(gateway.eventually(lambda: gateway.states("ejecting")[0] == "ejected"), "it is not left out")
+    labels = f'service="ejecting",endpoint="127.0.0.1:{gateway.a.port}"'
+    check(gateway.service("ejecting")["endpoints"][0]["addresses"][0]["ejections"] >= 1, "no ejection")
+    check(gateway.eventually(lambda: any(
+        line.startswith(f"httpware_endpoint_ejections_total{{{labels}}} ") and not line.endswith(" 0")
+        for line in gateway.metrics())), "no metric")
+    asked = gateway.a.asked
+    gateway.a.start()
+    check(gateway.eventually(lambda: gateway.a.asked > asked + 5), "it does not come back")
+    check(gateway.metric(f"httpware_endpoint_up{{{labels}}} 1"), "no metric")
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    expect_same("statuses", set(statuses), {200})
+
+
+@case("ejection: an endpoint that answers 503 is left out, its requests go to another one", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    gateway.a.status = 503
+    expect_same("answers", set(gateway.bodies("/dropping/", 12)), {b"b"})
+    expect_same("state", gateway.states("dropping"), ["ejected", "open"])
+    expect_same("asked", gateway.a.asked, 3)
+
+
+@case("healthCheck: one that fails is out, and back when it passes; services and metrics tell it", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    b = f'service="checked",endpoint="127.0.0.1:{gateway.b.port}"'
+    check(gateway.eventually(lambda: gateway.service("checked")["endpoints"][1]["addresses"][0]["checks"]["passed"] > 1), "no checks")
+    expect_same("both", sorted(gateway.bodies("/checked/", 4)), [b"a", b"a", b"b", b"b"])
+    gateway.b.health = 500
+    check(gateway.eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "it is not out")
+    expect_same("one", set(gateway.bodies("/checked/", 6)), {b"a"})
+    check(gateway.metric(f"httpware_endpoint_up{{{b}}} 0"), "no metric")
+    check(gateway.metric(f'httpware_endpoint_state{{{b},state="unhealthy"}} 1'), "no metric")
+    gateway.b.health = 204
+    check(gateway.eventually(lambda: gateway.states("checked") == ["open", "open"]), "it is not back")
+    expect_same("both", set(gateway.bodies("/checked/", 4)), {b"a", b"b"})
+    gateway.b.kill()
+    check(gateway.eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "nobody there, and it is not out")
+
+
+@case("accumulate: over a restart of the origin no request fails", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, workers=2)
+    expect_status(gateway.ask("/hold/"), 200)
+    for _ in range(3):
+        gateway.a.kill()
+        waiting = [gateway.send(f"/hold/{number}") for number in range(20)]
+        waiting.append(gateway.send("/hold/order", "POST", content=b"order"))
+        check(gateway.eventually(lambda: gateway.service("alone")["down"]), "nobody noticed")
+        check(gateway.metric('httpware_service_down{service="alone"} 1'), "no metric")
+        gateway.a.start()
+        began = time.monotonic()
+        for client in waiting[:-1]:
+            expect_status(client.read_response("GET"), 200)
+        expect_status(waiting[-1].read_response("POST"), 200)
+        check(time.monotonic() - began < 5, "they were let go late")
+        expect_same("content", [one.body for one in gateway.a.origin.requests if one.start.startswith(b"POST")], [b"order"])
+    expect_same("down", gateway.service("alone")["down"], False)
+
+
+@case("accumulate: while all endpoints fail their health checks requests wait", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    expect_status(gateway.ask("/holdChecked/"), 200)
+    gateway.a.health = gateway.b.health = 503
+    check(gateway.eventually(lambda: gateway.states("checked") == ["unhealthy", "unhealthy"]), "they are not out")
+    expect_status(gateway.ask("/checked/"), 200)  # without the ware one that may answer is better than none
+    asked = gateway.a.asked + gateway.b.asked
+    waiting = [gateway.send("/holdChecked/") for _ in range(5)]
+    gateway.b.health = 200
+    for client in waiting:
+        expect_same("body", client.read_response("GET").body, b"b")
+    expect_same("asked", gateway.a.asked + gateway.b.asked, asked + 5)
+
+
+@case("RFC 9110 §15.6.4: who is held for too long, or finds no room, is answered 503 with Retry-After", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    gateway.a.kill()
+    began = time.monotonic()
+    response = gateway.ask("/brief/")
+    expect_status(response, 503)
+    expect_same("Retry-After", response.get("Retry-After"), "1")
+    check(time.monotonic() - began >= 0.3, "it was not held")
+    waiting = [gateway.send("/brief/") for _ in range(4)]
+    answers = [client.read_response("GET") for client in waiting]
+    expect_same("statuses", {one.status for one in answers}, {503})
+    expect_same("Retry-After", {one.get("Retry-After") for one in answers}, {"1"})
