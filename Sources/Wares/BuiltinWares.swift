@@ -20,6 +20,7 @@ public enum BuiltinWares {
         Introspect.self,
         IpRule.self,
         Jwt.self,
+        Metrics.self,
         Mock.self,
         NotModified.self,
         Offline.self,

@@ -257,8 +257,8 @@ final class ExchangeDriver: LoopTimerHandler {
         let hadClient = !isBackground || hasClientLeft
         if hadClient {
             if exchange.failure != nil { server.onFailure?(exchange) }
-            server.counters?.ended(exchange, plan)
             for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+            server.counters?.ended(exchange, plan)
         }
         // They are let go, for they may hold the exchange that holds them.
         while !exchange.endHandlers.isEmpty {
