@@ -11,6 +11,7 @@ public enum BuiltinWares {
         BodyLimit.self,
         CircuitBreaker.self,
         Coalesce.self,
+        Compress.self,
         Concurrency.self,
         Cors.self,
         ErrorPage.self,

@@ -117,6 +117,9 @@ final class ExchangeDriver: LoopTimerHandler {
     var clientEndedTunnel = false
     var upstreamEndedTunnel = false
 
+    /// Set while filters hold content back; made when the first one does.
+    var pauseTimer: LoopTimer?
+
     // Waiting.
 
     var task: Task<Void, Never>?
@@ -227,6 +230,7 @@ final class ExchangeDriver: LoopTimerHandler {
         upstream?.cancel()
         upstream = nil
         totalTimer.clear()
+        pauseTimer?.clear()
         let sink = self.sink
         self.sink = nil
         if hasBegun { tellObservers() }
@@ -299,7 +303,7 @@ final class ExchangeDriver: LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        transport.inEvent { totalTimeout() }
+        transport.inEvent { timer === pauseTimer ? contentPaused() : totalTimeout() }
     }
 
     /// The exchange took longer than it may.

@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     cache,
     chains,
     command,
+    compress,
     connections,
     content,
     events,
