@@ -37,6 +37,7 @@ public enum BuiltinWares {
         Timeout.self,
         TokenInject.self,
         TokenRefresh.self,
+        Traceparent.self,
         Unauthorized.self,
         UserAgent.self,
     ]

@@ -29,5 +29,6 @@ from . import (  # noqa: F401
     targets,
     tls,
     tokens,
+    trace,
     upgrade,
 )
