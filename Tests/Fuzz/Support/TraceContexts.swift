@@ -16,7 +16,9 @@ extension Fuzzing {
         if TraceFields.isValidState(lines) {
             require(TraceFields.isValidState([lines.joined(separator: ",")]), "another one when joined")
         }
-        keep(TraceFields.isBaggage(lines))
+        if TraceFields.isBaggage(lines) {
+            require(lines.reduce(0) { $0 + $1.utf8.count } <= 8192, "too much baggage is passed on")
+        }
         var accepted = AcceptEncoding()
         for line in wire.split(separator: 0x0a) { line.withUnsafeBytes { accepted.add($0) } }
         for coding in ContentCoding.allCases {
