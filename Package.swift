@@ -38,6 +38,7 @@ let fuzzTargets: [Target] =
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
+            "TraceContext",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -110,6 +111,9 @@ let package = Package(
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CPcre2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CLmdb", providers: [.apt(["liblmdb-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc", providers: [.apt(["libbrotli-dev"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
@@ -120,7 +124,8 @@ let package = Package(
         .target(
             name: "HttpWare",
             dependencies: [
-                "CLibevent", "CAres", "CNghttp2", "CPcre2", "CHiredis", "COpenSSL", "COpenSSLShims", "CSystemShims",
+                "CLibevent", "CAres", "CNghttp2", "CPcre2", "CHiredis", "CZlib", "CBrotli", "CZstd", "COpenSSL",
+                "COpenSSLShims", "CSystemShims",
             ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
@@ -171,7 +176,9 @@ let package = Package(
             dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares"] + benchDependencies,
             swiftSettings: settings + benchSettings),
 
-        .testTarget(name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting", "CZlib", "CZstd"],
+            swiftSettings: settings),
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(

@@ -11,6 +11,7 @@ public enum BuiltinWares {
         BodyLimit.self,
         CircuitBreaker.self,
         Coalesce.self,
+        Compress.self,
         Concurrency.self,
         Cors.self,
         ErrorPage.self,
@@ -20,6 +21,7 @@ public enum BuiltinWares {
         Introspect.self,
         IpRule.self,
         Jwt.self,
+        Metrics.self,
         Mock.self,
         NotModified.self,
         Offline.self,
@@ -35,6 +37,7 @@ public enum BuiltinWares {
         Timeout.self,
         TokenInject.self,
         TokenRefresh.self,
+        Traceparent.self,
         Unauthorized.self,
         UserAgent.self,
     ]

@@ -9,7 +9,8 @@ import Testing
     /// The one room that wraps each C library; `CSystemShims` is no library but a shim, for Loop alone.
     private static let wrappers = [
         "CLibevent": "Loop", "CSystemShims": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
-        "COpenSSL": "Tls", "COpenSSLShims": "Tls", "CHiredis": "Redis",
+        "COpenSSL": "Tls", "COpenSSLShims": "Tls", "CHiredis": "Redis", "CZlib": "Codec", "CBrotli": "Codec",
+        "CZstd": "Codec",
     ]
 
     private struct File {

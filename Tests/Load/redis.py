@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What a Redis server that is slow, stopped, gone or no Redis at all adds to requests: one JSON line per result.
+"""What a Redis server that is slow, stopped, gone or no Redis at all adds to requests, and how well two gateways obey one limit: one JSON
+line per result.
 
     Tests/Load/redis.py --binary .build/release/httpware [--requests 300]
 
 One gateway with a store in Redis, an origin server, a client that asks for one target after the other, none twice: each is looked for
-in the store. The goal is the promise: 50 ms beside what the same request takes without trouble, and 15 ms for a machine that is busy.
+in the store, or counted there. The goal is the promise: 50 ms beside what the same request takes without trouble, and 15 ms for a machine
+that is busy. Then two gateways before one Redis with more requests than a limit allows: what passes is within 2 % of what it says.
 Needs redis-server. Exits 1 when a promise is broken.
 """
 
@@ -28,10 +30,13 @@ CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 stores: {{ shared: {{ redis: {{ url: "redis://127.0.0.1:{redis}" }} }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{origin}" }} }}
-chains: {{ cached: {{ middlewares: [{{ httpCache: {{ store: shared }} }}] }} }}
-routes: [{{ service: origin, chain: cached }}]
+chains: {{ asked: {{ middlewares: [{ware}] }} }}
+routes: [{{ service: origin, chain: asked }}]
 log: {{ level: error }}
 """
+CACHE = "{ httpCache: { store: shared } }"
+COUNT = "{ rateLimit: { rate: 1000000/s, store: shared, onError: allow } }"
+LIMIT = "{ rateLimit: { rate: 200/s, burst: 50, key: route, store: shared, onError: refuse } }"
 ANSWER = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 1024\r\n\r\n" + b"x" * 1024
 failed = 0
 
@@ -109,10 +114,13 @@ class Trial:
         self.origin = free_port()
         serve(self.origin, origin)
 
-    def gateway(self, redis: int) -> socket.socket:
+    def gateway(self, redis: int, ware: str) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.start(redis, ware)), 10)
+
+    def start(self, redis: int, ware: str) -> int:
         web = free_port()
-        self.place.gateway(self.binary, CONFIG.format(web=web, redis=redis, origin=self.origin), [web])
-        return socket.create_connection(("127.0.0.1", web), 10)
+        self.place.gateway(self.binary, CONFIG.format(web=web, redis=redis, origin=self.origin, ware=ware), [web])
+        return web
 
     def redis(self):
         port = free_port()
@@ -146,6 +154,64 @@ class Trial:
                f"{late} waited", most <= MOST)
 
 
+def trouble(trial: Trial, what: str, ware: str) -> None:
+    port, redis = trial.redis()
+    client = trial.gateway(port, ware)
+    trial.times(client)
+    usual = trial.times(client)[trial.requests // 2]
+    report(f"{what}: usual", "told", f"median {usual * 1000:.2f} ms with a look into Redis", True)
+    trial.measure(f"{what}: stopped in between", client, usual,
+                  lambda number: redis.signal(signal.SIGSTOP) if number == trial.requests // 4 else None)
+    redis.signal(signal.SIGCONT)
+    trial.times(client)
+    trial.measure(f"{what}: killed in between", client, usual,
+                  lambda number: redis.signal(signal.SIGKILL) if number == trial.requests // 4 else None)
+    false = free_port()
+    serve(false, nonsense)
+    trial.measure(f"{what}: answers nonsense", trial.gateway(false, ware), usual)
+    port, _ = trial.redis()
+    late = free_port()
+    serve(late, slow(port, 0.2))
+    trial.measure(f"{what}: answers after 200 ms", trial.gateway(late, ware), usual)
+    trial.measure(f"{what}: is not there", trial.gateway(free_port(), ware), usual)
+
+
+def one_limit(trial: Trial, seconds: float = 10) -> None:
+    """Four clients ask two gateways as fast as they can."""
+    port, _ = trial.redis()
+    webs = [trial.start(port, LIMIT) for _ in range(2)]
+    counts: list[dict[bytes, int]] = []
+    began = time.monotonic()
+
+    def ask(web: int) -> None:
+        statuses: dict[bytes, int] = {}
+        with socket.create_connection(("127.0.0.1", web), 10) as client:
+            reader = client.makefile("rb")
+            while time.monotonic() < began + seconds:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n")
+                status = reader.readline()[9:12]
+                length = 0
+                while (line := reader.readline().strip()):
+                    if line.lower().startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                reader.read(length)
+                statuses[status] = statuses.get(status, 0) + 1
+        counts.append(statuses)
+
+    threads = [threading.Thread(target=ask, args=(web,)) for web in webs * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.monotonic() - began
+    got, asked = (sum(sum(one.get(key, 0) for key in keys) for one in counts) for keys in ([b"200"], [b"200", b"429"]))
+    most = 50 + 200 * took
+    other = sum(sum(one.values()) for one in counts) - asked
+    report("two gateways, one limit", "within 2 % of what it allows, and nothing else answered", f"{got} of {asked} passed, {most:.0f} "
+           f"allowed in {took:.2f} s: {100 * (got / most - 1):+.2f} %, {other} answered otherwise",
+           abs(got / most - 1) <= 0.02 and other == 0 and asked > 1.3 * most)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
@@ -153,25 +219,9 @@ def main() -> None:
     arguments = parser.parse_args()
     trial = Trial(arguments.binary, arguments.requests)
     try:
-        port, redis = trial.redis()
-        client = trial.gateway(port)
-        trial.times(client)
-        usual = trial.times(client)[trial.requests // 2]
-        report("usual", "told", f"median {usual * 1000:.2f} ms with a look into Redis", True)
-        trial.measure("stopped in between", client, usual,
-                      lambda number: redis.signal(signal.SIGSTOP) if number == trial.requests // 4 else None)
-        redis.signal(signal.SIGCONT)
-        trial.times(client)
-        trial.measure("killed in between", client, usual,
-                      lambda number: redis.signal(signal.SIGKILL) if number == trial.requests // 4 else None)
-        false = free_port()
-        serve(false, nonsense)
-        trial.measure("answers nonsense", trial.gateway(false), usual)
-        port, _ = trial.redis()
-        late = free_port()
-        serve(late, slow(port, 0.2))
-        trial.measure("answers after 200 ms", trial.gateway(late), usual)
-        trial.measure("is not there", trial.gateway(free_port()), usual)
+        for what, ware in (("store", CACHE), ("limit", COUNT)):
+            trouble(trial, what, ware)
+        one_limit(trial)
     finally:
         trial.place.close()
     sys.exit(1 if failed else 0)

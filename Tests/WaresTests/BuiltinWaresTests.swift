@@ -25,7 +25,9 @@ import Wares
     }
 
     @Test func `telemetry and caches fail open, everything else closed`() {
-        let open = ["accessLog", "timeLog", "httpCache", "notModified", "coalesce", "offline"]
+        let open = [
+            "accessLog", "timeLog", "metrics", "traceparent", "httpCache", "notModified", "coalesce", "offline",
+        ]
         for ware in BuiltinWares.all {
             var reader = OptionsReader.describing()
             let failsOpen = ware.init(options: &reader).failsOpen

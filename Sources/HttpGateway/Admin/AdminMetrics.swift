@@ -108,16 +108,8 @@ private struct Metrics {
         }
         output.begin(
             "httpware_request_duration_seconds", .histogram, "From a request's head to the end of its response.")
-        for (labels, series) in all {
-            var count = 0
-            for (index, bound) in ExchangeCounters.bounds.enumerated() {
-                count += series.durations[index]
-                output.add(labels + [("le", "\(Double(bound) / 1000)")], suffix: "_bucket", count)
-            }
-            output.add(labels + [("le", "+Inf")], suffix: "_bucket", series.count)
-            output.add(labels, suffix: "_sum", Double(series.nanoseconds) / 1e9)
-            output.add(labels, suffix: "_count", series.count)
-        }
+        for (labels, series) in all { output.add(labels, series.durations) }
+        addMeasures(all.compactMap { one in one.series.measures.map { (labels: one.labels, measures: $0) } })
         output.begin("httpware_request_content_bytes_total", .counter, "Content that came from clients.")
         for (labels, series) in all { output.add(labels, series.requestBytes) }
         output.begin("httpware_response_content_bytes_total", .counter, "Content that went to clients.")
@@ -134,6 +126,37 @@ private struct Metrics {
         for (labels, series) in all {
             for (fault, count) in series.failures.sorted(by: { $0.key < $1.key }) {
                 output.add(labels + [("fault", fault)], count)
+            }
+        }
+    }
+
+    /// What the `metrics` ware asks for. Exchanges by OpenTelemetry's names (HTTP metrics, server), the classes of statuses for its codes.
+    private mutating func addMeasures(_ all: [(labels: [(String, String)], measures: ExchangeMeasures)]) {
+        guard !all.isEmpty else { return }
+        output.begin(
+            "http_server_request_duration_seconds", .histogram,
+            "From a request's head to the end of its response, by method and class of status.")
+        for (labels, measures) in all {
+            let labels = labels.map { ($0.0 == "route" ? "http_route" : $0.0, $0.1) }
+            for kind in measures.kinds {
+                let code = kind.digit == 0 ? "none" : "\(kind.digit)xx"
+                output.add(
+                    labels + [("http_request_method", kind.method), ("http_response_status_code", code)],
+                    kind.durations)
+            }
+        }
+        output.begin("httpware_ware_decisions_total", .counter, "What wares decided, on both ways.")
+        for (labels, measures) in all {
+            for ware in measures.wares {
+                for decision in WareStep.Decision.allCases where ware[decision] > 0 {
+                    output.add(labels + [("ware", ware.label), ("decision", decision.rawValue)], ware[decision])
+                }
+            }
+        }
+        output.begin("httpware_ware_duration_seconds", .histogram, "How long wares took, what they waited included.")
+        for (labels, measures) in all {
+            for ware in measures.wares where ware.durations.count > 0 {
+                output.add(labels + [("ware", ware.label)], ware.durations)
             }
         }
     }

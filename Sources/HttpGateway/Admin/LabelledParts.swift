@@ -2,14 +2,14 @@ import GatewayConfig
 import HttpWare
 
 extension GatewayConfiguration {
-    /// What the middlewares of all chains have of something, by their labels, in the order of the first; each object once, however many
+    /// What the wares of all chains have of something, by their labels, in the order of the first; each object once, however many
     /// chains and copies of a ware share it.
     func partsByLabel<Part>(_ part: (any Ware) -> Part?) -> [(label: String, parts: [Part])] {
         var result: [(label: String, parts: [Part])] = []
         var places: [String: Int] = [:]
         var seen: Set<ObjectIdentifier> = []
         for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
-            for entry in chain.entries.middlewares {
+            for entry in chain.entries.middlewares + chain.entries.postwares {
                 guard let found = part(entry.ware), seen.insert(ObjectIdentifier(found as AnyObject)).inserted else {
                     continue
                 }

@@ -1,3 +1,5 @@
+import HttpWare
+
 /// Metrics in Prometheus' text format, version 0.0.4.
 struct MetricsText {
     enum Kind: String { case counter, gauge, histogram }
@@ -32,6 +34,18 @@ struct MetricsText {
             text += "}"
         }
         text += " \(value)\n"
+    }
+
+    /// Adds the samples of a histogram of the family.
+    mutating func add(_ labels: [(String, String)], _ durations: DurationCounts) {
+        var count = 0
+        for (bound, number) in zip(durations.bounds, durations.counts) {
+            count += number
+            add(labels + [("le", "\(Double(bound) / 1e9)")], suffix: "_bucket", count)
+        }
+        add(labels + [("le", "+Inf")], suffix: "_bucket", durations.count)
+        add(labels, suffix: "_sum", Double(durations.nanoseconds) / 1e9)
+        add(labels, suffix: "_count", durations.count)
     }
 
     /// Begins a family of one sample, and ends it.

@@ -61,6 +61,8 @@ public final class Exchange {
     /// Asked when the client leaves, or takes its content slowly, while the response is under way: whether it goes on without
     /// waiting for the client, because others wait for it. For a ware that bounds what that costs.
     public var outlivesClient: (() -> Bool)?
+    /// What metrics tell apart, beside its route and service.
+    public var measuring = ExchangeMeasuring.nothing
     /// Nothing goes upstream any more: what no ware answers fails there.
     public var isOffline = false
     /// Who sends requests without a client: the driver, which takes itself away when it goes or has another exchange. Not weak: one
@@ -194,6 +196,7 @@ public final class Exchange {
         timeouts = ExchangeTimeouts()
         deadline = nil
         isOffline = false
+        measuring = .nothing
         if outlivesClient != nil { outlivesClient = nil }
         notebook.empty()
         if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
@@ -207,6 +210,15 @@ public final class Exchange {
 /// Names what a ware remembers in an exchange: a type private to the ware's file.
 public protocol ExchangeKey {
     associatedtype Value
+}
+
+/// What metrics tell apart of an exchange; each includes those before it.
+public enum ExchangeMeasuring: Sendable {
+    case nothing
+    /// Its method and the class of its status.
+    case kind
+    /// What each ware did.
+    case wares
 }
 
 /// Time limits; `nil` leaves the service's.

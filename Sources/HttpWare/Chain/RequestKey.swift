@@ -26,6 +26,21 @@ public enum RequestKey: Sendable, Hashable {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
+    /// A digest of the key of a request, the same in every gateway: for those that count together.
+    func digest(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Digest256 {
+        // What is there begins with a byte of its own, so that nothing else looks like what is not.
+        var bytes: [UInt8] = []
+        func add(_ text: String?) { if let text { bytes = [1] + text.utf8 } }
+        switch self {
+        case .ip: add(exchange.client.map { "\($0.subscriber)" })
+        case .header(let name):
+            if case .one(let value) = request.fields.withOnlyValue(of: name, { [1] + $0 }) { bytes = value }
+        case .claim(let name): add(exchange.claim(name))
+        case .route: add(exchange.route)
+        }
+        return bytes.withUnsafeBytes { Digest256(of: $0) }
+    }
+
     /// The key for people; of a field only its name, for its value may be a credential.
     public func text(_ exchange: Exchange) -> String {
         switch self {

@@ -1,7 +1,7 @@
 /// What one ware did to an exchange: a step of its record, as people read it.
 public struct WareStep: Sendable, Equatable {
     /// What a ware decided.
-    public enum Decision: String, Sendable {
+    public enum Decision: String, Sendable, CaseIterable {
         case passed, aborted, replaced, replayed, skipped, failed
         /// Its wait was given up: a deadline came, or the client left.
         case gaveUp

@@ -13,10 +13,10 @@ public final class ExchangeCounters {
     public struct Series: Sendable {
         /// By the first digit of the status; 0 where the client had no response.
         public internal(set) var statuses = [Int](repeating: 0, count: 10)
-        /// How many took at most so long, each beyond the one before; the last is for all longer ones.
-        public internal(set) var durations = [Int](repeating: 0, count: ExchangeCounters.bounds.count + 1)
-        /// All their durations together.
-        public internal(set) var nanoseconds: Int64 = 0
+        /// How long they took.
+        public internal(set) var durations = DurationCounts.exchanges
+        /// What the `metrics` ware asks for; `nil` where no exchange passed one.
+        public internal(set) var measures: ExchangeMeasures?
         /// Bytes of content from clients, and to clients.
         public internal(set) var requestBytes = 0
         public internal(set) var responseBytes = 0
@@ -31,13 +31,13 @@ public final class ExchangeCounters {
         public init() {}
 
         /// How many exchanges there were.
-        public var count: Int { durations.reduce(0, +) }
+        public var count: Int { durations.count }
 
         /// Adds what another loop counted.
         public mutating func add(_ other: Series) {
             for index in statuses.indices { statuses[index] += other.statuses[index] }
-            for index in durations.indices { durations[index] += other.durations[index] }
-            nanoseconds += other.nanoseconds
+            durations.add(other.durations)
+            if let more = other.measures { measures = measures.adding(more) }
             requestBytes += other.requestBytes
             responseBytes += other.responseBytes
             sentFirst += other.sentFirst
@@ -51,16 +51,25 @@ public final class ExchangeCounters {
         var series = Series()
     }
 
-    /// The bounds of the durations, in milliseconds.
-    public static let bounds: [Int64] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000]
+    /// Where the exchanges of a plan are counted; the plan is kept alive as long as its identity stands for it.
+    private final class Known {
+        let plan: ExchangePlan
+        let cell: Cell
+        /// Where its wares are counted; empty until they are.
+        var places: [Int] = []
+
+        init(_ plan: ExchangePlan, _ cell: Cell) {
+            self.plan = plan
+            self.cell = cell
+        }
+    }
 
     /// Connections that were accepted.
     public internal(set) var accepted = 0
     private var cells: [Key: Cell] = [:]
-    /// The cells of the plans that run; a plan is kept alive as long as its identity stands for it.
-    private var known: [ObjectIdentifier: (plan: ExchangePlan, cell: Cell)] = [:]
-    private var lastPlan: ExchangePlan?
-    private var lastCell = Cell()
+    /// Of the plans that run.
+    private var known: [ObjectIdentifier: Known] = [:]
+    private var last: Known?
 
     /// Names that reloads brought and took are not kept without end.
     private static let mostCells = 12_000
@@ -73,39 +82,59 @@ public final class ExchangeCounters {
     /// Other plans run from now on.
     func forgetPlans() {
         known = [:]
-        lastPlan = nil
+        last = nil
     }
 
     /// An exchange has ended.
     func ended(_ exchange: Exchange, _ plan: ExchangePlan) {
-        if lastPlan !== plan {
-            lastCell = cell(of: plan)
-            lastPlan = plan
+        guard let last, last.plan === plan else {
+            let found = found(plan)
+            last = found
+            return count(exchange, found)
         }
-        lastCell.series.count(exchange)
+        count(exchange, last)
     }
 
-    private func cell(of plan: ExchangePlan) -> Cell {
-        if let found = known[ObjectIdentifier(plan)] { return found.cell }
+    @inline(__always)
+    private func count(_ exchange: Exchange, _ known: Known) {
+        known.cell.series.count(exchange)
+        if exchange.measuring != .nothing { measure(exchange, known) }
+    }
+
+    private func measure(_ exchange: Exchange, _ known: Known) {
+        let cell = known.cell
+        if cell.series.measures == nil { cell.series.measures = ExchangeMeasures() }
+        cell.series.measures?.count(exchange, exchange.record.ended - exchange.record.started)
+        guard exchange.measuring == .wares, let labels = exchange.record.trail.labels else { return }
+        if known.places.isEmpty { known.places = cell.series.measures?.places(of: labels) ?? [] }
+        cell.series.measures?.countWares(
+            exchange.record.trail, known.places, middlewares: labels.middlewares.count)
+    }
+
+    private func found(_ plan: ExchangePlan) -> Known {
+        if let found = known[ObjectIdentifier(plan)] { return found }
         var key = Key(route: plan.route, service: plan.service?.name)
         if cells[key] == nil, cells.count >= ExchangeCounters.mostCells { key = Key(route: "others", service: nil) }
         let cell = cells[key] ?? Cell()
         cells[key] = cell
-        known[ObjectIdentifier(plan)] = (plan, cell)
-        return cell
+        let made = Known(plan, cell)
+        known[ObjectIdentifier(plan)] = made
+        return made
+    }
+}
+
+extension ExchangeMeasures? {
+    fileprivate func adding(_ more: ExchangeMeasures) -> ExchangeMeasures {
+        var sum = self ?? ExchangeMeasures()
+        sum.add(more)
+        return sum
     }
 }
 
 extension ExchangeCounters.Series {
     fileprivate mutating func count(_ exchange: Exchange) {
         statuses[(exchange.finalStatus?.code ?? 0) / 100] += 1
-        let duration = max(0, exchange.record.ended - exchange.record.started)
-        nanoseconds &+= duration
-        var place = 0
-        while place < ExchangeCounters.bounds.count, duration > ExchangeCounters.bounds[place] &* 1_000_000 {
-            place += 1
-        }
-        durations[place] += 1
+        durations.add(exchange.record.ended - exchange.record.started)
         requestBytes &+= exchange.record.requestBytes
         responseBytes &+= exchange.record.responseBytes
         if exchange.record.attempts > 0 {

@@ -464,6 +464,7 @@ extension ExchangeDriver: ResponseHandler {
                 } catch {
                     return responseFilterFailed(error)
                 }
+                watchPause()
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
             if sink.isBlocked, exchange.outlivesClient?() != true { upstream?.pause() }
@@ -474,6 +475,30 @@ extension ExchangeDriver: ResponseHandler {
             }
         default: break
         }
+    }
+
+    /// How long filters may hold content back while no more comes.
+    private static let pause = Duration.milliseconds(10)
+
+    private func watchPause() {
+        guard exchange.responseFilters.contains(where: { $0.holdsBack }) else { return }
+        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
+        pauseTimer = timer
+        timer.set(after: ExchangeDriver.pause)
+    }
+
+    /// No more content came for a while: what is held back goes on.
+    func contentPaused() {
+        guard phase == .streaming, let sink else { return }
+        do {
+            let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
+            try ExchangeDriver.count(held.count, of: &responseLengthLeft)
+            if !held.isEmpty { held.withUnsafeBytes { sink.sendContent($0) } }
+            transport.output.flush()
+        } catch {
+            return responseFilterFailed(error)
+        }
+        if sink.isBlocked, exchange.outlivesClient?() != true { upstream?.pause() }
     }
 
     /// The head is out: the client must not take what it has for whole.
@@ -531,11 +556,18 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     func finish(_ filters: [any ContentFilter]) throws -> [UInt8] {
+        try drain(filters) { try $0.finish(into: &$1) }
+    }
+
+    /// What each filter still has, passed through those behind it.
+    private func drain(
+        _ filters: [any ContentFilter], _ take: (any ContentFilter, inout [UInt8]) throws -> Void
+    ) throws -> [UInt8] {
         var rest: [UInt8] = []
         for filter in filters {
             var further: [UInt8] = []
             if !rest.isEmpty { try rest.withUnsafeBytes { try filter.filter($0, into: &further) } }
-            try filter.finish(into: &further)
+            try take(filter, &further)
             rest = further
         }
         return rest

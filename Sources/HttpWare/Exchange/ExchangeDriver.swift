@@ -121,6 +121,9 @@ final class ExchangeDriver: LoopTimerHandler {
     var clientEndedTunnel = false
     var upstreamEndedTunnel = false
 
+    /// Set while filters hold content back; made when the first one does.
+    var pauseTimer: LoopTimer?
+
     // Waiting.
 
     var task: Task<Void, Never>?
@@ -236,6 +239,7 @@ final class ExchangeDriver: LoopTimerHandler {
             member = nil
         }
         totalTimer.clear()
+        pauseTimer?.clear()
         let sink = self.sink
         self.sink = nil
         if hasBegun { tellObservers() }
@@ -266,8 +270,8 @@ final class ExchangeDriver: LoopTimerHandler {
         let hadClient = !isBackground || hasClientLeft
         if hadClient {
             if exchange.failure != nil { server.onFailure?(exchange) }
-            server.counters?.ended(exchange, plan)
             for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+            server.counters?.ended(exchange, plan)
         }
         // They are let go, for they may hold the exchange that holds them.
         while !exchange.endHandlers.isEmpty {
@@ -308,7 +312,7 @@ final class ExchangeDriver: LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        transport.inEvent { totalTimeout() }
+        transport.inEvent { timer === pauseTimer ? contentPaused() : totalTimeout() }
     }
 
     /// The exchange took longer than it may.

@@ -18,6 +18,16 @@ public struct HttpMethod: Sendable {
 
     private static let names = ["", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
 
+    /// A number for each method that is known, and 0 for all others: for tables.
+    @inline(__always)
+    var knownPlace: Int { code < 10 ? Int(code) : 0 }
+
+    /// How many numbers there are.
+    static var knownCount: Int { names.count }
+
+    /// The name of the method with that number; `nil` for the others.
+    static func knownName(at place: Int) -> String? { place > 0 && place < names.count ? names[place] : nil }
+
     /// Makes a method from its name; `nil` when the name is no token (RFC 9110 §5.6.2).
     public init?(_ name: String) {
         guard !name.isEmpty, name.utf8.allSatisfy({ ByteClass.isToken($0) }) else { return nil }

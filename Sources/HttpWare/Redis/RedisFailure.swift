@@ -7,6 +7,8 @@ public struct RedisFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case noAnswer
         /// The server refused it.
         case refused
+        /// The server refused it, for it does not know the script that was named; it did nothing.
+        case unknownScript
     }
 
     public let kind: Kind
@@ -25,6 +27,8 @@ public struct RedisFailure: Error, Equatable, Sendable, CustomStringConvertible 
 
     /// The server's own words, of which not more is kept than a line has room for.
     init(refusal text: String) {
-        self.init(.refused, "the server refuses: \(String(text.prefix(120)).quotedForErrors)")
+        self.init(
+            text.hasPrefix("NOSCRIPT") ? .unknownScript : .refused,
+            "the server refuses: \(String(text.prefix(120)).quotedForErrors)")
     }
 }

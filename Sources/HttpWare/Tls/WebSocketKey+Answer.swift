@@ -1,11 +1,6 @@
-import COpenSSL
-
 extension WebSocketKey {
     /// What a server that takes the WebSocket answers to this key, in `Sec-WebSocket-Accept`. RFC 6455 §4.2.2.
     static func answer(to key: String) -> String {
-        let text = Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)
-        var digest = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
-        SHA1(text, text.count, &digest)
-        return base64(digest)
+        base64(Sha1Digest(of: (key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8).bytes)
     }
 }

@@ -7,18 +7,30 @@ public import HttpWare
 /// | `rate`    | rate             | required       | 1/h … 1000000/s |
 /// | `burst`   | whole number     | as many as `rate` | 1 … 1000000 |
 /// | `key`     | `ip`, `header.NAME`, `jwt.CLAIM`, `route` | `ip` | |
-/// | `store`   | `memory`         | `memory`       |              |
+/// | `store`   | `memory`, or a redis store | `memory` |          |
+/// | `name`    | text             | none           | with a redis store |
+/// | `onError` | `memory`, `allow`, `refuse` | `memory` |           |
 /// | `mode`    | `reject`, `delay` | `reject`      |              |
 /// | `status`  | status           | `429`          | 400 … 599    |
 /// | `headers` | list of `RateLimit`, `RateLimit-Policy`, `Retry-After` | all | |
 ///
-/// All loops share one table: its parts are behind mutexes.
+/// All loops share one table: its parts are behind mutexes. With a redis store all gateways that name it share one limit.
 public struct RateLimit: Middleware, Postware, CountingWare {
     /// What happens to a request that is over the limit.
     public enum Mode: String, OptionWord {
         case reject
         /// It waits until it is within the limit, if that is soon.
         case delay
+    }
+
+    /// What becomes of a request where the store does not answer, within 50 ms.
+    public enum OnError: String, OptionWord {
+        /// The gateway counts it by itself.
+        case memory
+        /// It passes.
+        case allow
+        /// It is answered with 503 (Service Unavailable).
+        case refuse
     }
 
     /// A field that tells the client.
@@ -37,7 +49,11 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     public let status: HttpStatus
     public let headers: Set<Field>
 
+    public let onError: OnError
+
     private let limit: Gcra
+    /// `nil` where the gateway counts by itself.
+    private let shared: SharedRate?
     private let table = RateTable()
     /// What `RateLimit-Policy` says; `nil` where it is not sent.
     private let policy: FieldLine?
@@ -48,10 +64,12 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     public var holdsState: Bool { true }
     public var counter: any WareCounter { table }
 
-    /// Without a `burst` as many as `rate` names may come at once.
+    /// Without a `burst` as many as `rate` names may come at once. With a `store` it is counted there, together with all limits of
+    /// that name, rate, burst and key.
     public init(
         _ rate: Rate, burst: Int? = nil, key: RequestKey = .ip, mode: Mode = .reject,
-        status: HttpStatus = .tooManyRequests, headers: Set<Field> = Set(Field.allCases)
+        status: HttpStatus = .tooManyRequests, headers: Set<Field> = Set(Field.allCases), store: RedisClient? = nil,
+        name: String = "", onError: OnError = .memory
     ) {
         let burst = max(1, burst ?? rate.count)
         self.rate = rate
@@ -68,13 +86,42 @@ public struct RateLimit: Middleware, Postware, CountingWare {
             ? try? FieldLine("RateLimit-Policy", "\"\(key.word)\";q=\(burst);w=\(seconds)") : nil
         tells = headers.contains(.policy) || headers.contains(.rateLimit)
         patience = mode == .delay ? min(limit.tolerance, 10_000_000_000) : 0
+        self.onError = onError
+        shared = store.map { [limit, patience] in
+            let name = "\(rate.optionText) \(burst) \(key.optionText) \(name)"
+            return SharedRate($0, name: name, limit, patience: patience)
+        }
     }
 
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        decide(
-            table.take(key.number(request, exchange), limit, at: exchange.now, patience: patience), exchange)
+        guard let shared else { return decide(takeHere(request, exchange), exchange) }
+        guard shared.client.mayAnswer else { return doWithout(request, exchange) }
+        let digest = key.digest(request, exchange)
+        return .wait { request, exchange in
+            guard let decision = await shared.take(digest) else { return doWithout(request, exchange) }
+            table.count(decision)
+            return decide(decision, exchange)
+        }
+    }
+
+    private func takeHere(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Gcra.Decision {
+        table.take(key.number(request, exchange), limit, at: exchange.now, patience: patience)
+    }
+
+    /// The store does not answer.
+    private func doWithout(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Verdict {
+        table.noAnswer(isRefused: onError == .refuse)
+        exchange.note("the store does not answer")
+        switch onError {
+        case .memory: return decide(takeHere(request, exchange), exchange)
+        case .allow: return .pass
+        case .refuse:
+            var response = HttpResponse.problem(.serviceUnavailable, "requests cannot be counted")
+            response.fields.append(FieldLine(.retryAfter, number: 1))
+            return .abort(with: response)
+        }
     }
 
     /// Does what was decided, wherever that was.
@@ -171,6 +218,10 @@ extension RateLimit: ConfigurableWare {
             there is none near it, the one that comes to that first. The response says what is left: `RateLimit-Policy: "ip";q=50;w=5` – the burst, and
             the seconds in which it comes back – and `RateLimit: "ip";r=49;t=1` – what may come now, and when all of it may. The first four limits of a
             chain tell that.
+
+            With the name of a redis store (`stores`) it holds for all gateways that name that store: limits of the same `name`, `rate`, `burst` and
+            `key` are one. Redis decides, by its own clock; version 5 or later, or Valkey. Where it does not answer within 50 ms, or failed just
+            before, each gateway counts by itself (`onError: memory`), lets the request pass (`allow`), or answers 503 (`refuse`).
             """#)
 
     public init(options: inout OptionsReader) {
@@ -179,6 +230,8 @@ extension RateLimit: ConfigurableWare {
         var burst: Int?
         var key = RequestKey.ip
         var store = "memory"
+        var name: String?
+        var onError = OnError.memory
         var mode = Mode.reject
         var status = HttpStatus.tooManyRequests
         var headers = Field.allCases
@@ -188,14 +241,23 @@ extension RateLimit: ConfigurableWare {
         options.require("rate")
         options.read("burst", into: &burst, in: 1...1_000_000, doc: "how many may come at once; as many as rate names")
         options.read("key", into: &key, doc: "what tells those apart who have a limit each")
-        options.read("store", into: &store, doc: "where it is counted")
+        options.read("store", into: &store, doc: "where it is counted: in memory, or in a redis store for all gateways")
+        options.read("name", into: &name, doc: "tells limits of one store apart that have the same rate, burst and key")
+        options.read("onError", into: &onError, doc: "what becomes of a request where the store does not answer")
         options.read("mode", into: &mode, doc: "what happens to a request that is over the limit")
         options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal")
         options.read("headers", into: &headers, doc: "which fields tell the client")
+        var redis: RedisClient?
         if store != "memory" {
-            options.fail(at: "store", "\"\(store)\" is not supported yet: limits are kept in memory; write memory")
+            redis = options.findRedis(store, for: "store")
+        } else {
+            for key in ["name", "onError"] where options.isGiven(key) {
+                options.fail(at: key, "means nothing without a redis store; write store: NAME")
+            }
         }
         rate = given ?? rate
-        self.init(rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers))
+        self.init(
+            rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers), store: redis,
+            name: name ?? "", onError: onError)
     }
 }

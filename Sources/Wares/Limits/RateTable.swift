@@ -26,6 +26,7 @@ final class RateTable: WareCounter {
     private let delayed = Atomic(0)
     private let waiting = Atomic(0)
     private let forgotten = Atomic(0)
+    private let unanswered = Atomic(0)
 
     /// The most requests that wait at once.
     static let mostWaiting = 10_000
@@ -50,8 +51,19 @@ final class RateTable: WareCounter {
             }
             return limit.take(&places[place].full, at: now, patience: patience)
         }
-        if case .refused = decision { refused.add(1, ordering: .relaxed) }
+        count(decision)
         return decision
+    }
+
+    /// Counts a decision, wherever it was made.
+    func count(_ decision: Gcra.Decision) {
+        if case .refused = decision { refused.add(1, ordering: .relaxed) }
+    }
+
+    /// The store that counts gave no answer; `isRefused` where the request was refused for that.
+    func noAnswer(isRefused: Bool) {
+        unanswered.add(1, ordering: .relaxed)
+        if isRefused { refused.add(1, ordering: .relaxed) }
     }
 
     /// A request is about to wait; false where too many do.
@@ -81,6 +93,9 @@ final class RateTable: WareCounter {
             WareNumber(
                 "httpware_rate_keys_forgotten_total", "Keys that gave way to others before their time.",
                 forgotten.load(ordering: .relaxed)),
+            WareNumber(
+                "httpware_rate_unanswered_total", "Requests that were decided without the store that counts them.",
+                unanswered.load(ordering: .relaxed)),
         ]
     }
 }

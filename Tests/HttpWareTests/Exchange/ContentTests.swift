@@ -301,6 +301,56 @@ import Testing
         #expect(same.1 == .length(6))
     }
 
+    /// Holds content back until somebody asks for it.
+    private final class Holding: ContentFilter {
+        private var held: [UInt8] = []
+        var holdsBack: Bool { !held.isEmpty }
+        func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) { held += input }
+        func flush(into output: inout [UInt8]) {
+            output += held
+            held = []
+        }
+        func finish(into output: inout [UInt8]) { flush(into: &output) }
+    }
+
+    @Test func `what filters hold back goes on when no more content comes for 10 ms`() async throws {
+        let stage = try DriverStage(
+            [],
+            after: [
+                OnResponse { _, exchange in
+                    exchange.filterResponseContent(with: Holding())
+                    exchange.filterResponseContent(with: UpperCase())
+                    return .pass
+                }
+            ])
+        await stage.begin()
+        await stage.step { stage in
+            stage.stream.respond(extent: .unknown)
+            stage.stream.send("abc")
+        }
+        await stage.advance(by: .milliseconds(9))
+        await stage.step { $0.stream.send("def") }
+        await stage.advance(by: .milliseconds(9))
+        #expect(await stage.step { $0.client.text } == "")
+        await stage.advance(by: .milliseconds(1))
+        #expect(await stage.step { $0.client.text } == "ABCDEF")
+        await stage.advance(by: .milliseconds(50))
+        await stage.step { stage in
+            stage.stream.send("ghi")
+            stage.stream.end()
+        }
+        #expect(await stage.step { $0.client.text } == "ABCDEFGHI")
+        await stage.advance(by: .milliseconds(50))
+        await stage.begin()
+        await stage.step { stage in
+            stage.stream.respond(extent: .unknown)
+            stage.stream.send("jkl")
+        }
+        await stage.step { $0.driver.clientLeft() }
+        await stage.advance(by: .milliseconds(50))
+        #expect(await stage.step { $0.client.text } == "")
+    }
+
     @Test func `filters run one behind the other, in the order they were added`() async throws {
         func adds(_ filter: @escaping @Sendable () -> any ContentFilter) -> OnResponse {
             OnResponse { _, exchange in

@@ -26,9 +26,9 @@ import Testing
         #expect([key.route, key.service] == ["stage", "origin"])
         #expect(series.statuses == [1, 0, 2, 0, 0, 1, 0, 0, 0, 0])
         #expect(series.count == 4)
-        #expect(series.durations[5] == 1)
-        #expect(series.durations[0] == 3)
-        #expect(series.nanoseconds == 40_000_000)
+        #expect(series.durations.counts[5] == 1)
+        #expect(series.durations.counts[0] == 3)
+        #expect(series.durations.nanoseconds == 40_000_000)
         let refusal = await stage.step { $0.client.content.count }
         #expect([series.requestBytes, series.responseBytes] == [4, 6 + refusal])
         #expect(series.failures["connection_refused"] == 1)
@@ -68,5 +68,61 @@ import Testing
         var sum = series
         sum.add(series)
         #expect(sum.cacheResults[Int(CacheResult.hit.rawValue)] == 4)
+    }
+
+    /// Asks for measures, as the `metrics` ware does.
+    private struct Measured: Postware, ExchangeObserver, WareObserver {
+        let measuring: ExchangeMeasuring
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
+        func ended(_ exchange: Exchange) { exchange.measuring = measuring }
+    }
+
+    @Test func `methods, classes of statuses and wares are told apart where it is asked for`() async throws {
+        let stage = try DriverStage(
+            [
+                OnRequest { request, _ in
+                    request.method == .put ? .abort(with: HttpResponse(.notFound)) : .pass
+                }
+            ], after: [Measured(measuring: .wares)])
+        await stage.step { $0.server.counters = ExchangeCounters() }
+        for method in [HttpMethod.get, .put, HttpMethod("BREW") ?? .get, HttpMethod("MAKE") ?? .get] {
+            await stage.begin(method)
+            guard method != .put else { continue }
+            await stage.advance(by: .milliseconds(40))
+            await stage.step { $0.stream.respond(text: "") }
+        }
+        await stage.begin()
+        await stage.step { $0.driver.clientLeft() }
+
+        let series = try #require(await stage.step { $0.server.counters?.all.first.map(\.series) })
+        let measures = try #require(series.measures)
+        #expect(
+            measures.kinds.map { "\($0.method) \($0.digit) \($0.durations.count)" }
+                == ["_OTHER 2 2", "GET 0 1", "GET 2 1", "PUT 4 1"])
+        #expect(measures.kinds[0].durations.counts[5] == 2)
+        #expect(measures.kinds[0].durations.nanoseconds == 80_000_000)
+        let ware = try #require(measures.wares.first { $0.label == "0" })
+        #expect([ware[.passed], ware[.aborted], ware.durations.count] == [4, 1, 5])
+        #expect(measures.wares.first { $0.label == "after 0" }?[.passed] == 4)
+
+        var sum = series
+        sum.add(series)
+        #expect(sum.measures?.kinds.map(\.durations.count) == [4, 2, 2, 2])
+        #expect(sum.measures?.wares.first { $0.label == "0" }?[.aborted] == 2)
+        var none = ExchangeCounters.Series()
+        none.add(series)
+        #expect(none.measures?.kinds.count == 4)
+    }
+
+    @Test(arguments: [ExchangeMeasuring.nothing, .kind])
+    func `what is not asked for is not counted`(measuring: ExchangeMeasuring) async throws {
+        let stage = try DriverStage(
+            [OnRequest { _, _ in .abort(with: HttpResponse(.ok)) }], after: [Measured(measuring: measuring)])
+        await stage.step { $0.server.counters = ExchangeCounters() }
+        await stage.begin()
+        let series = try #require(await stage.step { $0.server.counters?.all.first.map(\.series) })
+        #expect((series.measures == nil) == (measuring == .nothing))
+        #expect(series.measures?.wares.isEmpty != false)
+        #expect(series.count == 1)
     }
 }

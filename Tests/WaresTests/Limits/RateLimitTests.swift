@@ -137,7 +137,7 @@ import Testing
         #expect(exchange.upstream.requests.map(\.path) == ["/0", "/1", "/2"])
         await exchange.advance(by: .seconds(1))
         #expect(try await pending[3].response().status == .ok)
-        #expect(limit.counter.numbers.map(\.value) == [1, 2, 0, 0])
+        #expect(limit.counter.numbers.map(\.value) == [1, 2, 0, 0, 0])
     }
 
     @Test func `a client that leaves waits no more`() async throws {
@@ -170,10 +170,18 @@ import Testing
         #expect(throws: ConfigError.self) { try TestExchange.make(RateLimit.self, options) }
     }
 
-    @Test func `another store is refused by its name`() {
+    @Test func `a store that is not there is refused by its name`() {
         let error = #expect(throws: ConfigError.self) {
             try TestExchange.make(RateLimit.self, ["rate": "1/s", "store": "shared"])
         }
-        #expect(error?.message.hasPrefix("\"shared\" is not supported yet") == true)
+        #expect(error?.message.contains("shared") == true)
+    }
+
+    @Test(arguments: ["name", "onError"])
+    func `what a store is for means nothing without one`(key: String) {
+        let error = #expect(throws: ConfigError.self) {
+            try TestExchange.make(RateLimit.self, ["rate": "1/s", .init(stringLiteral: key): "memory"])
+        }
+        #expect(error?.message.contains("redis store") == true)
     }
 }

@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     cache,
     chains,
     command,
+    compress,
     connections,
     content,
     events,
@@ -29,5 +30,6 @@ from . import (  # noqa: F401
     targets,
     tls,
     tokens,
+    trace,
     upgrade,
 )

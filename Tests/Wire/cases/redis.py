@@ -33,7 +33,11 @@ credentials:
 chains:
   cached: {{ middlewares: [{{ httpCache: {{ store: shared }} }}] }}
   tokens: {{ middlewares: [{{ tokenRefresh: {{ credential: orders }} }}, {{ tokenInject: {{ credential: orders }} }}] }}
+  allow: {{ middlewares: [{{ rateLimit: {{ rate: 1/h, burst: 20, store: shared, onError: allow }} }}] }}
+  refuse: {{ middlewares: [{{ rateLimit: {{ rate: 1/h, burst: 20, store: shared, name: other, onError: refuse }} }}] }}
 routes:
+  - {{ match: {{ path: "/allow/**" }}, service: origin, chain: allow }}
+  - {{ match: {{ path: "/refuse/**" }}, service: origin, chain: refuse }}
   - {{ name: tokens, match: {{ path: "/token/**" }}, service: origin, chain: tokens }}
   - {{ name: all, service: origin, chain: cached }}
 """
@@ -154,3 +158,35 @@ def _(t: Trial) -> None:
     for gateway in (pair.a, pair.b):
         expect_status(gateway.ask("/token/x"), 200)
     expect_same("redeemed", len(pair.endpoint.forms), 1)
+
+
+def passed(gateways: list[Gateway], path: str, count: int) -> dict[int, int]:
+    """How many requests had which status, in turns over the gateways."""
+    statuses: dict[int, int] = {}
+    for number in range(count):
+        status = gateways[number % len(gateways)].ask(path).status
+        statuses[status] = statuses.get(status, 0) + 1
+    return statuses
+
+
+@case("Redis: two gateways obey one limit; stopped, killed and back again it fails open or closed, as configured", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(answer()))
+    pair = Pair(t)
+    both = [pair.a, pair.b]
+    expect_same("one limit", passed(both, "/allow/", 30), {200: 20, 429: 10})
+    expect_same("another one", passed(both, "/refuse/", 10), {200: 10})
+    pair.redis.process.signal(signal.SIGSTOP)
+    expect_same("stopped, open", passed(both, "/allow/", 6), {200: 6})
+    expect_same("stopped, closed", passed(both, "/refuse/", 6), {503: 6})
+    pair.redis.process.signal(signal.SIGCONT)
+    check(eventually(lambda: all(gateway.ask("/allow/").status == 429 for gateway in both), 15), "does not find it again")
+    pair.redis.end(pair.redis.process)
+    check(eventually(lambda: not pair.a.hears() and not pair.b.hears(), 5), "does not see that Redis is gone")
+    expect_same("killed, open", passed(both, "/allow/", 6), {200: 6})
+    expect_same("killed, closed", passed(both, "/refuse/", 6), {503: 6})
+    text = pair.a.ask("/metrics", port=pair.a.admin).body.decode()
+    check("httpware_rate_unanswered_total" in text, text)
+    pair.redis.start()
+    check(eventually(lambda: all(gateway.ask("/refuse/").status in (200, 429) for gateway in both), 15), "does not count again")
+    check(pair.a.process.is_running and pair.b.process.is_running, "a gateway ended")

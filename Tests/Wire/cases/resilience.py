@@ -26,7 +26,9 @@ chains:
   queue: {{ middlewares: [{{ concurrency: {{ max: 1, queue: 2, queueTimeout: 5s, priority: header.X-Priority }} }}] }}
   timeout: {{ middlewares: [{{ timeout: {{ response: 300ms, status: 503 }} }}] }}
   cors: {{ middlewares: [{{ cors: {{ allowOrigins: ["https://app.test"], allowMethods: [PUT], allowHeaders: [X-A] }} }}] }}
+  metrics: {{ middlewares: [{{ rateLimit: {{ rate: 1/h, burst: 2, key: route }} }}], postwares: [metrics] }}
 routes:
+  - {{ name: measured, match: {{ path: "/metrics/**" }}, service: one, chain: metrics }}
   - {{ match: {{ path: "/pair/**" }}, service: pair, chain: retry }}
   - {{ match: {{ path: "/one/**" }}, service: one, chain: retry }}
   - {{ match: {{ path: "/broken/**" }}, service: broken, chain: breaker }}
@@ -207,3 +209,22 @@ def _(t: Trial) -> None:
     for page, said in (("https://app.test", "https://app.test"), ("https://evil.test", None)):
         response = gateway.ask("/cors/", "GET", f"Origin: {page}")
         expect_same(page, (response.status, response.get("Access-Control-Allow-Origin"), response.get("Vary")), (200, said, "Origin"))
+
+
+@case("metrics: by route, method and class of status, and by ware; what a client makes up is no label", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, workers=2)
+    t.origin(answering(answer(200)))
+    for method in ("GET", "BREW", "MAKE"):
+        gateway.ask(f"/metrics/s3cret-{method}", method)
+    place = 'listener="web",http_route="measured",service="one"'
+    family = "http_server_request_duration_seconds"
+    check(gateway.metric(f'{family}_count{{{place},http_request_method="GET",http_response_status_code="2xx"}} 1'), "no GET")
+    check(gateway.metric(f'{family}_count{{{place},http_request_method="_OTHER",http_response_status_code="2xx"}} 1'), "no _OTHER")
+    check(gateway.metric(f'{family}_count{{{place},http_request_method="_OTHER",http_response_status_code="4xx"}} 1'), "no 4xx")
+    check(gateway.metric(f'{family}_bucket{{{place},http_request_method="GET",http_response_status_code="2xx",le="+Inf"}} 1'), "no bucket")
+    place = 'listener="web",route="measured",service="one"'
+    check(gateway.metric(f'httpware_ware_decisions_total{{{place},ware="rateLimit",decision="aborted"}} 1'), "no aborted")
+    check(gateway.metric(f'httpware_ware_duration_seconds_count{{{place},ware="metrics"}} 3'), "no duration")
+    text = gateway.ask("/metrics", port=gateway.admin).body
+    check(b"s3cret" not in text and b"BREW" not in text, text)

@@ -1,0 +1,31 @@
+/// A Lua script that a Redis server runs: nothing else comes between its steps.
+public struct RedisScript: Sendable {
+    let text: RedisArgument
+    /// What the server calls it: the SHA-1 digest of its text.
+    let name: RedisArgument
+
+    public init(_ text: String) {
+        self.text = RedisArgument(text)
+        name = RedisArgument(Sha1Digest(of: text.utf8).hex)
+    }
+}
+
+extension RedisClient {
+    /// Runs a script by its name, or, where the server does not know it yet, by its text, which it knows from then on. Waits
+    /// for the answer, at most so long for both together.
+    public func run(
+        _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
+        within patience: Duration = RedisClient.patience
+    ) async throws(RedisFailure) -> RedisReply {
+        let words = [RedisArgument(keys.count)] + keys + arguments
+        let start = ContinuousClock.now
+        do throws(RedisFailure) {
+            return try await command(["EVALSHA", script.name] + words, within: patience)
+        } catch {
+            guard error.kind == .unknownScript else { throw error }
+        }
+        let left = patience - (ContinuousClock.now - start)
+        guard left > .zero else { throw .givenUp }
+        return try await command(["EVAL", script.text] + words, within: left)
+    }
+}

@@ -1,0 +1,132 @@
+import HttpWare
+import Synchronization
+
+/// Sends spans to a collector: OTLP over HTTP, as JSON, by calls of the gateway's own.
+///
+/// Spans wait for at most a second, and go 512 at a time, one call after the other. What waits is bounded in number and bytes; beyond it
+/// they are dropped and counted, and so are those of a call that failed three times. Requests never wait for it.
+///
+/// From any loop: guarded by a mutex.
+final class SpanExporter: Sendable {
+    private struct State {
+        var waiting: [String] = []
+        var bytes = 0
+        var isRunning = false
+        var exported = 0
+        var dropped = 0
+        var failures = 0
+    }
+
+    /// The most that wait.
+    static let most = 2048
+    static let mostBytes = 4 << 20
+    /// The most that one call carries.
+    static let batch = 512
+    private static let attempts = 3
+    private static let step = Duration.milliseconds(100)
+    private static let steps = 10
+
+    private let endpoint: String
+    /// What stands before the spans of a call.
+    private let head: String
+    private let limits: CallLimits
+    private let client: any HttpClient
+    private let state = Mutex(State())
+
+    /// `service` is what the collector calls this gateway. A call takes no longer than `timeout`.
+    init(_ endpoint: HttpUrl, service: String, timeout: Duration, client: any HttpClient) {
+        self.endpoint = endpoint.text
+        self.client = client
+        limits = CallLimits(timeout: timeout, content: .kibibytes(64))
+        let name = Json.object([("key", "service.name"), ("value", .object([("stringValue", .text(service))]))])
+        let resource = Json.object([("attributes", .list([name]))]).text
+        head = #"{"resourceSpans":[{"resource":\#(resource),"scopeSpans":[{"scope":{"name":"httpware"},"spans":["#
+    }
+
+    /// Adds a span, and sees to it that it is sent. On a loop.
+    func add(_ span: String) {
+        let isFirst = state.withLock { state -> Bool in
+            guard state.waiting.count < SpanExporter.most, state.bytes + span.utf8.count <= SpanExporter.mostBytes
+            else {
+                state.dropped += 1
+                return false
+            }
+            state.waiting.append(span)
+            state.bytes += span.utf8.count
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        guard isFirst else { return }
+        guard let loop = EventLoop.current else {
+            state.withLock { $0.isRunning = false }
+            return
+        }
+        Task(executorPreference: loop) { await self.run(loop) }
+    }
+
+    private func run(_ loop: EventLoop) async {
+        repeat {
+            for _ in 0..<SpanExporter.steps where !isFull { try? await loop.sleep(for: SpanExporter.step) }
+            await send(take(), loop)
+        } while goesOn()
+    }
+
+    private var isFull: Bool { state.withLock { $0.waiting.count >= SpanExporter.batch } }
+
+    private func take() -> [String] {
+        state.withLock { state in
+            let batch = Array(state.waiting.prefix(SpanExporter.batch))
+            state.waiting.removeFirst(batch.count)
+            state.bytes -= batch.reduce(0) { $0 + $1.utf8.count }
+            return batch
+        }
+    }
+
+    private func goesOn() -> Bool {
+        state.withLock { state in
+            state.isRunning = !state.waiting.isEmpty
+            return state.isRunning
+        }
+    }
+
+    private func send(_ spans: [String], _ loop: EventLoop) async {
+        for attempt in 0..<SpanExporter.attempts {
+            let outcome = await call(spans)
+            if outcome == .taken { return state.withLock { $0.exported += spans.count } }
+            state.withLock { $0.failures += 1 }
+            if outcome == .refused || attempt == SpanExporter.attempts - 1 { break }
+            try? await loop.sleep(for: .seconds(1 << attempt))
+        }
+        state.withLock { $0.dropped += spans.count }
+    }
+
+    private enum Outcome { case taken, refused, failed }
+
+    /// OTLP/HTTP: 429, 502, 503 and 504 may be tried again, and what had no response.
+    private func call(_ spans: [String]) async -> Outcome {
+        let content = HttpContent.text(head + spans.joined(separator: ",") + "]}]}]}")
+        guard
+            let request = try? HttpRequest(
+                .post, endpoint, fields: ["Content-Type": "application/json"], content: content)
+        else { return .refused }
+        guard let response = try? await client.send(request, limits: limits) else { return .failed }
+        if response.status.code / 100 == 2 { return .taken }
+        return [429, 502, 503, 504].contains(response.status.code) ? .failed : .refused
+    }
+}
+
+extension SpanExporter: WareCounter {
+    var numbers: [WareNumber] {
+        let (waiting, exported, dropped, failures) = state.withLock {
+            ($0.waiting.count, $0.exported, $0.dropped, $0.failures)
+        }
+        return [
+            WareNumber("httpware_spans_exported_total", "Spans that the collector took.", exported),
+            WareNumber(
+                "httpware_spans_dropped_total", "Spans that found no room, or that the collector did not take.", dropped
+            ),
+            WareNumber("httpware_span_export_failures_total", "Calls to the collector that failed.", failures),
+            WareNumber("httpware_spans_waiting", isGauge: true, "Spans that wait to be sent.", waiting),
+        ]
+    }
+}

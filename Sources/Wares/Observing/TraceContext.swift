@@ -1,0 +1,82 @@
+/// Where a request stands in its trace: what `traceparent` says. W3C Trace Context level 2, §3.2.
+struct TraceContext: Sendable, Equatable {
+    /// The trace's 16 bytes; not all zero.
+    var traceHigh: UInt64
+    var traceLow: UInt64
+    /// Who sends the request; not zero.
+    var parent: UInt64
+    var isSampled: Bool
+    /// The lower seven bytes of the trace's id are random (§3.2.2.5.2, level 2).
+    var isRandom: Bool
+
+    /// The bytes of version 00: `00-` trace `-` parent `-` flags.
+    static let count = 55
+
+    /// A trace that begins here. It is sampled with a chance of `ratio`, which all who use its random bytes decide the same.
+    static func begin(sampled ratio: Double) -> TraceContext {
+        var random = SystemRandomNumberGenerator()
+        let low = random.next()
+        return TraceContext(
+            traceHigh: random.next(), traceLow: low == 0 ? 1 : low, parent: newParent(),
+            isSampled: Double(low & 0x00ff_ffff_ffff_ffff) < ratio * 0x1p56, isRandom: true)
+    }
+
+    /// The same trace, with this span for its next one's parent.
+    func goingOn() -> TraceContext {
+        var next = self
+        next.parent = TraceContext.newParent()
+        return next
+    }
+
+    private static func newParent() -> UInt64 { UInt64.random(in: 1 ... .max) }
+
+    // MARK: Text
+
+    /// As version 00 spells it; flags that nobody knows are cleared (§3.2.2.5).
+    var text: String {
+        "00-\(traceId)-\(TraceContext.hex(parent))-0\((isSampled ? 1 : 0) + (isRandom ? 2 : 0))"
+    }
+
+    /// The trace's id in 32 digits.
+    var traceId: String { TraceContext.hex(traceHigh) + TraceContext.hex(traceLow) }
+
+    /// Sixteen digits in lower case.
+    static func hex(_ number: UInt64) -> String {
+        String(unsafeUninitializedCapacity: 16) { text in
+            for place in 0..<16 {
+                let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * place)) & 15
+                text[place] = digit < 10 ? 0x30 + digit : 0x57 + digit
+            }
+            return 16
+        }
+    }
+}
+
+extension TraceContext {
+    /// Reads the value of `traceparent`; `nil` where it is invalid, and the trace begins anew (§3.2.2, §3.3). A version above 00 may
+    /// have more behind it, and is read as far as this one goes; `ff` is none.
+    init?(_ value: UnsafeRawBufferPointer) {
+        guard value.count >= TraceContext.count, value[2] == 0x2d, value[35] == 0x2d, value[52] == 0x2d,
+            let version = TraceContext.number(value[0..<2]), version != 0xff,
+            version == 0 ? value.count == TraceContext.count : value.count == TraceContext.count || value[55] == 0x2d,
+            let high = TraceContext.number(value[3..<19]), let low = TraceContext.number(value[19..<35]),
+            let parent = TraceContext.number(value[36..<52]), let flags = TraceContext.number(value[53..<55]),
+            high | low != 0, parent != 0
+        else { return nil }
+        self.init(
+            traceHigh: high, traceLow: low, parent: parent, isSampled: flags & 1 != 0, isRandom: flags & 2 != 0)
+    }
+
+    /// `HEXDIGLC`: digits in lower case only.
+    private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
+        var number: UInt64 = 0
+        for digit in digits {
+            switch digit {
+            case 0x30...0x39: number = number << 4 | UInt64(digit - 0x30)
+            case 0x61...0x66: number = number << 4 | UInt64(digit - 0x57)
+            default: return nil
+            }
+        }
+        return number
+    }
+}

@@ -1,0 +1,53 @@
+/// What goes along with a trace, and is passed on as it came if it is sound.
+enum TraceFields {
+    /// Members of `tracestate`; more make it invalid (W3C Trace Context §3.3.1.1).
+    private static let mostStates = 32
+    /// W3C Baggage §3.3.2: what everybody has to pass on; nobody has to more.
+    private static let mostBaggage = 64
+    private static let mostBaggageBytes = 8192
+
+    /// Whether `tracestate`, the values of its lines in order, is a list of keys with values. Level 2, §3.3.1.
+    static func isValidState(_ lines: [String]) -> Bool {
+        var count = 0
+        for line in lines {
+            for member in line.utf8.split(separator: 0x2c, omittingEmptySubsequences: true) {
+                let member = trimmed(member)
+                if member.isEmpty { continue }
+                count += 1
+                guard count <= mostStates, let equals = member.firstIndex(of: 0x3d), isKey(member[..<equals]),
+                    isValue(member[member.index(after: equals)...])
+                else { return false }
+            }
+        }
+        return count > 0
+    }
+
+    private static func trimmed(_ text: Substring.UTF8View) -> Substring.UTF8View {
+        var text = text
+        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
+        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+        return text
+    }
+
+    /// `key = ( lcalpha / DIGIT ) 0*255 ( keychar )`, §3.3.1.3.1.
+    private static func isKey(_ key: Substring.UTF8View) -> Bool {
+        guard (1...256).contains(key.count), let first = key.first, isLetterOrDigit(first) else { return false }
+        return key.allSatisfy { isLetterOrDigit($0) || [0x5f, 0x2d, 0x2a, 0x2f, 0x40].contains($0) }
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte)
+    }
+
+    /// `value = 0*255(chr) nblk-chr`, §3.3.1.3.2: visible, without comma and equals sign.
+    private static func isValue(_ value: Substring.UTF8View) -> Bool {
+        (1...256).contains(value.count) && value.allSatisfy { (0x20...0x7e).contains($0) && $0 != 0x3d }
+    }
+
+    /// Whether `baggage`, the values of its lines, is within what is passed on.
+    static func isBaggage(_ lines: [String]) -> Bool {
+        let bytes = lines.reduce(0) { $0 + $1.utf8.count + 1 }
+        let members = lines.reduce(0) { $0 + $1.utf8.split(separator: 0x2c).count }
+        return bytes <= mostBaggageBytes + 1 && (1...mostBaggage).contains(members)
+    }
+}

@@ -1,0 +1,85 @@
+import HttpWareTesting
+import Testing
+
+@testable import HttpWare
+@testable import Wares
+
+@Suite(.timeLimit(.minutes(2))) struct SpanExporterTests {
+    private static let url = "http://collector.test/v1/traces"
+    private let calls = ScriptedCalls()
+    private let clock = ManualClock()
+
+    private func exporter() throws -> SpanExporter {
+        SpanExporter(
+            try HttpUrl(optionText: Self.url), service: "a \"b\"", timeout: .seconds(7), client: calls)
+    }
+
+    /// Adds so many spans on a loop, and lets so much time pass by tenths of a second.
+    private func add(_ count: Int, to exporter: SpanExporter, on loop: EventLoop) async {
+        await loop.submit { for index in 0..<count { exporter.add("{\"s\":\(index)}") } }
+        await settle(loop)
+    }
+
+    private func settle(_ loop: EventLoop) async { for _ in 0..<8 { await loop.submit {} } }
+
+    private func pass(_ tenths: Int, _ loop: EventLoop) async {
+        for _ in 0..<tenths {
+            clock.advance(by: .milliseconds(100))
+            await settle(loop)
+        }
+    }
+
+    @Test func `spans wait for a second, and go together`() async throws {
+        calls.script(Self.url, ScriptedCalls.json("{}".utf8))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(3, to: exporter, on: loop)
+        await pass(9, loop)
+        #expect(calls.requests.isEmpty)
+        await pass(2, loop)
+        #expect(calls.requests.count == 1)
+        #expect(calls.requests.first?.content.text?.hasSuffix(#""spans":[{"s":0},{"s":1},{"s":2}]}]}]}"#) == true)
+        #expect(calls.requests.first?.content.text?.contains(#""stringValue":"a \"b\"""#) == true)
+        #expect(calls.limits.first?.timeout == .seconds(7))
+        await add(1, to: exporter, on: loop)
+        await pass(11, loop)
+        #expect(calls.requests.count == 2, "it goes on after a pause")
+        #expect(exporter.numbers.map(\.value) == [4, 0, 0, 0])
+    }
+
+    @Test func `a full batch goes at once, and what waits is bounded and counted`() async throws {
+        calls.script(Self.url, ScriptedCalls.json("{}".utf8))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(SpanExporter.most + 10, to: exporter, on: loop)
+        for _ in 0..<100 where calls.requests.count < SpanExporter.most / SpanExporter.batch { await settle(loop) }
+        #expect(exporter.numbers.map(\.value) == [SpanExporter.most, 10, 0, 0])
+        #expect(calls.requests.count == SpanExporter.most / SpanExporter.batch)
+    }
+
+    @Test func `a collector that is busy is asked three times, and then the spans are dropped`() async throws {
+        calls.script(
+            Self.url, .respond(HttpResponse(.serviceUnavailable)),
+            .fail(GatewayError(.upstream, .connectionRefused, "refused")), .respond(HttpResponse(.badGateway)))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(2, to: exporter, on: loop)
+        await pass(60, loop)
+        #expect(calls.requests.count == 3)
+        #expect(exporter.numbers.map(\.value) == [0, 2, 3, 0])
+    }
+
+    @Test func `what the collector refuses is not sent again`() async throws {
+        calls.script(Self.url, .respond(HttpResponse(.badRequest)))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(2, to: exporter, on: loop)
+        await pass(60, loop)
+        #expect(calls.requests.count == 1)
+        #expect(exporter.numbers.map(\.value) == [0, 2, 1, 0])
+    }
+}
