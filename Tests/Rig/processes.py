@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _given: set[int] = set()
@@ -127,12 +127,12 @@ class Workplace:
         return self._started(Process([binary, "run", "-c", str(folder / "httpware.yaml"), "--workers", str(workers)],
                                      ports, folder, **more))
 
-    def nginx(self, config: str, ports: list[int], **more) -> Process:
+    def nginx(self, config: str, ports: list[int], *, wrap: Callable[[list[str]], list[str]] | None = None, **more) -> Process:
         folder = self.subfolder("nginx")
         (folder / "nginx.conf").write_text(config.replace("@FOLDER@", str(folder)))
         program = shutil.which("nginx") or "/usr/sbin/nginx"
-        return self._started(Process([program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")],
-                                     ports, folder, **more))
+        command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
+        return self._started(Process(wrap(command) if wrap else command, ports, folder, **more))
 
     def command(self, command: list[str], ports: list[int], **more) -> Process:
         return self._started(Process(command, ports, self.subfolder("process"), **more))
