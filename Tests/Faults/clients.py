@@ -70,9 +70,9 @@ def slow(options) -> list[dict]:
 def readers(options) -> list[dict]:
     """500 clients ask for 1 GiB each and read a little now and then; the gateway may have 128 MiB."""
     limit = 128 << 20
-    group = Cgroup(limit)
+    group, other = Cgroup("stand", limit), Cgroup("control", limit)
     try:
-        with Stand(options) as control, Stand(options, preexec=group.enter) as stand:
+        with Stand(options, preexec=other.enter) as control, Stand(options, preexec=group.enter) as stand:
             moved: dict[int, int] = {}
 
             def harm(stand: Stand) -> None:
@@ -105,3 +105,4 @@ def readers(options) -> list[dict]:
                     beside.verdict("500 readers that hardly read, under 128 MiB", calm, under)]
     finally:
         group.remove()
+        other.remove()

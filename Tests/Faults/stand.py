@@ -168,10 +168,10 @@ def beside_both(stand: Stand, control: Stand, harm: Callable[[Stand], None]) -> 
 class Cgroup:
     """A group of processes with so much memory; made here, and removed. Of either version."""
 
-    def __init__(self, bytes: int):
+    def __init__(self, name: str, bytes: int):
         root = Path("/sys/fs/cgroup")
         self.is_second = (root / "cgroup.controllers").exists()
-        self.folder = (root if self.is_second else root / "memory") / f"httpware-faults-{os.getpid()}"
+        self.folder = (root if self.is_second else root / "memory") / f"httpware-faults-{name}-{os.getpid()}"
         self.folder.mkdir()
         (self.folder / ("memory.max" if self.is_second else "memory.limit_in_bytes")).write_text(str(bytes))
 
