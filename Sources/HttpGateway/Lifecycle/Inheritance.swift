@@ -25,7 +25,8 @@ public struct Inheritance: Sendable {
     /// The first descriptor that a service manager passes.
     private static let first: Int32 = 3
     private static let variables = [
-        "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC",
+        "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID",
+        "WATCHDOG_USEC",
         Successor.variable,
     ]
 
