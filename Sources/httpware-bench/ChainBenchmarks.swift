@@ -127,7 +127,7 @@
     }
 
     /// An origin server that answers when it is told to.
-    private final class InstantOrigin: UpstreamConnector, UpstreamStream {
+    private final class InstantOrigin: UpstreamConnector, ReceivingStream {
         let isReused = true
         let isBlocked = false
         private var handler: (any ResponseHandler)?
@@ -146,15 +146,6 @@
             handler?.responseStarted(&response)
             handler?.responseEnded(nil)
         }
-        func sendContent(_ bytes: UnsafeRawBufferPointer) {}
-        func sendEnd(_ trailers: HttpFields?) {}
-        func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
-        func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
-        func endTunnel() {}
-        func pause() {}
-        func resume() {}
-        func cancel() {}
-        func discard() {}
     }
 
     /// A GET that is decoded, passes the wares, is answered by an origin server, and passes them on its way back.

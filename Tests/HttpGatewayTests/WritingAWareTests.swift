@@ -4,7 +4,7 @@ import HttpWareTesting
 import Testing
 
 /// The article WritingAWare.md: its code is that of this target, and does what the article says.
-@Suite(.timeLimit(.minutes(1))) struct WritingAWareTests {
+@Suite(.timeLimit(.minutes(10))) struct WritingAWareTests {
     @Test func `the article shows the code that is tested here`() throws {
         let sources = try ["WritingAWare", "MethodRuleTests"].map {
             try Repository.text("Tests/HttpGatewayTests/\($0).swift")

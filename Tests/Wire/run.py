@@ -4,7 +4,8 @@
     Tests/Wire/run.py --binary .build/release/httpware [--only TEXT] [--jobs N]
     Tests/Wire/run.py --peer nginx      # checks the suite itself, where nginx's behaviour is comparable
 
-Prints a line for each case that fails, and `N passed, N failed`.
+A case that fails is run again when nothing else runs: what passes then is told as UNSTABLE, and counts as passed.
+Prints a line for each case that fails twice, and `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -32,16 +33,24 @@ class Results:
     def __init__(self, verbose: bool):
         self.lock, self.verbose = threading.Lock(), verbose
         self.passed, self.failed, self.skipped = 0, [], []
+        self.once: dict[str, str] = {}
+        self.again: queue.Queue = queue.Queue()
 
     def add(self, case: Case, problem: str | None, took: float) -> None:
         with self.lock:
+            before = self.once.pop(case.name, None)
             if problem is None:
                 self.passed += 1
-                if self.verbose:
+                if before:
+                    print(f"UNSTABLE  {case.name}: {before}", flush=True)
+                elif self.verbose:
                     print(f"ok {took:6.2f}s  {case.name}", flush=True)
-            else:
+            elif before:
                 self.failed.append(case.name)
                 print(f"FAILED  {case.name}: {problem}", flush=True)
+            else:
+                self.once[case.name] = problem
+                self.again.put(case)
 
     def skip(self, case: Case, reason: str) -> None:
         with self.lock:
@@ -131,6 +140,7 @@ def main() -> int:
     for thread in threads:
         thread.join()
     work(alone, results, options)  # what measures time, when nothing else runs
+    work(results.again, results, options)
     if results.skipped:
         print(f"({len(results.skipped)} skipped)")
     print(f"{results.passed} passed, {len(results.failed)} failed")

@@ -1,7 +1,7 @@
 /// The content that a source brings, as the driver knows content: a stream that is paused, resumed, discarded and cancelled.
 ///
 /// It begins paused. Used on its loop's thread only.
-final class ContentStream: UpstreamStream {
+final class ContentStream: ReceivingStream {
     private let transport: LoopTransport
     private let feed: ContentFeed
     private var source: (any ContentSource)?
@@ -144,9 +144,4 @@ final class ContentStream: UpstreamStream {
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {}
-    func sendContent(_ bytes: UnsafeRawBufferPointer) {}
-    func sendEnd(_ trailers: HttpFields?) {}
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
-    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
-    func endTunnel() {}
 }

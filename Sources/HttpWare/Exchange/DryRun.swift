@@ -239,7 +239,7 @@ extension DryRun.Step {
 }
 
 /// Gives a stream for every endpoint, which keeps what is sent.
-private final class DryConnector: UpstreamConnector, UpstreamStream {
+private final class DryConnector: UpstreamConnector, ReceivingStream {
     private(set) var endpoint: String?
     private(set) var isAddressJudged = false
     private(set) var head: [String] = []
@@ -274,16 +274,6 @@ private final class DryConnector: UpstreamConnector, UpstreamStream {
         head = String(decoding: buffer[..<encoder.count], as: UTF8.self).split(whereSeparator: \.isNewline).map(
             String.init)
     }
-
-    func sendContent(_ bytes: UnsafeRawBufferPointer) {}
-    func sendEnd(_ trailers: HttpFields?) {}
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
-    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
-    func endTunnel() {}
-    func pause() {}
-    func resume() {}
-    func cancel() {}
-    func discard() {}
 }
 
 /// Keeps the response.

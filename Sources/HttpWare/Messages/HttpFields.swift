@@ -160,27 +160,13 @@ public struct HttpFields: Sendable {
     /// Adds a line behind the others whose value `write` writes, of what may stand in every value: nothing is checked, and
     /// nothing put together before.
     public mutating func append(_ name: FieldName, write: (inout FieldValueWriter) -> Void) {
-        noteChange()
-        let start = UInt32(truncatingIfNeeded: bytes.count)
-        let (known, trace) = (name.known, name.trace)
-        var name = name.text
-        name.withUTF8 { bytes.append(contentsOf: $0) }
-        bytes.append(0x3a)
-        bytes.append(0x20)
-        let valueStart = UInt32(truncatingIfNeeded: bytes.count)
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
-            var writer = FieldValueWriter(room)
-            write(&writer)
-            writer.append(to: &bytes)
+        appendLine(name) { bytes in
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
+                var writer = FieldValueWriter(room)
+                write(&writer)
+                writer.append(to: &bytes)
+            }
         }
-        let valueEnd = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(0x0d)
-        bytes.append(0x0a)
-        addLine(
-            Line(
-                start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
-                nameCount: UInt16(truncatingIfNeeded: name.utf8.count), known: known, flags: Line.exact),
-            others: trace)
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
@@ -295,20 +281,27 @@ public struct HttpFields: Sendable {
 
     @inline(__always)
     mutating func appendLine(_ name: FieldName, _ value: some Collection<UInt8>) {
+        appendLine(name) { $0.append(contentsOf: value) }
+    }
+
+    /// Adds a line whose value the caller appends, as bytes that may stand there.
+    @inline(__always)
+    private mutating func appendLine(_ name: FieldName, value: (inout [UInt8]) -> Void) {
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: name.text.utf8)
+        var text = name.text
+        text.withUTF8 { bytes.append(contentsOf: $0) }
         bytes.append(0x3a)
         bytes.append(0x20)
         let valueStart = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: value)
+        value(&bytes)
         let valueEnd = UInt32(truncatingIfNeeded: bytes.count)
         bytes.append(0x0d)
         bytes.append(0x0a)
         addLine(
             Line(
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,
-                nameCount: UInt16(truncatingIfNeeded: name.text.utf8.count), known: name.known, flags: Line.exact),
+                nameCount: UInt16(truncatingIfNeeded: text.utf8.count), known: name.known, flags: Line.exact),
             others: name.trace)
     }
 

@@ -38,6 +38,22 @@ extension UpstreamStream {
     var relayTarget: SocketConnection? { nil }
 }
 
+/// A stream without an origin server that would take content or bytes of a tunnel: what is sent there goes nowhere. A stream
+/// whose response comes by itself says how it is paused and ended.
+protocol ReceivingStream: UpstreamStream {}
+
+extension ReceivingStream {
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {}
+    func sendEnd(_ trailers: HttpFields?) {}
+    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
+    func endTunnel() {}
+    func pause() {}
+    func resume() {}
+    func cancel() {}
+    func discard() {}
+}
+
 /// What a connection is wanted for.
 enum ConnectionNeed: Sendable {
     /// A request that may be sent again: a connection that turns out to be closed costs only time.

@@ -75,7 +75,7 @@ public struct Concurrency: Middleware, CountingWare {
         exchange.note(
             "rejected: \(max) at once\(key.map { " for \($0.text(exchange))" } ?? "")", asDecision: true)
         var response = HttpResponse.problem(status, "too many requests are under way")
-        response.fields.append(FieldLine(.retryAfter, number: 1))
+        response.fields.set(.retryAfter, to: 1)
         return .abort(with: response)
     }
 

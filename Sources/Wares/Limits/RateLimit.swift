@@ -103,7 +103,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
             tell(&response, .init(left: 0, seconds: RateLimit.seconds(limit.tolerance + pause - limit.interval)))
         }
         if headers.contains(.retryAfter) {
-            response.fields.append(FieldLine(.retryAfter, number: max(1, RateLimit.seconds(pause))))
+            response.fields.set(.retryAfter, to: max(1, RateLimit.seconds(pause)))
         }
         return .abort(with: response)
     }

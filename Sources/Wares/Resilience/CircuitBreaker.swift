@@ -65,7 +65,7 @@ public struct CircuitBreaker: Middleware, Postware {
             exchange.note(
                 "rejected: the circuit of \(exchange.service ?? "") is open for \(seconds)s", asDecision: true)
             var response = HttpResponse.problem(status, "too many requests to this service failed; it is left alone")
-            response.fields.append(FieldLine(.retryAfter, number: seconds))
+            response.fields.set(.retryAfter, to: seconds)
             return .abort(with: response)
         }
     }

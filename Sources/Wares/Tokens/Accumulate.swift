@@ -160,7 +160,7 @@ public final class Accumulate: Middleware, CredentialUser, HoldGate, ExchangeObs
 
     private func refuse(_ reason: String) -> Verdict {
         var response = HttpResponse.problem(overflow, "the request was not let through: \(reason)")
-        response.fields.append(FieldLine(.retryAfter, number: 1))
+        response.fields.set(.retryAfter, to: 1)
         return .abort(with: response)
     }
 

@@ -48,7 +48,7 @@ enum TokenHold {
         let reason = failure?.reason ?? "no token came in time"
         var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")
         let seconds = failure?.retryAfter.map(RetryAfter.seconds) ?? 1
-        response.fields.append(FieldLine(.retryAfter, number: seconds))
+        response.fields.set(.retryAfter, to: seconds)
         return response
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Credentials
 
-@Suite(.timeLimit(.minutes(2))) struct CredentialTests {
+@Suite(.timeLimit(.minutes(10))) struct CredentialTests {
     /// A credential with a script for its token endpoint, on a loop whose clock stands still.
     private struct Stage {
         let client = ScriptedClient()

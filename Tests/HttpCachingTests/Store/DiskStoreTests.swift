@@ -102,24 +102,8 @@ final class StoreFolder {
         await Task(executorPreference: loop) { await store.load(key) }.value
     }
 
-    /// The content as a client would have it; `nil` where it is cut off.
     private func content(of response: StoredResponse, _ part: Range<Int>? = nil) async -> [UInt8]? {
-        guard case .elsewhere(let reader) = response.content else { return nil }
-        let source = reader.source(of: part ?? 0..<reader.count)
-        return await Task(executorPreference: loop) { [loop] in
-            var all: [UInt8] = []
-            while true {
-                let wait = LoopWait<ContentFeed.Piece>()
-                let feed = ContentFeed(loop: loop)
-                feed.take = { wait.resume(returning: $0) }
-                source.next(feed)
-                switch try? await wait.value() {
-                case .bytes(let bytes): all += bytes
-                case .end: return all
-                case .failed, nil: return nil
-                }
-            }
-        }.value
+        await response.read(part, on: loop)
     }
 
     /// The content of the first response under the key.

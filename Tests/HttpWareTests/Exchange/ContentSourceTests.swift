@@ -235,7 +235,7 @@ import Testing
 
     // MARK: Over the wire
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(10)))
     func `a client that stops reading holds the source, and gets the rest when it reads on`() async throws {
         let length = 64 << 20
         let source = ThreadedSource(length: length, piece: 256 << 10)
@@ -256,7 +256,7 @@ import Testing
         #expect(source.supplied.load(ordering: .relaxed) == length)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(10)))
     func `a client that closes tells the source`() async throws {
         let source = ThreadedSource(length: 64 << 20, piece: 256 << 10)
         let stage = try SocketStage(.of([answering(source)]))

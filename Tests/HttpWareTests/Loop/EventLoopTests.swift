@@ -4,7 +4,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.timeLimit(.minutes(1))) struct EventLoopTests {
+@Suite(.timeLimit(.minutes(10))) struct EventLoopTests {
     @Test func `work from another thread runs on the loop, in order`() async throws {
         try await withLoop { loop in
             let seen = Mutex<[Int]>([])

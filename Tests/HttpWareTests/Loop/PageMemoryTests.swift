@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.timeLimit(.minutes(1))) struct PageMemoryTests {
+@Suite(.timeLimit(.minutes(10))) struct PageMemoryTests {
     private func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) } }
 
     @Test func `it holds what was written, and no more than it has room for`() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.timeLimit(.minutes(1))) struct PipeTests {
+@Suite(.timeLimit(.minutes(10))) struct PipeTests {
     /// Two connected, non-blocking sockets.
     private func pair() throws -> (Int32, Int32) {
         var ends: [Int32] = [-1, -1]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct SignalsTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct SignalsTests {
     @Test func `a signal comes on the loop instead of its default action`() throws {
         let loop = try EventLoop(name: "test")
         var seen: [Int32] = []

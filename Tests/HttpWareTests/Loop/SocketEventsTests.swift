@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.timeLimit(.minutes(1))) struct SocketEventsTests {
+@Suite(.timeLimit(.minutes(10))) struct SocketEventsTests {
     /// Lends a loop that does not run yet, with both ends of a connected pair of non-blocking sockets.
     private func withPair(_ body: (EventLoop, _ near: Int32, _ far: Int32) throws -> Void) throws {
         let loop = try EventLoop(name: "test")

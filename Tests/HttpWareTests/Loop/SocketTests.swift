@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+@Suite(.timeLimit(.minutes(10))) struct SocketTests {
     private func path() -> String { "/tmp/httpware-test-\(getpid())-\(UInt64.random(in: 0 ... .max)).sock" }
 
     /// Waits until a descriptor is readable or writable, as a loop would.

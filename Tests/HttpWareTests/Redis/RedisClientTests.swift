@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 
 /// Against a real server, and against what is none. Deadlines are those of a clock that stands still.
-@Suite(.timeLimit(.minutes(2))) struct RedisClientTests {
+@Suite(.timeLimit(.minutes(10))) struct RedisClientTests {
     private func until(_ isSo: () async -> Bool) async throws {
         for _ in 0..<2000 {
             if await isSo() { return }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite(.timeLimit(.minutes(1))) struct ResolverTests {
+@Suite(.timeLimit(.minutes(10))) struct ResolverTests {
     /// Runs a test on a loop with a name server and a resolver that asks it; the clock is moved by hand.
     private func withResolver(
         _ change: @escaping @Sendable (inout Resolver.Options) -> Void = { _ in },

@@ -17,10 +17,11 @@ import Testing
             handled.add(1, ordering: .relaxed)
             return .abort(with: HttpResponse(.ok, content: .bytes(count: 4096)))
         }
-        let stage = try SocketStage(.of([answers]))
+        // Its clock stands still: a machine that is busy is no client that idles.
+        let stage = try SocketStage(.of([answers]), stops: true)
         let client = try stage.connect()
         let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-        let most = 20_000
+        let most = 5_000
         let last = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         let all = Array((String(repeating: request, count: most - 1) + last).utf8)
         let sent = await client.send(all, patience: 300)

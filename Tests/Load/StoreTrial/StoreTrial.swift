@@ -64,8 +64,8 @@ import Glibc
 
     private static func head(_ number: Int, _ version: Int) -> StoredHead {
         var fields = HttpFields()
-        fields.append(FieldLine("X-Number", number: number))
-        fields.append(FieldLine("X-Version", number: version))
+        fields.set("X-Number", to: number)
+        fields.set("X-Version", to: version)
         let time = WallTime(seconds: 1_795_262_400)
         return StoredHead(
             status: .ok, fields: fields, times: MessageTimes(requested: time, received: time, date: time, age: 0),

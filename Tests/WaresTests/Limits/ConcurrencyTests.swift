@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(2))) struct ConcurrencyTests {
+@Suite(.timeLimit(.minutes(10))) struct ConcurrencyTests {
     private func value(_ ware: Concurrency, _ name: String) -> Int {
         ware.counter.numbers.first { $0.name == "httpware_concurrency_\(name)" }?.value ?? -1
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(2))) struct RateLimitTests {
+@Suite(.timeLimit(.minutes(10))) struct RateLimitTests {
     @Test func `a request over the limit is refused, and may come again when it is told - RFC 6585 §4`() async throws {
         let exchange = try TestExchange(observing: [RateLimit(Rate(1, per: .second), burst: 2)])
         #expect(try await exchange.send(.get("/")).status == .ok)

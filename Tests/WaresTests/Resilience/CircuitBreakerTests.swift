@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(2))) struct CircuitBreakerTests {
+@Suite(.timeLimit(.minutes(10))) struct CircuitBreakerTests {
     private let breaker = CircuitBreaker(minRequests: 4, window: .seconds(5), openFor: .seconds(10), halfOpen: 2)
 
     /// Sends so many requests that are answered so.

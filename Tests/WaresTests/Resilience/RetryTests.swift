@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(2))) struct RetryTests {
+@Suite(.timeLimit(.minutes(10))) struct RetryTests {
     private func retry(
         attempts: Int = 2, methods: [HttpMethod]? = nil, perTry: Duration? = nil, budget: Ratio = 1.0
     ) -> Retry {

@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(2))) struct TimeoutTests {
+@Suite(.timeLimit(.minutes(10))) struct TimeoutTests {
     @Test func `a response that does not come in time becomes the status`() async throws {
         let exchange = try TestExchange([Timeout(response: .seconds(2), status: .serviceUnavailable)])
         exchange.upstream.neverRespond()

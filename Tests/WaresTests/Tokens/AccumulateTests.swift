@@ -5,7 +5,7 @@ import Testing
 
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(1))) struct AccumulateTests {
+@Suite(.timeLimit(.minutes(10))) struct AccumulateTests {
     private func untilHeld(_ ware: Accumulate, _ count: Int) async {
         while ware.heldCount != count { await Task.yield() }
     }

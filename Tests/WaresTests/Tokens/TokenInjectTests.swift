@@ -5,7 +5,7 @@ import Testing
 
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(1))) struct TokenInjectTests {
+@Suite(.timeLimit(.minutes(10))) struct TokenInjectTests {
     private func sent(_ options: ConfigNode, _ fields: HttpFields = HttpFields()) async throws -> HttpFields {
         let exchange = try TestExchange(TokenInject.self, options: options)
         _ = try await exchange.send(.get("/", fields: fields))

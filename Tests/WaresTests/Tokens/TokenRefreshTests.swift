@@ -6,7 +6,7 @@ import Testing
 @testable import Wares
 
 /// The ten rules of WARES.md, "What `tokenRefresh` and `accumulate` must get right".
-@Suite(.timeLimit(.minutes(2))) struct TokenRefreshTests {
+@Suite(.timeLimit(.minutes(10))) struct TokenRefreshTests {
     private let invalidToken = #"Bearer realm="api", error="invalid_token""#
 
     @Test func `rule 1: one refresh is in flight, for however many requests of however many loops`() async throws {

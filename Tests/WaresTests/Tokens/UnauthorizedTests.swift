@@ -5,7 +5,7 @@ import Testing
 
 @testable import Wares
 
-@Suite(.timeLimit(.minutes(1))) struct UnauthorizedTests {
+@Suite(.timeLimit(.minutes(10))) struct UnauthorizedTests {
     private func response(
         _ options: ConfigNode, _ request: HttpRequest = .get("/"), from origin: HttpResponse
     ) async throws -> HttpResponse {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -141,7 +142,10 @@ def _(t: Trial) -> None:
 
 
 def _listens(pid: int, port: int) -> bool:
-    inodes = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
     with open("/proc/net/tcp") as table:
         return any(f":{port:04X} " in line and f"socket:[{line.split()[9]}]" in inodes for line in table)
 

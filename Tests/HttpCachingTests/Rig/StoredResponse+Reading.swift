@@ -1,0 +1,28 @@
+import HttpCaching
+
+@testable import HttpWare
+
+extension StoredResponse {
+    /// The content as a client would have it, read on that loop through its source; `nil` where it is cut off.
+    func read(_ part: Range<Int>? = nil, on loop: EventLoop) async -> [UInt8]? {
+        switch content {
+        case .bytes(let bytes): return part.map { Array(bytes[$0]) } ?? bytes
+        case .elsewhere(let reader):
+            let source = reader.source(of: part ?? 0..<reader.count)
+            return await Task(executorPreference: loop) {
+                var all: [UInt8] = []
+                while true {
+                    let wait = LoopWait<ContentFeed.Piece>()
+                    let feed = ContentFeed(loop: loop)
+                    feed.take = { wait.resume(returning: $0) }
+                    source.next(feed)
+                    switch try? await wait.value() {
+                    case .bytes(let bytes): all += bytes
+                    case .end: return all
+                    case .failed, nil: return nil
+                    }
+                }
+            }.value
+        }
+    }
+}
