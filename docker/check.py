@@ -33,12 +33,9 @@ sys.dont_write_bytecode = True
 from Rig.certificates import certificates  # noqa: E402
 from Rig.packages import provide  # noqa: E402
 from Rig.processes import free_port  # noqa: E402
+from Rig.results import line, tell  # noqa: E402
 
 MOST_BYTES = 100_000_000
-
-
-def line(name: str, goal: str, measured: object, passed: object) -> dict:
-    return {"name": name, "goal": goal, "measured": measured, "pass": bool(passed)}
 
 
 # MARK: The Dockerfile
@@ -355,16 +352,8 @@ def main() -> int:
     options.binary = str(Path(options.binary).resolve())
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"{unknown[0]} is none of {' '.join(PARTS)}")
-    passed = failed = 0
-    for name in [name for name in PARTS if name in options.parts or not options.parts]:
-        if options.inside and name != "image":
-            continue
-        for each in PARTS[name](options):
-            print(json.dumps(each, ensure_ascii=False), flush=True)
-            passed, failed = passed + each["pass"], failed + (not each["pass"])
-    if not options.inside:
-        print(f"{passed} passed, {failed} failed", file=sys.stderr)
-    return 1 if failed or not passed else 0
+    chosen = ["image"] if options.inside else options.parts or list(PARTS)
+    return tell((each for name in PARTS if name in chosen for each in PARTS[name](options)), sums=not options.inside)
 
 
 if __name__ == "__main__":

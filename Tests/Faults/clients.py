@@ -6,7 +6,7 @@ import select
 import socket
 import time
 
-from Load.run import line
+from Rig.results import line
 
 from .stand import Cgroup, Stand, beside_both
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
-import socket
 import struct
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-from Load.run import Traffic, line
+from Load.run import Traffic
+from Rig.results import line
 from Rig.wire import Malformed, WireClosed, WireTimeout
 
 from .stand import Beside, Stand, needs, succeeds
@@ -20,12 +21,7 @@ from .stand import Beside, Stand, needs, succeeds
 def descriptors(options) -> list[dict]:
     """1,000 clients where there are 256 descriptors: no busy loop, and all is well when they leave."""
     with Stand(options, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))) as stand:
-        clients = []
-        for _ in range(1000):
-            sock = socket.socket()
-            sock.setblocking(False)
-            sock.connect_ex(("127.0.0.1", stand.web))
-            clients.append(sock)
+        clients = [stand.connecting() for _ in range(1000)]
         time.sleep(1)
         before = processor(stand)
         time.sleep(3)
@@ -122,10 +118,10 @@ def stopped(options) -> list[dict]:
         time.sleep(2)
         pids = stand.workers()
         for pid in pids:
-            subprocess.run(["kill", "-STOP", str(pid)], check=True)
+            os.kill(pid, signal.SIGSTOP)
         time.sleep(5)
         for pid in pids:
-            subprocess.run(["kill", "-CONT", str(pid)], check=True)
+            os.kill(pid, signal.SIGCONT)
         took = stand.recovery()
         time.sleep(2)
         traffic.end()

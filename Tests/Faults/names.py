@@ -10,8 +10,9 @@ import tempfile
 import threading
 import time
 
-from Load.run import Traffic, line
+from Load.run import Traffic
 from Rig.processes import free_port
+from Rig.results import line
 
 from .stand import Beside, Stand
 

@@ -7,7 +7,8 @@ import signal
 import socket
 import time
 
-from Load.run import Traffic, line
+from Load.run import Traffic
+from Rig.results import line
 
 from .stand import Beside, Stand, beside_both
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
 from Faults import clients, machine, names, origins, soak, upgrade  # noqa: E402
-from Load.run import line  # noqa: E402
+from Rig.results import line, tell  # noqa: E402
 
 FAULTS = {
     "killed": origins.killed, "hung": origins.hung, "resetting": origins.resetting, "all-down": origins.all_down, "slow-origin": origins.slow,
@@ -64,16 +64,9 @@ def main() -> int:
         return 1
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    passed = failed = 0
-    for name in FAULTS:
-        if options.only and name not in (options.only[-1:] if options.inside else options.only):
-            continue
-        for each in results(name, options):
-            print(json.dumps({"peer": options.peer} | each, ensure_ascii=False), flush=True)
-            passed, failed = passed + each["pass"], failed + (not each["pass"])
-    if not options.inside:
-        print(f"{passed} passed, {failed} failed", file=sys.stderr)
-    return 1 if failed or not passed else 0
+    chosen = options.only[-1:] if options.inside else options.only or list(FAULTS)
+    told = ({"peer": options.peer} | each for name in FAULTS if name in chosen for each in results(name, options))
+    return tell(told, sums=not options.inside)
 
 
 if __name__ == "__main__":

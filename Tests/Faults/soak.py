@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
-from Load.run import Traffic, line
+from Load.run import Traffic
+from Rig.results import line
 
 from .stand import Stand
 

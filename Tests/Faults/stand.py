@@ -6,14 +6,15 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from Load.run import line
 from Rig.processes import Process, Workplace, free_port
+from Rig.results import line
 from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect
 
 HTTPWARE = """
@@ -87,6 +88,13 @@ class Stand:
 
     def client(self, timeout: float = 20) -> Wire:
         return connect(("127.0.0.1", self.web), timeout)
+
+    def connecting(self) -> socket.socket:
+        """A connection that may or may not be accepted some time."""
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(("127.0.0.1", self.web))
+        return sock
 
     def workers(self) -> list[int]:
         """The processes that serve: nginx's children, or the one."""

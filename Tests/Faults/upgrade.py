@@ -7,7 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from Load.run import Traffic, line
+from Load.run import Traffic
+from Rig.results import line
 
 from .stand import Stand
 

@@ -32,6 +32,7 @@ sys.dont_write_bytecode = True
 
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.results import line  # noqa: E402
 from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect  # noqa: E402
 
 CONFIG = """
@@ -161,10 +162,6 @@ def result(name: str):
         return run
 
     return register
-
-
-def line(name: str, goal: str, measured: object, passed: bool) -> dict:
-    return {"name": name, "goal": goal, "measured": measured, "pass": bool(passed)}
 
 
 @result("idle")
