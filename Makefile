@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load races stores reference
+.PHONY: run test bench format lint setup build wire clients load faults races stores reference
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -43,6 +43,10 @@ load: build
 	python3 Tests/Load/tokens.py --binary $(BINARY)
 	python3 Tests/Load/cache.py --binary $(BINARY)
 	python3 Tests/Load/redis.py --binary $(BINARY)
+
+# Faults of origin servers, clients, machine and names: needs root, nftables and gcc; the last one takes 30 minutes.
+faults: build
+	python3 Tests/Faults/run.py --binary $(BINARY)
 
 # The stores, and the wares whose requests wait for each other, under the thread sanitizer.
 races: setup

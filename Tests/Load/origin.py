@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """A small origin server for the load tests, in a process of its own, so that it can be killed.
 
-    origin.py --port PORT [--log FILE] [--delay SECONDS]
+    origin.py --port PORT [--log FILE] [--delay SECONDS] [--reset-every N]
 
 GET answers 1 KiB, POST answers the number of bytes received. Every request's X-Id is appended to the log before the
-response, in one write, so that a kill loses nothing. /big is 1 GiB, /sink reads no content.
+response, in one write, so that a kill loses nothing. /big is 1 GiB, /sink reads no content. Every Nth request is answered
+by a reset.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import socket
+import struct
 
 BODY = b"x" * 1024
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n" + BODY
@@ -20,8 +23,10 @@ BIG = 1 << 30
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, log: int, delay: float):
-        self.log, self.delay = log, delay
+    turns = itertools.count(1)
+
+    def __init__(self, log: int, delay: float, reset_every: int):
+        self.log, self.delay, self.reset_every = log, delay, reset_every
         self.buffer = bytearray()
         self.left, self.received, self.busy, self.big = 0, 0, False, 0
 
@@ -61,6 +66,9 @@ class Connection(asyncio.Protocol):
                     identifier = value.strip()
             if self.log and identifier:
                 os.write(self.log, identifier + b"\n")
+            if self.reset_every and next(self.turns) % self.reset_every == 0:
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return self.transport.abort()
             if target == b"/big":
                 self.busy, self.big = True, BIG
                 self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % BIG)
@@ -99,7 +107,7 @@ class Connection(asyncio.Protocol):
 
 async def serve(options: argparse.Namespace) -> None:
     log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if options.log else 0
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(log, options.delay), "127.0.0.1", options.port, backlog=1024)
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(log, options.delay, options.reset_every), "127.0.0.1", options.port, backlog=8192)
     # Ends by itself when whoever started it has gone.
     parent = os.getppid()
     while os.getppid() == parent:
@@ -112,4 +120,5 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--log")
     parser.add_argument("--delay", type=float, default=0)
+    parser.add_argument("--reset-every", type=int, default=0)
     asyncio.run(serve(parser.parse_args()))

@@ -32,6 +32,7 @@ sys.dont_write_bytecode = True
 
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.results import line  # noqa: E402
 from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect  # noqa: E402
 
 CONFIG = """
@@ -90,8 +91,8 @@ class Stand:
 class Traffic:
     """Ordinary clients on keep-alive connections, each request with an identifier; what failed is kept."""
 
-    def __init__(self, stand: Stand, *, readers: int = 8, writers: int = 0, think: float = 0.0, reconnect: int = 0):
-        self.stand, self.think, self.reconnect = stand, think, reconnect
+    def __init__(self, stand: Stand, *, readers: int = 8, writers: int = 0, think: float = 0.0, reconnect: int = 0, path: str = "/"):
+        self.stand, self.think, self.reconnect, self.path = stand, think, reconnect, path
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.succeeded = 0
@@ -114,7 +115,7 @@ class Traffic:
                     client = self.stand.client()
                 content = b"hello" if method == "POST" else b""
                 length = b"Content-Length: 5\r\n" if content else b""
-                sent = client.send(f"{method} / HTTP/1.1\r\nHost: a.test\r\nX-Id: {identifier}\r\n".encode() + length + b"\r\n" + content)
+                sent = client.send(f"{method} {self.path} HTTP/1.1\r\nHost: a.test\r\nX-Id: {identifier}\r\n".encode() + length + b"\r\n" + content)
                 response = client.read_response(method)
                 problem = None
                 if response.status != 200:
@@ -161,10 +162,6 @@ def result(name: str):
         return run
 
     return register
-
-
-def line(name: str, goal: str, measured: object, passed: bool) -> dict:
-    return {"name": name, "goal": goal, "measured": measured, "pass": bool(passed)}
 
 
 @result("idle")

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _given: set[int] = set()
@@ -38,14 +39,14 @@ class Process:
     """A server in the foreground; `log` is what it printed."""
 
     def __init__(self, command: list[str], ports: list[int], folder: Path, *, patience: float = 10.0, preexec=None,
-                 environment: dict[str, str] | None = None):
+                 environment: dict[str, str] | None = None, descriptors: Iterable[int] = ()):
         self.folder = folder
         self.output = open(folder / "output.log", "ab")
         env = {**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})}
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
             env.pop(name, None)
         self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output,
-                                      env=env, preexec_fn=preexec)
+                                      env=env, preexec_fn=preexec, pass_fds=tuple(descriptors))
         self.pid = self.popen.pid
         deadline = time.monotonic() + patience
         for port in ports:
@@ -126,12 +127,12 @@ class Workplace:
         return self._started(Process([binary, "run", "-c", str(folder / "httpware.yaml"), "--workers", str(workers)],
                                      ports, folder, **more))
 
-    def nginx(self, config: str, ports: list[int], **more) -> Process:
+    def nginx(self, config: str, ports: list[int], *, wrap: Callable[[list[str]], list[str]] | None = None, **more) -> Process:
         folder = self.subfolder("nginx")
         (folder / "nginx.conf").write_text(config.replace("@FOLDER@", str(folder)))
         program = shutil.which("nginx") or "/usr/sbin/nginx"
-        return self._started(Process([program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")],
-                                     ports, folder, **more))
+        command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
+        return self._started(Process(wrap(command) if wrap else command, ports, folder, **more))
 
     def command(self, command: list[str], ports: list[int], **more) -> Process:
         return self._started(Process(command, ports, self.subfolder("process"), **more))

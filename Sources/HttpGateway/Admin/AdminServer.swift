@@ -9,6 +9,10 @@ import HttpWare
 final class AdminServer: @unchecked Sendable {
     /// Where it listens: the port is the one that was given for port 0.
     let address: SocketAddress
+    /// What it accepts from, while it does. The acceptor closes it.
+    let descriptor: Int32
+    /// The file of a Unix socket goes with it.
+    let ownsFile: Bool
     private let loop: EventLoop
     private let transport: LoopTransport
     private var server: LoopServer?
@@ -17,11 +21,16 @@ final class AdminServer: @unchecked Sendable {
     /// More connections than these wait.
     private static let mostConnections = 64
 
-    /// Binds the listener and begins to serve. Throws when the address cannot be bound.
-    init(_ definition: AdminDefinition, subject: AdminSubject, log: GatewayLog) throws {
-        let descriptor: Int32
+    /// Binds the listener, or takes the one that was inherited, and begins to serve. Throws when the address cannot be bound.
+    init(
+        _ definition: AdminDefinition, subject: AdminSubject, log: GatewayLog, inherited: [InheritedSocket] = []
+    ) throws {
+        let passed = inherited.first { $0.fits(definition.bind, name: InheritedSocket.adminName) }
+        ownsFile = passed?.isManagers != true
         do {
-            descriptor = try Socket.listen(on: definition.bind, backlog: 128, sharesPort: false, mode: 0o600)
+            descriptor =
+                try passed.map { try Socket.copy($0.descriptor) }
+                ?? Socket.listen(on: definition.bind, backlog: 128, sharesPort: false, mode: 0o600)
         } catch {
             throw AdminListenError(definition: definition, reason: "\(error)")
         }
@@ -34,7 +43,7 @@ final class AdminServer: @unchecked Sendable {
         }
         transport = LoopTransport(loop: loop, resolver: nil)
         let router = AdminRouter(definition, subject: subject)
-        loop.execute { [self] in
+        loop.execute { [self, descriptor] in
             let server = LoopServer(
                 name: "admin", transport: transport, settings: AdminServer.settings, bindAddress: address,
                 router: router)
@@ -66,8 +75,9 @@ final class AdminServer: @unchecked Sendable {
         }
     }
 
-    /// Accepts nothing more, lets answers that are under way be sent, for two seconds at most, and ends. From any thread.
-    func leave() {
+    /// Accepts nothing more, lets answers that are under way be sent, for two seconds at most, and ends. From any thread. The file of
+    /// a Unix socket stays where another process accepts from it.
+    func leave(handsOver: Bool = false) {
         loop.execute { [self] in
             acceptor?.close()
             acceptor = nil
@@ -80,7 +90,7 @@ final class AdminServer: @unchecked Sendable {
         }
         // A thread that nobody waits for would be kept.
         Task.detached { [loop] in loop.join() }
-        removeSocketFile()
+        if !handsOver { removeSocketFile() }
     }
 
     /// Closes everything now, and waits until the thread has ended. Not from the admin loop.
@@ -96,7 +106,7 @@ final class AdminServer: @unchecked Sendable {
         removeSocketFile()
     }
 
-    private func removeSocketFile() { if case .unix(let path) = address { unlink(path) } }
+    private func removeSocketFile() { if ownsFile, case .unix(let path) = address { unlink(path) } }
 }
 
 /// The one plan of the admin listener: its chain answers everything.

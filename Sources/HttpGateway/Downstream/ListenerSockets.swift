@@ -12,29 +12,47 @@ struct ListenerSockets {
         let listener: ListenerDefinition
         /// The port is the one that was given for port 0.
         let address: SocketAddress
-        /// One for each loop, while no loop has taken it over.
-        var descriptors: [Int32]?
+        /// One for each loop. The loops close them.
+        let descriptors: [Int32]
+        /// The loops have them already.
+        var isTaken = false
+        /// Bound here: no one else has the socket.
+        let isNew: Bool
+        /// The file of a Unix socket goes with it.
+        let ownsFile: Bool
     }
 
     private(set) var bound: [Bound] = []
+    /// Those that were there before the program, and that no listener took; those of a service manager stay here.
+    private(set) var inherited: [InheritedSocket]
     private var nextNumber = 0
 
+    init(inherited: [InheritedSocket] = []) { self.inherited = inherited }
+
     /// The sockets for these listeners: those that are bound to the same address are kept, whatever else changed of them;
-    /// the others are bound. Throws the first that cannot be, and then nothing is left open that was not before.
+    /// the others are taken from what was inherited, or bound. Throws the first that cannot be, and then nothing is left open that was not before.
     func rebound(to listeners: [ListenerDefinition], loops: Int) throws -> ListenerSockets {
-        var next = ListenerSockets()
+        var next = ListenerSockets(inherited: inherited)
         next.nextNumber = nextNumber
         do {
             for listener in listeners {
                 if let kept = bound.first(where: { $0.listener.isBound(like: listener) }) {
                     next.bound.append(
-                        Bound(number: kept.number, listener: listener, address: kept.address, descriptors: nil))
+                        Bound(
+                            number: kept.number, listener: listener, address: kept.address,
+                            descriptors: kept.descriptors, isTaken: true, isNew: false, ownsFile: kept.ownsFile))
                     continue
                 }
-                let descriptors = try ListenerSockets.bind(listener, count: loops)
+                let fitting = inherited.filter { $0.fits(listener.bind, name: listener.name) }
+                let descriptors =
+                    fitting.isEmpty
+                    ? try ListenerSockets.bind(listener, count: loops)
+                    : try ListenerSockets.take(fitting, for: listener, count: loops)
                 let address = descriptors.first.flatMap { Socket.localAddress($0) } ?? listener.bind
                 next.bound.append(
-                    Bound(number: next.nextNumber, listener: listener, address: address, descriptors: descriptors))
+                    Bound(
+                        number: next.nextNumber, listener: listener, address: address, descriptors: descriptors,
+                        isNew: fitting.isEmpty, ownsFile: !fitting.contains(where: \.isManagers)))
                 next.nextNumber += 1
             }
             return next
@@ -46,8 +64,8 @@ struct ListenerSockets {
 
     /// Throws the first listener where another program listens already, although its port could be shared: before anything is
     /// bound, for then it may be our own.
-    static func requireFree(_ listeners: [ListenerDefinition]) throws(ListenError) {
-        for listener in listeners {
+    func requireFree(_ listeners: [ListenerDefinition]) throws(ListenError) {
+        for listener in listeners where !inherited.contains(where: { $0.fits(listener.bind, name: listener.name) }) {
             do throws(SystemError) {
                 try Socket.requireFree(listener.bind)
             } catch {
@@ -58,24 +76,69 @@ struct ListenerSockets {
 
     /// Closes the descriptors that no loop has taken over.
     func closeUntaken() {
-        for socket in bound {
-            guard let descriptors = socket.descriptors else { continue }
-            for descriptor in descriptors { Socket.close(descriptor) }
-            if case .unix(let path) = socket.address { unlink(path) }
+        for socket in bound where !socket.isTaken {
+            for descriptor in socket.descriptors { Socket.close(descriptor) }
+            if socket.isNew, case .unix(let path) = socket.address { unlink(path) }
         }
+    }
+
+    /// What was inherited and fits none of these listeners.
+    func unfitting(_ listeners: [ListenerDefinition]) -> [InheritedSocket] {
+        inherited.filter { socket in !listeners.contains { socket.fits($0.bind, name: $0.name) } }
+    }
+
+    /// Closes what was left by a gateway whose place this one takes: what is to be kept of it has been.
+    mutating func closeInherited() {
+        for socket in inherited where !socket.isManagers { Socket.close(socket.descriptor) }
+        inherited.removeAll { !$0.isManagers }
+    }
+
+    /// For a gateway that goes on in this one's place, while the loops have them.
+    var heritage: [InheritedSocket] {
+        let own = bound.filter { socket in
+            !inherited.contains { $0.fits(socket.listener.bind, name: socket.listener.name) }
+        }
+        return inherited
+            + own.flatMap { socket in
+                socket.descriptors.map {
+                    InheritedSocket(
+                        descriptor: $0, address: socket.address, name: socket.listener.name, isManagers: false)
+                }
+            }
     }
 
     /// The loops have the descriptors now.
     mutating func markTaken() {
-        for index in bound.indices { bound[index].descriptors = nil }
+        for index in bound.indices { bound[index].isTaken = true }
     }
 
-    /// The files of Unix sockets.
+    /// The files of Unix sockets that are ours.
     var paths: Set<String> {
         Set(
             bound.compactMap { socket in
-                if case .unix(let path) = socket.address { path } else { nil }
+                if socket.ownsFile, case .unix(let path) = socket.address { path } else { nil }
             })
+    }
+
+    /// One descriptor a loop: copies, in turn.
+    private static func take(
+        _ sockets: [InheritedSocket], for listener: ListenerDefinition, count: Int
+    ) throws -> [Int32] {
+        guard sockets.count <= count else {
+            throw ListenError(
+                listener: listener,
+                reason:
+                    "\(sockets.count) sockets were passed for it, and \(count) loops run; write --workers \(sockets.count)"
+            )
+        }
+        var copies: [Int32] = []
+        do {
+            for index in 0..<count { copies.append(try Socket.copy(sockets[index % sockets.count].descriptor)) }
+            return copies
+        } catch {
+            for copy in copies { Socket.close(copy) }
+            throw ListenError(listener: listener, reason: "\(error)")
+        }
     }
 
     /// One descriptor a loop. TCP listeners share the port; those of a Unix socket are copies of one.
@@ -85,9 +148,7 @@ struct ListenerSockets {
             var address = listener.bind
             for _ in 0..<count {
                 if case .unix = address, let first = descriptors.first {
-                    let copy = fcntl(first, F_DUPFD_CLOEXEC, 0)
-                    guard copy >= 0 else { throw SystemError("dup") }
-                    descriptors.append(copy)
+                    descriptors.append(try Socket.copy(first))
                     continue
                 }
                 descriptors.append(try Socket.listen(on: address))

@@ -23,9 +23,16 @@ public final class Gateway: @unchecked Sendable {
     private let signals: Signals
     private let inbox: SignalInbox
     private var running: RunningConfiguration
-    private var sockets = ListenerSockets()
+    private var sockets: ListenerSockets
     private var admin: AdminServer?
     private var isDraining = false
+    private var inheritance: Inheritance
+    /// The process that is to go on in this one's place, while it does not serve yet.
+    private var successor: Successor?
+    /// It goes on: sockets, and the files of Unix sockets, are its own now.
+    private var isSucceeded = false
+    /// Asked for while a reload was under way.
+    private var isSuccessionWanted = false
     private var watcher: FileWatcher?
     /// A change of the files asked for the reload that is under way.
     private var isWatched = false
@@ -41,10 +48,14 @@ public final class Gateway: @unchecked Sendable {
     /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
     /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
     /// `observes` keeps records of exchanges, as an admin listener does; without `takesSignals` they are left to the caller.
+    /// What was inherited is used in place of binding; sockets of a service manager that fit no listener are refused.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        inheriting inheritance: Inheritance = .none
     ) throws {
+        self.inheritance = inheritance
+        sockets = ListenerSockets(inherited: inheritance.sockets)
         self.log = log
         self.source = source
         self.observes = observes
@@ -53,15 +64,20 @@ public final class Gateway: @unchecked Sendable {
         // Before anything listens: a signal that comes from now on waits for `run()`.
         let inbox = SignalInbox()
         self.inbox = inbox
-        signals = try Signals(takesSignals ? [SIGTERM, SIGINT, SIGHUP] : [], on: control) { inbox.received?($0) }
+        signals = try Signals(takesSignals ? [SIGTERM, SIGINT, SIGHUP, SIGUSR2] : [], on: control) {
+            inbox.received?($0)
+        }
         running = RunningConfiguration(configuration, loops: loops)
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
-        try ListenerSockets.requireFree(configuration.listeners)
+        try refuseUnfitting(configuration)
+        try sockets.requireFree(configuration.listeners)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
-            admin = try configuration.admin.map { try AdminServer($0, subject: subject, log: log) }
+            admin = try configuration.admin.map {
+                try AdminServer($0, subject: subject, log: log, inherited: sockets.inherited)
+            }
         } catch {
             bound.closeUntaken()
             throw error
@@ -78,23 +94,35 @@ public final class Gateway: @unchecked Sendable {
             }
         }
         let left = Countdown(loops)
-        swap(to: running, bound) { [control, status] in
-            control.execute { if left.countDown() { status.change { $0.isServing = true } } }
-        }
+        swap(to: running, bound) { [control] in control.execute { if left.countDown() { self.serves() } } }
+        sockets.closeInherited()
     }
 
-    /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads.
+    /// Every loop serves.
+    private func serves() {
+        status.change { $0.isServing = true }
+        if inheritance.predecessor == nil { tellManager("READY=1", "STATUS=serving") }
+        inheritance.tellPredecessor()
+        watchLoops()
+    }
+
+    /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads; SIGUSR2 starts
+    /// the program anew, hands it the listening sockets, and drains when it serves.
     public func run() {
         inbox.received = { [self] signal in
             if signal == SIGHUP {
                 log.write(.info, "reopening log files")
                 LogWriter.shared.reopen()
                 if source != nil { startReload { _ in } }
+            } else if signal == SIGUSR2 {
+                startSuccessor()
             } else if isDraining {
                 log.write(.info, "stopping")
                 control.stop()
             } else {
                 log.write(.info, "draining")
+                successor?.giveUp()
+                tellManager("STOPPING=1", "STATUS=draining")
                 drain()
             }
         }
@@ -111,7 +139,7 @@ public final class Gateway: @unchecked Sendable {
         for worker in workers { worker.loop.join() }
         admin?.close()
         for store in running.configuration.stores { store.store.close() }
-        for path in sockets.paths { unlink(path) }
+        if !isSucceeded { for path in sockets.paths { unlink(path) } }
         log.write(.info, "stopped")
         log.flush()
     }
@@ -119,7 +147,7 @@ public final class Gateway: @unchecked Sendable {
     /// Ends `run()` at once; from any thread.
     public func stop() { control.stop() }
 
-    private func drain() {
+    private func drain(idleFor idle: Duration = LoopServer.usualIdle) {
         isDraining = true
         status.change { $0.isDraining = true }
         // Touched on the control loop only.
@@ -127,7 +155,7 @@ public final class Gateway: @unchecked Sendable {
         let control = self.control
         for worker in workers {
             worker.loop.execute {
-                worker.drain { control.execute { if left.countDown() { control.stop() } } }
+                worker.drain(idleFor: idle) { control.execute { if left.countDown() { control.stop() } } }
             }
         }
     }
@@ -152,10 +180,11 @@ public final class Gateway: @unchecked Sendable {
     }
 
     private func startReload(isWatched: Bool = false, _ done: @escaping @Sendable (ReloadOutcome) -> Void) {
-        if reloading != nil { return waiting.append(done) }
+        if reloading != nil || successor != nil { return waiting.append(done) }
         self.isWatched = isWatched
         guard let source else { return done(.failed("the configuration was not read from a file")) }
         reloading = [done]
+        tellManager("RELOADING=1", "MONOTONIC_USEC=\(SystemLoopClock().now().nanoseconds / 1000)")
         let before = watcher?.look() ?? FileLook()
         // Files may be slow: not on a loop.
         Task.detached { [running, control, loops = workers.count] in
@@ -217,7 +246,13 @@ public final class Gateway: @unchecked Sendable {
     private func leaveReload(_ outcome: ReloadOutcome) {
         let told = reloading ?? []
         reloading = nil
+        tellManager("READY=1", outcome.isSuccess ? "STATUS=serving" : "STATUS=serving; the last reload failed")
         for done in told { done(outcome) }
+        if isSuccessionWanted { startSuccessor() }
+        reloadWaiting()
+    }
+
+    private func reloadWaiting() {
         let waited = waiting
         waiting = []
         for done in waited { startReload(done) }
@@ -235,6 +270,86 @@ public final class Gateway: @unchecked Sendable {
         case .failed(let reason):
             log.write(.error, isCertain: true, "not reloaded: \(reason); the former configuration runs on")
         }
+    }
+
+    // MARK: Service manager and successor
+
+    /// A socket that nobody accepts from would make its clients wait for ever. One that a former gateway does not need any more may go.
+    private func refuseUnfitting(_ configuration: GatewayConfiguration) throws {
+        let left = sockets.unfitting(configuration.listeners).filter { socket in
+            socket.isManagers
+                && configuration.admin.map { !socket.fits($0.bind, name: InheritedSocket.adminName) } ?? true
+        }
+        guard inheritance.predecessor == nil, let first = left.first else { return }
+        let shown = left.map { $0.name.isEmpty ? "\($0.address)" : "\($0.address) (\($0.name))" }
+        throw InheritanceError(
+            description:
+                "sockets were passed that no listener is bound to: \(shown.joined(separator: ", ")); write a listener with bind: \"\(first.address)\", or another ListenStream= in the socket unit"
+        )
+    }
+
+    private func tellManager(_ assignments: String...) {
+        guard let error = inheritance.manager?.tell(assignments) else { return }
+        log.write(.warning, "the service manager cannot be told \(assignments[0]): \(error)")
+    }
+
+    /// Tells the service manager, as often as it asked for, that every loop still takes work.
+    private func watchLoops() {
+        guard let manager = inheritance.manager, let limit = manager.watchdog, !isSucceeded else { return }
+        let left = Countdown(workers.count)
+        let control = self.control
+        for worker in workers {
+            worker.loop.execute { control.execute { if left.countDown() { manager.tell(["WATCHDOG=1"]) } } }
+        }
+        control.schedule(after: limit / 2) { [unowned self] in watchLoops() }
+    }
+
+    private func startSuccessor() {
+        isSuccessionWanted = reloading != nil
+        guard !isSuccessionWanted, successor == nil, !isDraining else { return }
+        var heritage = sockets.heritage
+        if let admin, admin.ownsFile {
+            heritage.append(
+                InheritedSocket(
+                    descriptor: admin.descriptor, address: admin.address, name: InheritedSocket.adminName,
+                    isManagers: false))
+        }
+        do {
+            if let reason = reasonToStay { throw InheritanceError(description: reason) }
+            successor = try Successor(of: inheritance, sockets: heritage, loop: control) {
+                [unowned self] failure in
+                if let failure { stay(failure) } else { handOver() }
+            }
+            log.write(.info, "starting the program anew, as process \(successor?.pid ?? 0)")
+        } catch {
+            stay("\(error)")
+        }
+    }
+
+    /// Why no other process can go on in this one's place.
+    private var reasonToStay: String? {
+        if inheritance.command.isEmpty || source == nil { return "it was not started from a file by the command run" }
+        // Whoever ends process 1 ends all processes of the container.
+        return getpid() == 1 ? "it is process 1; start another container in its place" : nil
+    }
+
+    private func stay(_ reason: String) {
+        successor = nil
+        log.write(.error, "not handed over: \(reason); this process runs on")
+        reloadWaiting()
+    }
+
+    private func handOver() {
+        guard let pid = successor?.pid else { return }
+        successor = nil
+        isSucceeded = true
+        log.write(.notice, "process \(pid) goes on; draining")
+        tellManager("MAINPID=\(pid)", "READY=1", "STATUS=serving")
+        admin?.leave(handsOver: true)
+        admin = nil
+        // Nobody is in a hurry: connections close behind their next response, where a client does not notice.
+        drain(idleFor: .seconds(10))
+        reloadWaiting()
     }
 
     // MARK: The admin listener
@@ -275,7 +390,8 @@ public final class Gateway: @unchecked Sendable {
         for (index, worker) in workers.enumerated() {
             let listeners = zip(bound.bound, next.routers[index]).map { socket, router in
                 Worker.Listener(
-                    socket: socket.number, descriptor: socket.descriptors?[index], definition: socket.listener,
+                    socket: socket.number, descriptor: socket.isTaken ? nil : socket.descriptors[index],
+                    definition: socket.listener,
                     router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
             let services = Array(next.services.services.values)

@@ -139,22 +139,23 @@ final class Worker: @unchecked Sendable {
     }
 
     /// Lets a server's connections finish, then lets it go.
-    private func leave(_ server: LoopServer) {
+    private func leave(_ server: LoopServer, idleFor idle: Duration = LoopServer.usualIdle) {
         leaving.append(server)
         server.onEmpty = { [unowned self, unowned server] in
             guard let index = leaving.firstIndex(where: { $0 === server }) else { return }
             withExtendedLifetime(leaving.remove(at: index)) { $0.closeAll() }
             if leaving.isEmpty { whenEmpty.take()?() }
         }
-        server.drain()
+        server.drain(idleFor: idle)
     }
 
-    /// Stops accepting, and lets exchanges finish; `done` is called on the loop when no connection is left.
-    func drain(_ done: @escaping @Sendable () -> Void) {
+    /// Stops accepting, and lets exchanges finish, and connections wait for a request so long; `done` is called on the loop when no
+    /// connection is left.
+    func drain(idleFor idle: Duration, _ done: @escaping @Sendable () -> Void) {
         for acceptor in acceptors.values { acceptor.close() }
         let servers = acceptors.values.map(\.server)
         acceptors = [:]
-        for server in servers { leave(server) }
+        for server in servers { leave(server, idleFor: idle) }
         if leaving.isEmpty { done() } else { whenEmpty = done }
     }
 

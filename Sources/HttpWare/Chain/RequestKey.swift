@@ -27,7 +27,7 @@ public enum RequestKey: Sendable, Hashable {
     }
 
     /// A digest of the key of a request, the same in every gateway: for those that count together.
-    func digest(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Digest256 {
+    public func digest(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Digest256 {
         // What is there begins with a byte of its own, so that nothing else looks like what is not.
         var bytes: [UInt8] = []
         func add(_ text: String?) { if let text { bytes = [1] + text.utf8 } }

@@ -133,8 +133,11 @@ public final class LoopServer: ExchangeSource {
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
 
+    /// How long a connection waits for a request when its listener goes.
+    public static let usualIdle = Duration.milliseconds(500)
+
     /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
-    public func drain(idleFor idle: Duration = .milliseconds(500)) {
+    public func drain(idleFor idle: Duration = LoopServer.usualIdle) {
         isDraining = true
         drainNanoseconds = idle.nanoseconds
         for connection in connections.values { connection.drain(idleFor: drainNanoseconds) }

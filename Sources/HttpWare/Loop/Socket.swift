@@ -88,6 +88,28 @@ public enum Socket {
         try bind(descriptor, to: address)
     }
 
+    /// Makes a listener that another program made one like ours: non-blocking, closed on exec, with `TCP_NODELAY`. Answers its address.
+    /// Throws, and leaves it as it is, where it is no stream socket that listens.
+    public static func adopt(listener descriptor: Int32) throws(SystemError) -> SocketAddress {
+        guard try option(descriptor, SO_TYPE, "SO_TYPE") == Int32(SOCK_STREAM.rawValue),
+            try option(descriptor, SO_ACCEPTCONN, "SO_ACCEPTCONN") != 0
+        else { throw SystemError("listen", code: EINVAL) }
+        guard let address = localAddress(descriptor) else { throw SystemError("getsockname", code: EAFNOSUPPORT) }
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0,
+            fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0
+        else { throw SystemError("fcntl") }
+        if address.port != nil { setNoDelay(descriptor) }
+        return address
+    }
+
+    /// A copy of a descriptor, closed on exec.
+    public static func copy(_ descriptor: Int32) throws(SystemError) -> Int32 {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { throw SystemError("dup") }
+        return copy
+    }
+
     /// Accepts one connection: non-blocking, closed on exec. Connections that failed while they waited are passed over.
     public static func accept(_ listener: Int32) -> Acceptance {
         var storage = sockaddr_storage()
@@ -236,6 +258,13 @@ public enum Socket {
         guard setsockopt(descriptor, level, option, &on, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
             throw SystemError(name)
         }
+    }
+
+    private static func option(_ descriptor: Int32, _ option: Int32, _ name: String) throws(SystemError) -> Int32 {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, option, &value, &length) == 0 else { throw SystemError(name) }
+        return value
     }
 
     private static func bind(_ descriptor: Int32, to address: SocketAddress) throws(SystemError) {

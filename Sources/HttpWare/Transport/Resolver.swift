@@ -31,6 +31,12 @@ public final class Resolver {
     static let hostsFileTTL: Int64 = 5
     /// How long it is remembered that a name has no addresses, in seconds.
     static let negativeTTL: Int64 = 1
+    /// How long addresses that have expired are used while the name servers do not answer, or fail. RFC 8767 §5.
+    static let staleness = Duration.seconds(86400)
+    /// How long they are used until the name servers are asked again, in seconds.
+    static let staleTTL: Int64 = 5
+    /// How long who waits for a name is kept waiting while there are such addresses: the client response timer of RFC 8767 §5.
+    static let stalePatience = Duration.milliseconds(500)
 
     /// How many addresses of a name are used at most.
     static let maxAddresses = 64
@@ -111,7 +117,8 @@ public final class Resolver {
         waiters += 1
         openLookups += 1
         lookups[name] = lookup
-        lookup.timer.set(after: options.timeout)
+        let isStale = cache.hasStale(name, at: loop.now)
+        lookup.timer.set(after: isStale ? min(options.timeout, Resolver.stalePatience) : options.timeout)
         var hints = ares_addrinfo_hints()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -209,9 +216,15 @@ public final class Resolver {
             switch answer {
             case .success:
                 let seconds = min(max(ttl, Resolver.ttlRange.lowerBound), Resolver.ttlRange.upperBound)
-                cache.store(answer, for: lookup.name, until: now + .seconds(seconds), at: now)
+                cache.store(
+                    answer, for: lookup.name, until: now + .seconds(seconds), keeping: Resolver.staleness, at: now)
             case .failure(.cancelled): break
-            case .failure:
+            case .failure(let error):
+                // That there is no such name, name servers know; else they know nothing: RFC 8767 §4.
+                if error != .notFound, let stale = stale(lookup.name) {
+                    finish(lookup, stale)
+                    continue
+                }
                 cache.store(answer, for: lookup.name, until: now + .seconds(Resolver.negativeTTL), at: now)
             }
             finish(lookup, answer)
@@ -219,7 +232,14 @@ public final class Resolver {
     }
 
     /// A lookup took too long. c-ares ends it later; a late answer is still remembered.
-    fileprivate func timedOut(_ lookup: ResolverLookup) { finish(lookup, .failure(.timeout)) }
+    fileprivate func timedOut(_ lookup: ResolverLookup) {
+        finish(lookup, stale(lookup.name) ?? .failure(.timeout))
+    }
+
+    /// What was known of a name before, where it is better than nothing.
+    private func stale(_ name: String) -> ResolverCache.Answer? {
+        cache.renew(name, until: loop.now + .seconds(Resolver.staleTTL), at: loop.now)
+    }
 
     private func finish(_ lookup: ResolverLookup, _ answer: ResolverCache.Answer) {
         lookup.timer.cancel()

@@ -10,7 +10,10 @@ struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run the gateway in the foreground.",
         discussion:
-            "SIGTERM drains: exchanges in flight finish. A second SIGTERM stops. SIGHUP reads the configuration again.")
+            """
+            SIGTERM drains: exchanges in flight finish. A second SIGTERM stops. SIGHUP reads the configuration again. SIGUSR2 starts \
+            the program anew, of another version perhaps, and hands it the listening sockets: no connection is refused.
+            """)
 
     @OptionGroup var file: ConfigurationOption
     @Option(help: "The number of loops, each with a thread. Default: one per core.")
@@ -25,13 +28,16 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
+        let inheritance = try GatewayRun.inheritance()
         let path = try file.readableFile()
         let (source, read) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
         let result = try ConfigurationOption.readable(read)
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         // Standard input is read once.
-        try GatewayRun.run(configuration, workers: workers, source: path == "-" ? nil : source, watches: watch)
+        try GatewayRun.run(
+            configuration, workers: workers, source: path == "-" ? nil : source, watches: watch,
+            inheriting: inheritance)
     }
 }
 
@@ -39,11 +45,22 @@ struct RunCommand: ParsableCommand {
 enum GatewayRun {
     static func run(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false
+        watches: Bool = false, inheriting inheritance: Inheritance = .none
     ) throws {
-        let gateway = try start(configuration, workers: workers, source: source, watches: watches)
+        let gateway = try start(
+            configuration, workers: workers, source: source, watches: watches, inheriting: inheritance)
         tell(gateway)
         gateway.run()
+    }
+
+    /// What whoever started the program left it; ends the program where that makes no sense.
+    static func inheritance() throws -> Inheritance {
+        do {
+            return try Inheritance.take(ProcessInfo.processInfo.environment, command: CommandLine.arguments)
+        } catch {
+            Terminal.error("\(error)")
+            throw ExitCode(3)
+        }
     }
 
     /// A loop for each core.
@@ -52,12 +69,13 @@ enum GatewayRun {
     /// A gateway that serves; ends the program when it cannot listen.
     static func start(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        inheriting inheritance: Inheritance = .none
     ) throws -> Gateway {
         do {
             return try Gateway(
                 configuration, loops: workers ?? usualLoops, log: GatewayLog(configuration.log), source: source,
-                watches: watches, observes: observes, takesSignals: takesSignals)
+                watches: watches, observes: observes, takesSignals: takesSignals, inheriting: inheritance)
         } catch {
             Terminal.error("\(error)")
             throw ExitCode(3)

@@ -160,6 +160,62 @@ import Testing
         }
     }
 
+    // RFC 8767 §4 and §5.
+    @Test(arguments: [UInt8(2), 5])
+    func `addresses that have expired are used while the servers fail, for a day`(code: UInt8) async throws {
+        try await withResolver { resolver, server, clock in
+            server.replies["A origin.test"] = .addresses(["192.0.2.1"], ttl: 7)
+            server.replies["AAAA origin.test"] = .nothing
+            _ = try await resolver.resolve("origin.test", port: 80)
+            server.replies = ["origin.test": .code(code)]
+            clock.advance(by: .seconds(7))
+            resolver.loop.tick()
+            #expect(try await resolver.resolve("origin.test", port: 80) == addresses("192.0.2.1:80"))
+            let asked = server.questions.count
+            #expect(asked > 2)
+            #expect(try await resolver.resolve("origin.test", port: 80) == addresses("192.0.2.1:80"))
+            #expect(server.questions.count == asked)
+            clock.advance(by: .seconds(5))
+            resolver.loop.tick()
+            server.replies = ["A origin.test": .addresses(["192.0.2.2"], ttl: 7), "AAAA origin.test": .nothing]
+            #expect(try await resolver.resolve("origin.test", port: 80) == addresses("192.0.2.2:80"))
+            server.replies = ["origin.test": .code(code)]
+            clock.advance(by: .seconds(7) + Resolver.staleness)
+            resolver.loop.tick()
+            await #expect(throws: ResolveError.self) { try await resolver.resolve("origin.test", port: 80) }
+        }
+    }
+
+    @Test func `addresses that have expired are used after half a second when the server is silent`() async throws {
+        try await withResolver { resolver, server, clock in
+            server.replies["A origin.test"] = .addresses(["192.0.2.1"], ttl: 7)
+            server.replies["AAAA origin.test"] = .nothing
+            _ = try await resolver.resolve("origin.test", port: 80)
+            server.replies = ["origin.test": .silence]
+            clock.advance(by: .seconds(7))
+            resolver.loop.tick()
+            var answer: Result<[SocketAddress], ResolveError>?
+            resolver.resolve("origin.test", port: 80) { answer = $0 }
+            clock.advance(by: .milliseconds(499))
+            await Task.yield()
+            #expect(answer == nil)
+            clock.advance(by: .milliseconds(1))
+            await Task.yield()
+            #expect(answer == .success([.ip(IPAddress(ipv4: 0xc000_0201), port: 80)]))
+        }
+    }
+
+    @Test func `addresses that have expired are not used when there is no such name any more`() async throws {
+        try await withResolver { resolver, server, clock in
+            server.replies["origin.test"] = .addresses(["192.0.2.1"], ttl: 7)
+            _ = try await resolver.resolve("origin.test", port: 80)
+            server.replies = [:]
+            clock.advance(by: .seconds(7))
+            resolver.loop.tick()
+            await #expect(throws: ResolveError.notFound) { try await resolver.resolve("origin.test", port: 80) }
+        }
+    }
+
     @Test func `lookups of one name that are under way together are one`() async throws {
         try await withResolver { resolver, server, _ in
             server.replies["A origin.test"] = .addresses(["192.0.2.1"], ttl: 60)

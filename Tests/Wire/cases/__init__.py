@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     large,
     limits,
     mutations,
+    operations,
     redis,
     reload,
     refused_requests,

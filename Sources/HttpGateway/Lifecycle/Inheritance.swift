@@ -1,0 +1,127 @@
+import Glibc
+import HttpWare
+
+/// What whoever started the program left it: listening sockets, and somebody to be told how it is.
+///
+/// | variable | says |
+/// |---|---|
+/// | `LISTEN_PID`, `LISTEN_FDS`, `LISTEN_FDNAMES` | sockets from descriptor 3 on, for this process: sd_listen_fds(3) |
+/// | `NOTIFY_SOCKET` | where a service manager listens: sd_notify(3) |
+/// | `WATCHDOG_PID`, `WATCHDOG_USEC` | how often it wants to hear something: sd_watchdog_enabled(3) |
+/// | `HTTPWARE_HANDOVER` | sockets of the gateway whose place this one takes: `Successor` |
+public struct Inheritance: Sendable {
+    /// Nothing was left, and nobody can go on in this gateway's place.
+    public static let none = Inheritance()
+
+    /// The command that runs, as it was called: for the one who goes on in its place. Empty where there is none.
+    let command: [String]
+    /// The variables of the process, but for those above.
+    let environment: [String: String]
+    let manager: ServiceManager?
+    var sockets: [InheritedSocket] = []
+    /// Tells the gateway whose place this one takes that it may go; `nil` where there is none.
+    private(set) var predecessor: Int32?
+
+    /// The first descriptor that a service manager passes.
+    private static let first: Int32 = 3
+    private static let variables = [
+        "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        Successor.variable,
+    ]
+
+    private init() {
+        command = []
+        environment = [:]
+        manager = nil
+    }
+
+    /// Takes what these variables speak of, as a process of that command. Each socket is made ready to be accepted from.
+    ///
+    /// What is meant for another process is left alone. Throws `InheritanceError` where a variable or a socket makes no sense.
+    init(
+        _ variables: [String: String], command: [String], process: pid_t = getpid(), parent: pid_t = getppid()
+    ) throws {
+        self.command = command
+        environment = variables.filter { !Inheritance.variables.contains($0.key) }
+        manager = variables["NOTIFY_SOCKET"].flatMap { socket in
+            guard socket.hasPrefix("/") || socket.hasPrefix("@"), socket.utf8.count > 1 else { return nil }
+            return ServiceManager(socket: socket, watchdog: Inheritance.watchdog(variables, process))
+        }
+        if let handover = variables[Successor.variable] {
+            try take(handover, parent: parent)
+        } else if variables["LISTEN_PID"] == String(process) {
+            try take(variables["LISTEN_FDS"] ?? "", named: variables["LISTEN_FDNAMES"] ?? "")
+        }
+    }
+
+    /// Takes what the variables of this process speak of, and removes them: no child gets what is not meant for it. Before other
+    /// threads are made.
+    public static func take(_ variables: [String: String], command: [String]) throws -> Inheritance {
+        for variable in self.variables { unsetenv(variable) }
+        return try Inheritance(variables, command: command)
+    }
+
+    private static func watchdog(_ variables: [String: String], _ process: pid_t) -> Duration? {
+        guard let text = variables["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0 else {
+            return nil
+        }
+        if let id = variables["WATCHDOG_PID"], id != String(process) { return nil }
+        return .microseconds(microseconds)
+    }
+
+    private mutating func take(_ count: String, named names: String) throws(InheritanceError) {
+        guard let count = Int32(count), (0...1024).contains(count) else {
+            throw InheritanceError(description: "LISTEN_FDS: \"\(count)\" is not a number of sockets, 0 to 1024")
+        }
+        let names = names.split(separator: ":", omittingEmptySubsequences: false)
+        for index in 0..<count {
+            let name = Int(index) < names.count ? String(names[Int(index)]) : ""
+            try take(Inheritance.first + index, name: name, isManagers: true)
+        }
+    }
+
+    /// `PARENT READY DESCRIPTOR=NAME …`, with `!` in place of `=` for those of a service manager.
+    private mutating func take(_ handover: String, parent: pid_t) throws(InheritanceError) {
+        let words = handover.split(separator: " ")
+        guard words.count >= 2, words[0] == String(parent), let ready = Int32(words[1]), ready > 2 else { return }
+        for word in words.dropFirst(2) {
+            let digits = word.prefix { $0.isNumber }
+            let rest = word.dropFirst(digits.count)
+            guard let descriptor = Int32(digits), descriptor > 2, let mark = rest.first, mark == "=" || mark == "!"
+            else {
+                throw InheritanceError(description: "\(Successor.variable): \"\(word)\" is not a socket")
+            }
+            try take(descriptor, name: String(rest.dropFirst()), isManagers: mark == "!")
+        }
+        _ = fcntl(ready, F_SETFD, FD_CLOEXEC)
+        predecessor = ready
+    }
+
+    private mutating func take(_ descriptor: Int32, name: String, isManagers: Bool) throws(InheritanceError) {
+        do throws(SystemError) {
+            let address = try Socket.adopt(listener: descriptor)
+            sockets.append(
+                InheritedSocket(descriptor: descriptor, address: address, name: name, isManagers: isManagers))
+        } catch {
+            let shown = name.isEmpty ? "" : " (\(name))"
+            throw InheritanceError(
+                description:
+                    "descriptor \(descriptor)\(shown) that was passed is no listening stream socket: \(error); a socket unit says ListenStream="
+            )
+        }
+    }
+
+    /// Tells the gateway whose place this one takes, if there is one, that this one serves.
+    mutating func tellPredecessor() {
+        guard let predecessor else { return }
+        self.predecessor = nil
+        withUnsafeBytes(of: Successor.ready) { _ = Socket.write(predecessor, $0) }
+        Socket.close(predecessor)
+    }
+}
+
+/// What was left to the program makes no sense, or fits nothing.
+public struct InheritanceError: Error, CustomStringConvertible {
+    public let description: String
+}

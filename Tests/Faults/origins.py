@@ -1,0 +1,139 @@
+"""Origin servers that are killed, hang, reset, are all down, or slow."""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+import time
+
+from Load.run import Traffic
+from Rig.results import line
+
+from .stand import Beside, Stand, beside_both
+
+
+def harmed(options, name: str, stand: Stand, harm) -> list[dict]:
+    """Traffic on two origin servers of which one is harmed: one is well at any time, so no request may fail whose response had not begun."""
+    beside = Beside(stand)
+    traffic = Traffic(stand, readers=8, writers=2, think=0.005)
+    try:
+        calm = beside.during(options.seconds / 2)
+        under = beside.during(options.seconds, harm)
+    finally:
+        traffic.end()
+    gets = [failure for failure in traffic.failures if failure[0] == "GET" and not failure[2].startswith("cut off")]
+    seen: dict[str, int] = {}
+    for identifier in stand.ids.read_text().split():
+        seen[identifier] = seen.get(identifier, 0) + 1
+    twice = [identifier for identifier, count in seen.items() if identifier.startswith("p") and count > 1]
+    return [line(f"an origin server of two {name}", "no GET fails, no POST is sent twice",
+                 {"requests": traffic.succeeded, "failed": len(gets), "example": gets[:2], "POST twice": len(twice), "slowest ms": round(traffic.slowest * 1000)},
+                 not gets and not twice and traffic.succeeded > 100),
+            beside.verdict(f"an origin server of two {name}", calm, under)]
+
+
+def killed(options) -> list[dict]:
+    with Stand(options) as stand:
+        def harm() -> None:
+            for turn in range(max(2, round(options.seconds / 2))):
+                port = stand.ports[turn % 2]
+                stand.origins[port].signal(signal.SIGKILL)
+                stand.origins[port].wait(5)
+                time.sleep(1)
+                stand.start_origin(port)
+                time.sleep(1)
+
+        return harmed(options, "killed and started again every 2 s", stand, harm)
+
+
+def hung(options) -> list[dict]:
+    with Stand(options, patience="500ms") as stand:
+        def harm() -> None:
+            for turn in range(max(2, round(options.seconds / 3))):
+                port = stand.ports[turn % 2]
+                stand.origins[port].signal(signal.SIGSTOP)
+                time.sleep(2)
+                stand.origins[port].signal(signal.SIGCONT)
+                time.sleep(1)
+
+        return harmed(options, "hangs for 2 s of 3", stand, harm)
+
+
+def resetting(options) -> list[dict]:
+    with Stand(options) as stand:
+        def harm() -> None:
+            port = stand.ports[0]
+            stand.origins[port].signal(signal.SIGKILL)
+            stand.origins[port].wait(5)
+            stand.start_origin(port, reset_every=10)
+            time.sleep(options.seconds)
+
+        return harmed(options, "resets every tenth request", stand, harm)
+
+
+def all_down(options) -> list[dict]:
+    """Requests are told at once that nobody is there, and the first that may succeed does."""
+    with Stand(options) as stand:
+        beside, answers = Beside(stand), []
+        calm = beside.during(options.seconds / 2)
+
+        def harm() -> None:
+            for port in stand.ports:
+                stand.origins[port].signal(signal.SIGKILL)
+                stand.origins[port].wait(5)
+            end = time.monotonic() + 10
+            while time.monotonic() < end:
+                began = time.monotonic()
+                answers.append((stand.status(), time.monotonic() - began))
+                time.sleep(0.05)
+
+        under = beside.during(0, harm)
+        for port in stand.ports:
+            stand.start_origin(port)
+        took = stand.recovery()
+        slowest = round(max(each for _, each in answers) * 1000)
+        wrong = [status for status, _ in answers if status not in (502, 503, 504)]
+        return [line("all origin servers down for 10 s", "each request is told so by 502, 503 or 504 within 1 s; recovery within 1 s",
+                     {"requests": len(answers), "wrong": wrong[:5], "slowest ms": slowest, "recovery s": took}, len(answers) > 20 and not wrong and slowest < 1000 and took <= 1),
+                beside.verdict("all origin servers down for 10 s", calm, under)]
+
+
+def slow(options) -> list[dict]:
+    """5,000 clients wait for an origin server that takes three seconds."""
+    count = 5000
+    with Stand(options, delay=3) as control, Stand(options, delay=3) as stand:
+        answered, broken, socks = [0], [0], {}
+
+        def harm(stand: Stand) -> None:
+            poll, answered[0], broken[0] = select.epoll(), 0, 0
+            for index in range(count):
+                sock = socket.socket()
+                sock.settimeout(20)
+                sock.bind((f"127.0.1.{1 + index % 4}", 0))
+                sock.connect(("127.0.0.1", stand.web))
+                sock.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+                socks[sock.fileno()] = (sock, bytearray())
+                poll.register(sock, select.EPOLLIN)
+            deadline = time.monotonic() + 60
+            while socks and time.monotonic() < deadline:
+                for descriptor, _ in poll.poll(1):
+                    sock, content = socks[descriptor]
+                    try:
+                        data = sock.recv(65536)
+                    except OSError:
+                        data = b""
+                    content += data
+                    if not data:
+                        is_whole = content.startswith(b"HTTP/1.1 200") and content.endswith(b"x" * 1024)
+                        (answered if is_whole else broken)[0] += 1
+                        poll.unregister(descriptor)
+                        sock.close()
+                        del socks[descriptor]
+
+        beside, calm, under = beside_both(stand, control, harm)
+        for sock, _ in socks.values():
+            sock.close()
+        return [line("a slow origin server with 5,000 waiting clients", "each gets its answer", {"answered": answered[0], "failed": broken[0], "waiting": len(socks), "memory KiB": stand.resident()},
+                     answered[0] == count),
+                beside.verdict("a slow origin server with 5,000 waiting clients", calm, under)]

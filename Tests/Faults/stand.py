@@ -1,0 +1,216 @@
+"""What every fault is tried on: a gateway – httpware, or nginx in its place – between clients and origin servers that can be harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from Rig.processes import Process, Workplace, free_port
+from Rig.results import line
+from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect
+
+HTTPWARE = """
+version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}", limits: {{ headTimeout: 300s, idleTimeout: 300s }} }} }}
+services:
+  api: {{ endpoints: [{endpoints}], timeouts: {{ connect: 1s, response: {patience}, idle: 60s }} }}
+  other: {{ baseUrl: "http://127.0.0.1:{other}" }}
+chains:
+  again: {{ middlewares: [{{ retry: {{ attempts: 3, retryOn: [connect, reset, timeout, 502, 503, 504], backoff: 10ms..50ms, budget: 1.0 }} }}] }}
+  said: {{ middlewares: [{{ mock: {{ status: 200, body: "said" }} }}] }}
+  logged: {{ postwares: [{logs}] }}
+routes:
+  - {{ match: {{ path: /said }}, chain: said }}
+  - {{ match: {{ path: /other }}, service: other, chain: logged }}
+  - {{ service: api, chain: again }}
+"""
+
+NGINX = """
+daemon off; worker_processes 2; pid @FOLDER@/nginx.pid; error_log @FOLDER@/error.log; worker_rlimit_nofile 60000; {user}
+events {{ worker_connections {connections}; }}
+http {{
+  access_log {logs}; keepalive_requests 10000000; keepalive_timeout 300s; client_header_timeout 300s; client_body_temp_path @FOLDER@; proxy_temp_path @FOLDER@;
+  fastcgi_temp_path @FOLDER@; uwsgi_temp_path @FOLDER@; scgi_temp_path @FOLDER@; proxy_max_temp_file_size 0;
+  upstream api {{ {servers} keepalive 64; keepalive_requests 10000000; }}
+  upstream other {{ server 127.0.0.1:{other}; keepalive 64; keepalive_requests 10000000; }}
+  proxy_http_version 1.1; proxy_set_header Connection "";
+  server {{
+    listen 127.0.0.1:{web} backlog=8192;
+    location = /said {{ return 200 "said"; }}
+    location = /other {{ proxy_pass http://other; }}
+    location / {{ proxy_pass http://api; proxy_connect_timeout 1s; proxy_read_timeout {patience}; proxy_next_upstream error timeout http_502 http_503 http_504; proxy_next_upstream_tries 3; }}
+  }}
+}}
+"""
+
+
+class Stand:
+    """A gateway with two origin servers for `/` and another for `/other`. Made in a `with`, which ends all of it."""
+
+    def __init__(self, options, *, origins: int = 2, patience: str = "30s", delay: float = 0, logs: str = "",
+                 preexec: Callable[[], None] | None = None, environment: dict[str, str] | None = None, workers: int = 2,
+                 wrap: Callable[[list[str]], list[str]] | None = None):
+        self.options, self.place, self.delay = options, Workplace("faults"), delay
+        self.ids = self.place.folder / "ids"
+        self.web, self.other = free_port(), free_port()
+        self.ports = [free_port() for _ in range(origins)]
+        self.origins: dict[int, Process] = {}
+        for port in self.ports:
+            self.start_origin(port)
+        self.start_origin(self.other, delay=0)
+        if options.peer == "nginx":
+            self.gateway = self.place.nginx(self.nginx_config(patience, logs), [self.web], preexec=preexec, environment=environment, wrap=wrap)
+        else:
+            self.gateway = self.place.gateway(options.binary, self.httpware_config(patience, logs), [self.web], workers, preexec=preexec, environment=environment)
+
+    def httpware_config(self, patience: str, logs: str) -> str:
+        log = f'{{ accessLog: {{ output: "file:{logs}" }} }}' if logs else ""
+        endpoints = ", ".join(f'{{ url: "http://127.0.0.1:{port}" }}' for port in self.ports)
+        return HTTPWARE.format(web=self.web, other=self.other, endpoints=endpoints, patience=patience, logs=log)
+
+    def nginx_config(self, patience: str, logs: str) -> str:
+        servers = " ".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=1s;" for port in self.ports)
+        return NGINX.format(web=self.web, other=self.other, servers=servers, patience=patience, logs=logs or "off", user="user root;" if os.getuid() == 0 else "",
+                            connections=20000)
+
+    def start_origin(self, port: int, reset_every: int = 0, delay: float | None = None) -> None:
+        program = Path(__file__).parent.parent / "Load" / "origin.py"
+        self.origins[port] = self.place.command([sys.executable, str(program), "--port", str(port), "--log", str(self.ids), "--reset-every", str(reset_every),
+                                                 "--delay", str(self.delay if delay is None else delay)], [port])
+
+    def client(self, timeout: float = 20) -> Wire:
+        return connect(("127.0.0.1", self.web), timeout)
+
+    def connecting(self) -> socket.socket:
+        """A connection that may or may not be accepted some time."""
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(("127.0.0.1", self.web))
+        return sock
+
+    def workers(self) -> list[int]:
+        """The processes that serve: nginx's children, or the one."""
+        if self.options.peer != "nginx":
+            return [self.gateway.pid]
+        return [int(pid) for pid in Path(f"/proc/{self.gateway.pid}/task/{self.gateway.pid}/children").read_text().split()]
+
+    def resident(self) -> int:
+        """KiB of memory, of all of them."""
+        return sum(int(text.split()[1]) for pid in self.workers() for text in Path(f"/proc/{pid}/status").read_text().splitlines() if text.startswith("VmRSS:"))
+
+    def descriptors(self) -> int:
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.workers())
+
+    def status(self, path: str = "/", timeout: float = 5) -> int:
+        """The status of one request on a connection of its own; 0 where there is no answer."""
+        try:
+            client = self.client(timeout)
+            try:
+                client.send(f"GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n".encode())
+                return client.read_response("GET").status
+            finally:
+                client.close()
+        except (WireClosed, WireTimeout, Malformed, OSError):
+            return 0
+
+    def recovery(self, path: str = "/", within: float = 20) -> float:
+        """How long from now until a request succeeds, in seconds."""
+        began = time.monotonic()
+        while time.monotonic() - began < within:
+            if self.status(path, 2) == 200:
+                return round(time.monotonic() - began, 3)
+            time.sleep(0.01)
+        return within
+
+    def __enter__(self) -> Stand:
+        return self
+
+    def __exit__(self, *_) -> None:
+        for process in self.place.processes:  # what is stopped cannot end
+            process.signal(signal.SIGCONT)
+        self.place.close()
+
+
+class Beside:
+    """Calm traffic on another route, as it is before a fault and under it."""
+
+    def __init__(self, stand: Stand, path: str = "/other"):
+        self.stand, self.path = stand, path
+
+    def during(self, seconds: float, action: Callable[[], None] = lambda: None) -> dict:
+        """What became of it in so many seconds at least, and while the action lasts."""
+        program = str(Path(__file__).parent / "beside.py")
+        process = subprocess.Popen([sys.executable, program, str(self.stand.web), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        began = time.monotonic()
+        try:
+            action()
+            time.sleep(max(0.0, seconds - (time.monotonic() - began)))
+            return json.loads(process.communicate(timeout=60)[0])
+        finally:
+            process.kill()
+            process.wait()
+
+    def verdict(self, name: str, calm: dict, harmed: dict) -> dict:
+        """Five milliseconds are the machine's: others compute on it, too."""
+        before, under, failures = calm["p99 ms"], harmed["p99 ms"], calm["failures"] + harmed["failures"]
+        return line(f"{name}: another route", "0 fail, p99 at most 1.5 times that without it, and 5 ms",
+                    {"p99 ms without": before, "p99 ms": under, "requests": harmed["requests"], "failed": len(failures), "example": failures[:1]},
+                    not failures and harmed["requests"] > 50 and under <= before * 1.5 + 5)
+
+
+def beside_both(stand: Stand, control: Stand, harm: Callable[[Stand], None]) -> tuple[Beside, dict, dict]:
+    """Calm traffic while another gateway is harmed, which takes the same share of the machine; then while this one is."""
+    beside = Beside(stand)
+    calm = beside.during(0, lambda: harm(control))
+    return beside, calm, beside.during(0, lambda: harm(stand))
+
+
+class Cgroup:
+    """A group of processes with so much memory; made here, and removed. Of either version."""
+
+    def __init__(self, name: str, bytes: int):
+        root = Path("/sys/fs/cgroup")
+        self.is_second = (root / "cgroup.controllers").exists()
+        self.folder = (root if self.is_second else root / "memory") / f"httpware-faults-{name}-{os.getpid()}"
+        self.folder.mkdir()
+        (self.folder / ("memory.max" if self.is_second else "memory.limit_in_bytes")).write_text(str(bytes))
+
+    def enter(self) -> None:
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def killed(self) -> int:
+        """How many processes were killed for want of memory."""
+        text = (self.folder / ("memory.events" if self.is_second else "memory.oom_control")).read_text()
+        return next(int(row.split()[1]) for row in text.splitlines() if row.split()[0] == "oom_kill")
+
+    def peak(self) -> int:
+        name = "memory.peak" if self.is_second else "memory.max_usage_in_bytes"
+        return int((self.folder / name).read_text()) if (self.folder / name).exists() else 0
+
+    def remove(self) -> None:
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            try:
+                return self.folder.rmdir()
+            except OSError:
+                time.sleep(0.05)
+
+
+def needs(*programs: str) -> None:
+    """Says which program is missing, and how it is had."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    for program in programs:
+        if not shutil.which(program, path=path):
+            raise FileNotFoundError(f"{program} is not installed: apt-get install nginx nftables iproute2 util-linux gcc")
+
+
+def succeeds(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)

@@ -1,0 +1,339 @@
+"""Operations: what a service manager passes and is told (sd_notify(3), sd_listen_fds(3)), and another process in the place of one that runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+from Rig.origins import OK, OriginConnection
+from Rig.processes import Process, free_port
+from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
+
+from .command import NO
+from .refused_requests import head
+
+
+class Manager:
+    """The socket of a service manager; `words` are the datagrams that came."""
+
+    def __init__(self, t: Trial, address: str):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind("\0" + address[1:] if address[0] == "@" else address)
+        self.sock.setblocking(False)
+        self.words: list[dict[str, str]] = []
+        t.at_end(self.sock.close)
+
+    def hears(self, **wanted: str) -> bool:
+        def came() -> bool:
+            try:
+                while True:
+                    text = self.sock.recv(4096).decode()
+                    self.words.append(dict(line.split("=", 1) for line in text.split("\n")))
+            except BlockingIOError:
+                return any(all(word.get(key) == value for key, value in wanted.items()) for word in self.words)
+
+        return eventually(came, 5)
+
+
+# What a service manager does in the child, which alone knows its number: the sockets from 3 on, in this order, and nothing else.
+LAUNCHER = """
+import os, sys
+end = sys.argv.index("--")
+for index, descriptor in enumerate(sys.argv[1:end]):
+    os.dup2(int(descriptor), 3 + index)
+    os.close(int(descriptor))
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.argv[end + 1], sys.argv[end + 1:])
+"""
+
+
+class Served:
+    """A gateway as a service manager starts it: with sockets from descriptor 3 on, and variables."""
+
+    def __init__(self, t: Trial, text: str, *, passed: list[socket.socket] | None = None, ports: list[int] | None = None,
+                 names: str = "", binary: str = "", **variables: str):
+        self.t, self.folder = t, t.setup.place.subfolder("operations")
+        self.file = self.folder / "httpware.yaml"
+        self.file.write_text(text)
+        copies = [fcntl.fcntl(sock, fcntl.F_DUPFD_CLOEXEC, 100) for sock in passed or []]
+        command = [sys.executable, "-c", LAUNCHER, *map(str, copies), "--"] if copies else []
+        command += [binary or t.setup.binary, "run", "-c", str(self.file), "--workers", "2"]
+        if copies:
+            variables |= {"LISTEN_FDS": str(len(copies)), "LISTEN_FDNAMES": names}
+        self.process = t.setup.place.command(command, ports or [], environment=variables, descriptors=copies)
+        for copy in copies:
+            os.close(copy)
+        t.at_end(self.process.stop)
+
+
+def listening(address: tuple[str, int] | str, family: int = socket.AF_INET) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    if family != socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(address)
+    sock.listen(64)
+    return sock
+
+
+def text(port: int, more: str = "", listeners: str = "") -> str:
+    return f"""version: 1
+listeners:
+  web: {{ bind: "127.0.0.1:{port}" }}
+{listeners}
+chains: {{ said: {{ middlewares: [{{ mock: {{ body: "said" }} }}] }} }}
+routes: [{{ chain: said }}]
+{more}"""
+
+
+def said(t: Trial, address: tuple[str, int] | str) -> None:
+    client = connect(address, 5)
+    t.clients.append(client)
+    client.send(head())
+    response = client.read_response()
+    expect_same("the response", (response.status, response.body), (200, b"said"))
+
+
+def successor(process: Process) -> int:
+    """Asks for another process in this one's place, and answers its number when it serves."""
+    process.signal(signal.SIGUSR2)
+    found: list[str] = []
+
+    def told() -> bool:
+        found[:] = re.findall(r"process (\d+) goes on; draining", process.log)
+        return bool(found)
+
+    check(eventually(told, 20), "nobody goes on:", process.log)
+    return int(found[0])
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def end(t: Trial, pid: int) -> None:
+    def ends() -> None:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            if is_alive(pid):
+                os.kill(pid, number)
+                eventually(lambda: not is_alive(pid), 1)
+
+    t.at_end(ends)
+
+
+for abstract in (False, True):
+
+    @case(f"operations: a service manager is told of start, reload and end, on {'an abstract socket' if abstract else 'a path'}", nginx=NO)
+    def _(t: Trial, abstract: bool = abstract) -> None:
+        port = free_port()
+        address = f"@httpware-{os.getpid()}-{port}" if abstract else str(t.setup.place.subfolder("notify") / "socket")
+        manager = Manager(t, address)
+        served = Served(t, text(port), ports=[port], NOTIFY_SOCKET=address)
+        check(manager.hears(READY="1"), "it never got ready:", manager.words)
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        served.process.signal(signal.SIGHUP)
+        check(manager.hears(RELOADING="1"), "no reload:", manager.words)
+        at = next(int(word["MONOTONIC_USEC"]) for word in manager.words if "RELOADING" in word)
+        check(before <= at <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, "MONOTONIC_USEC is", at, "not from", before)
+        check(eventually(lambda: manager.hears() and [word for word in manager.words if word.get("READY")][1:]), "not ready again:", manager.words)
+        served.file.write_text("version: 2")
+        served.process.signal(signal.SIGHUP)
+        check(manager.hears(READY="1", STATUS="serving; the last reload failed"), "not ready after a bad file:", manager.words)
+        served.process.signal(signal.SIGTERM)
+        check(manager.hears(STOPPING="1"), "no end:", manager.words)
+        expect_same("the exit status", served.process.wait(5), 0)
+
+
+@case("operations: a service manager that watches hears of loops that take work, of no other process", nginx=NO)
+def _(t: Trial) -> None:
+    port, place = free_port(), str(t.setup.place.subfolder("notify") / "socket")
+    manager = Manager(t, place)
+    Served(t, text(port), ports=[port], NOTIFY_SOCKET=place, WATCHDOG_USEC="200000")
+    check(eventually(lambda: manager.hears() and sum("WATCHDOG" in word for word in manager.words) >= 3, 5), "silence:", manager.words)
+    other, elsewhere = free_port(), str(t.setup.place.subfolder("notify") / "socket")
+    manager = Manager(t, elsewhere)
+    served = Served(t, text(other), ports=[other], NOTIFY_SOCKET=elsewhere, WATCHDOG_USEC="1000", WATCHDOG_PID="1")
+    said(t, ("127.0.0.1", other))
+    served.process.signal(signal.SIGTERM)
+    check(manager.hears(STOPPING="1"), "no end:", manager.words)
+    check(not any("WATCHDOG" in word for word in manager.words), "told although another process is watched:", manager.words)
+
+
+@case("operations: a service manager that is not there is said once a word, and stops nothing", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    served = Served(t, text(port), ports=[port], NOTIFY_SOCKET=str(t.setup.place.folder / "nobody"))
+    said(t, ("127.0.0.1", port))
+    check(eventually(lambda: "the service manager cannot be told READY=1" in served.process.log), served.process.log)
+
+
+@case("operations: listeners take the sockets that were passed, by address; others are bound", nginx=NO)
+def _(t: Trial) -> None:
+    own = free_port()
+    path = str(t.setup.place.subfolder("passed") / "local.sock")
+    web, local = listening(("127.0.0.1", 0)), listening(path, socket.AF_UNIX)
+    port = web.getsockname()[1]
+    # A client that comes before the program does is served all the same.
+    early = connect(("127.0.0.1", port), 10)
+    t.clients.append(early)
+    early.send(head())
+    served = Served(t, text(port, listeners=f'  own: {{ bind: "127.0.0.1:{own}" }}\n  local: {{ bind: "unix:{path}" }}'),
+                    passed=[local, web], ports=[own], names="local:web")
+    expect_status(early.read_response(), 200)
+    for address in (("127.0.0.1", port), path, ("127.0.0.1", own)):
+        said(t, address)
+    served.process.signal(signal.SIGTERM)
+    expect_same("the exit status", served.process.wait(5), 0)
+    check(os.path.exists(path), "the service manager's socket was removed")
+    connect(("127.0.0.1", port), 1).close()  # it still listens
+
+
+@case("operations: sockets of a service manager outlive a reload that takes the listener away and brings it back", nginx=NO)
+def _(t: Trial) -> None:
+    own = free_port()
+    web = listening(("127.0.0.1", 0))
+    port = web.getsockname()[1]
+    served = Served(t, text(own, listeners=f'  passed: {{ bind: "127.0.0.1:{port}" }}'), passed=[web], ports=[own])
+    said(t, ("127.0.0.1", port))
+
+    def reload(content: str, count: int) -> None:
+        served.file.write_text(content)
+        served.process.signal(signal.SIGHUP)
+        check(eventually(lambda: served.process.log.count(" reloaded: ") == count, 5), served.process.log)
+
+    reload(text(own), 1)
+    client = connect(("127.0.0.1", port), 5)
+    t.clients.append(client)
+    client.send(head())
+    reload(text(own, listeners=f'  passed: {{ bind: "127.0.0.1:{port}" }}'), 2)
+    expect_status(client.read_response(), 200)
+
+
+@case("operations: sockets that fit nothing are refused with the mend", nginx=NO)
+def _(t: Trial) -> None:
+    own, spare = free_port(), listening(("127.0.0.1", 0))
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("127.0.0.1", 0))
+    shared = [socket.socket() for _ in range(3)]
+    for sock in shared:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind(("127.0.0.1", shared[0].getsockname()[1]))
+        sock.listen(8)
+    port = spare.getsockname()[1]
+    for passed, content, names, said_why in (
+            ([spare], text(own), "spare", f'no listener is bound to: 127.0.0.1:{port} (spare); write a listener with bind: "127.0.0.1:{port}"'),
+            ([datagrams], text(own), "", "descriptor 3 that was passed is no listening stream socket"),
+            (shared, text(shared[0].getsockname()[1]), "", "3 sockets were passed for it, and 2 loops run; write --workers 3")):
+        served = Served(t, content, passed=passed, names=names)
+        expect_same("the exit status", served.process.wait(5), 3)
+        check(said_why in served.process.log, "expected", repr(said_why), "got", served.process.log)
+    for sock in [spare, datagrams, *shared]:
+        sock.close()
+
+
+@case("operations: sockets that are meant for another process are left alone", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    Served(t, text(port), ports=[port], LISTEN_PID="1", LISTEN_FDS="1")
+    said(t, ("127.0.0.1", port))
+
+
+@case("operations: another process goes on with all sockets; what is under way finishes, and the files stay", nginx=NO)
+def _(t: Trial) -> None:
+    web, own, admin = listening(("127.0.0.1", 0)), free_port(), free_port()
+    port = web.getsockname()[1]
+    place = t.setup.place.subfolder("upgrade")
+    path, notify = str(place / "local.sock"), str(place / "notify")
+    manager = Manager(t, notify)
+    content = f"""version: 1
+listeners:
+  web: {{ bind: "127.0.0.1:{port}" }}
+  own: {{ bind: "127.0.0.1:{own}" }}
+  local: {{ bind: "unix:{path}" }}
+services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+chains: {{ said: {{ middlewares: [{{ mock: {{ body: "said" }} }}] }} }}
+routes: [{{ match: {{ path: /slow }}, service: api }}, {{ chain: said }}]
+admin: {{ bind: "127.0.0.1:{admin}" }}
+"""
+    served = Served(t, content, passed=[web], ports=[own], NOTIFY_SOCKET=notify, SECRET="kept")
+    gate = threading.Event()
+
+    def script(connection: OriginConnection) -> None:
+        connection.serve()
+        gate.wait(20)
+        connection.send(OK)
+
+    t.origin(script)
+    slow = connect(("127.0.0.1", port), 20)
+    idle = connect(("127.0.0.1", port), 20)
+    t.clients += [slow, idle]
+    slow.send(head(start=b"GET /slow HTTP/1.1"))
+    check(eventually(lambda: t.main.requests), "the request did not arrive")
+    pid = successor(served.process)
+    end(t, pid)
+    check(pid != served.process.pid and is_alive(pid), "no other process")
+    check(manager.hears(MAINPID=str(pid), READY="1"), "the service manager was not told:", manager.words)
+    idle.send(head())
+    response = idle.read_response()
+    expect_same("a connection that was open", (response.status, response.body), (200, b"said"))
+    expect_closed(idle, response)
+    for address in (("127.0.0.1", port), ("127.0.0.1", own), path):
+        said(t, address)
+    ready = connect(("127.0.0.1", admin), 5)
+    t.clients.append(ready)
+    ready.send(head(start=b"GET /readyz HTTP/1.1").replace(b"a.test", b"127.0.0.1"))
+    expect_status(ready.read_response(), 200)
+    gate.set()
+    response = slow.read_response()
+    expect_same("what was under way", (response.status, response.body), (200, b"ok"))
+    expect_same("the exit status of the former", served.process.wait(5), 0)
+    check(not any("STOPPING" in word for word in manager.words), "the service was said to stop:", manager.words)
+    said(t, path)
+    said(t, ("127.0.0.1", port))
+    # The one that goes on can be followed in turn, and is told what it has no variable of any more.
+    given = dict(text.split("=", 1) for text in Path(f"/proc/{pid}/environ").read_text().split("\0") if text)
+    expect_same("what it was given", (given.get("SECRET"), given.get("NOTIFY_SOCKET"), [name for name in given if name.startswith(("LISTEN_", "WATCHDOG_"))]), ("kept", notify, []))
+    os.kill(pid, signal.SIGUSR2)
+    folder = served.process.folder
+    check(eventually(lambda: (folder / "output.log").read_text().count("goes on; draining") == 2, 20), served.process.log)
+    third = int(re.findall(r"process (\d+) goes on; draining", served.process.log)[1])
+    end(t, third)
+    check(manager.hears(MAINPID=str(third)), "the service manager was not told again:", manager.words)
+    for address in (("127.0.0.1", port), ("127.0.0.1", own), path):
+        said(t, address)
+
+
+@case("operations: a program that does not start, or a file with errors, leaves the running one alone", nginx=NO)
+def _(t: Trial) -> None:
+    port = free_port()
+    binary = t.setup.place.subfolder("program") / "httpware"
+    binary.symlink_to(t.setup.binary)
+    served = Served(t, text(port), ports=[port], binary=str(binary))
+    content = served.file.read_text()
+    for spoil, mend, reason in (
+            (lambda: served.file.write_text("version: 1\nlisteners: 5\n"), lambda: served.file.write_text(content), "it ended with status 1"),
+            (lambda: (binary.unlink(), binary.write_text("#!/bin/sh\nexit 7\n"), binary.chmod(0o755)), None, "it ended with status 7"),
+            (lambda: (binary.unlink(), binary.write_text("no program"), binary.chmod(0o755)), None, "posix_spawn"),
+            (lambda: binary.unlink(), None, "No such file or directory")):
+        spoil()
+        before = served.process.log.count("not handed over")
+        served.process.signal(signal.SIGUSR2)
+        check(eventually(lambda: served.process.log.count("not handed over") > before, 10), "nothing said:", served.process.log)
+        check(f"{reason}" in served.process.log.rsplit("not handed over", 1)[1], "expected", reason, "got", served.process.log[-500:])
+        said(t, ("127.0.0.1", port))
+        if mend:
+            mend()
+    served.process.signal(signal.SIGHUP)
+    check(eventually(lambda: "reloaded: no change" in served.process.log, 5), "no reload afterwards:", served.process.log)
+    binary.symlink_to(t.setup.binary)
+    end(t, successor(served.process))
+    said(t, ("127.0.0.1", port))
