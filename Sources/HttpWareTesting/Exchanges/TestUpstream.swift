@@ -28,8 +28,13 @@ public final class TestUpstream: Middleware {
     public var contentNeed: ContentNeed { .whole(upTo: 64 << 20) }
 
     init() throws {
-        let listener = try Socket.listen(on: .loopback, sharesPort: false)
-        guard let port = Socket.localAddress(listener)?.port else { throw SystemError("getsockname") }
+        // A port that the system chose goes back to it when the socket does not listen any more; one that was asked for stays.
+        let chosen = try Socket.listen(on: .loopback)
+        defer { Socket.close(chosen) }
+        guard let port = Socket.localAddress(chosen)?.port, let address = SocketAddress("127.0.0.1:\(port)") else {
+            throw SystemError("getsockname")
+        }
+        let listener = try Socket.listen(on: address)
         self.port = port
         reserved = dup(listener)
         state = Mutex(State(listener: listener))
