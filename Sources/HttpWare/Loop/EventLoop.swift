@@ -101,6 +101,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     deinit {
+        // Nobody waits for its end any more.
+        if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
         if let wakeEvent { event_free(wakeEvent) }
         if let timerEvent { event_free(timerEvent) }
         if let turnEvent { event_free(turnEvent) }
@@ -110,7 +112,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         writeBuffer.deallocate()
     }
 
-    /// Makes a loop and runs it on a thread of its own, until `stop()`. Whoever starts it joins it.
+    /// Makes a loop and runs it on a thread of its own, until `stop()`. Whoever starts it may join it; a thread
+    /// that nobody joined goes with the loop.
     public static func start(name: String, clock: any LoopClock = SystemLoopClock()) throws(SystemError) -> EventLoop {
         let loop = try EventLoop(name: name, clock: clock)
         let handed = Unmanaged.passRetained(loop)  // released by loopThread(_:)

@@ -2,7 +2,7 @@ import Glibc
 
 /// A value that threads share, behind a `pthread` mutex.
 ///
-/// Everywhere else that is a `Mutex`. Here, where all work that goes from thread to thread passes, the thread sanitizer must see
+/// Mostly that is a `Mutex`. Where work goes from thread to thread, and in the client, the thread sanitizer must see
 /// the order: it knows the mutexes of `pthread`, while Swift's (6.3, Linux) look to it like no lock at all, so that it would
 /// report whatever is handed over.
 // @unchecked Sendable: the value is touched only between lock and unlock.

@@ -1,4 +1,4 @@
-import Synchronization
+import HttpWare
 
 /// The threads on which a client's exchanges live: started when the first request comes, and shared by all managers of the
 /// process, with their connections.
@@ -14,7 +14,7 @@ public final class ClientLoops: Sendable {
         var isShutDown = false
     }
 
-    private let state = Mutex(State())
+    private let state = ThreadLock(State())
     private let count: Int
     private let clock: any LoopClock
     private let name: String

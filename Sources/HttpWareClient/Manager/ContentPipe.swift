@@ -1,4 +1,4 @@
-import Synchronization
+import HttpWare
 
 /// The content of a response on its way from the loop to a task: bounded, so that a task which takes little stops the origin
 /// server and not the loop. Guarded by a mutex.
@@ -11,7 +11,7 @@ final class ContentPipe: Sendable {
         var waiting: LoopWait<Void>?
     }
 
-    private let state = Mutex(State())
+    private let state = ThreadLock(State())
     /// The loop reads no more when so much waits, and again when half of it has gone.
     private let limit: Int
     /// Called when the loop may read again; from any thread.

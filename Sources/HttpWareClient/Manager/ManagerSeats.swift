@@ -1,4 +1,4 @@
-import Synchronization
+import HttpWare
 
 /// The seats of one manager, by loop.
 final class ManagerSeats: Sendable {
@@ -7,7 +7,7 @@ final class ManagerSeats: Sendable {
         var isRefused = false
     }
 
-    private let state = Mutex(State())
+    private let state = ThreadLock(State())
 
     /// Starts a call, on whichever loop takes it. Throws when the client was shut down.
     func start(

@@ -1,5 +1,5 @@
 import DequeModule
-import Synchronization
+import HttpWare
 
 /// Sends so many requests at once, and lets the others wait: those of a higher priority first, else in the order of coming.
 ///
@@ -82,12 +82,12 @@ public final class RequestQueue: Sendable {
 
     /// Sends the requests.
     public let manager: HttpManager
-    private let state: Mutex<State>
+    private let state: ThreadLock<State>
 
     /// A queue of so many requests at once, at least one.
     public init(_ manager: HttpManager, maxConcurrent: Int = 4) {
         self.manager = manager
-        state = Mutex(State(maxConcurrent: max(1, maxConcurrent)))
+        state = ThreadLock(State(maxConcurrent: max(1, maxConcurrent)))
     }
 
     // MARK: Sending
