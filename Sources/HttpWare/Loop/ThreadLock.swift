@@ -24,7 +24,9 @@ public final class ThreadLock<Value>: @unchecked Sendable {
     }
 
     /// Lends the value. The closure is short, and takes no other lock.
-    public func withLock<Result>(_ body: (inout Value) throws -> sending Result) rethrows -> sending Result {
+    public func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&value)
