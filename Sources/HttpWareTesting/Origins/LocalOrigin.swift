@@ -71,8 +71,13 @@ public final class LocalOrigin: Sendable {
             guard
                 let chain = try? WareChain(middlewares: [ChainEntry(AnsweringWare(answer: answer))], postwares: [])
             else { return }
+            // A test may have to wait for its turn longer than a client may idle: nobody is cut off here for that.
+            var settings = ServerSettings()
+            settings.headTimeout = .seconds(3600)
+            settings.idleTimeout = .seconds(3600)
             let server = LoopServer(
-                name: "origin", transport: LoopTransport(loop: loop, resolver: nil), router: AnsweringRouter(chain))
+                name: "origin", transport: LoopTransport(loop: loop, resolver: nil), settings: settings,
+                router: AnsweringRouter(chain))
             self.server = server
             acceptor = LoopAcceptor(loop: loop, descriptor: listener, server: server)
         }
