@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races stores reference
+.PHONY: run test bench format lint setup build wire clients load faults races leaks stores reference
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -48,11 +48,16 @@ load: build
 faults: build
 	python3 Tests/Faults/run.py --binary $(BINARY)
 
-# The stores, and the wares whose requests wait for each other, under the thread sanitizer.
+# The stores, the wares whose requests wait for each other, and the client, under the thread sanitizer.
 races: setup
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter \
-		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests'
+		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests|HttpWareClientTests'
+
+# The client under the address sanitizer, which tells of leaks at the end.
+leaks: setup
+	swift build --build-tests --sanitize=address --scratch-path .build-asan
+	swift test --skip-build --sanitize=address --scratch-path .build-asan --filter HttpWareClientTests
 
 # The disk store under kills, damage and a full disk.
 stores: setup

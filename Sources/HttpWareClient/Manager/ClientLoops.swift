@@ -86,6 +86,8 @@ final class ClientLoop: @unchecked Sendable {
     let loop: EventLoop
     private var made: LoopTransport?
     private var calls: [ObjectIdentifier: ClientCall] = [:]
+    /// The managers' places that have a server here.
+    private var seats: [ObjectIdentifier: ManagerSeat] = [:]
 
     init(_ loop: EventLoop) { self.loop = loop }
 
@@ -100,6 +102,9 @@ final class ClientLoop: @unchecked Sendable {
     func begun(_ call: ClientCall) { calls[ObjectIdentifier(call)] = call }
     func ended(_ call: ClientCall) { calls[ObjectIdentifier(call)] = nil }
 
+    func opened(_ seat: ManagerSeat) { seats[ObjectIdentifier(seat)] = seat }
+    func closed(_ seat: ManagerSeat) { seats[ObjectIdentifier(seat)] = nil }
+
     /// Ends the exchanges of one manager, or all.
     func endCalls(of manager: ManagerSeats? = nil) {
         for call in calls.values where manager == nil || call.owner === manager { call.shutDown() }
@@ -109,6 +114,7 @@ final class ClientLoop: @unchecked Sendable {
     func stop() {
         loop.execute {
             self.endCalls()
+            for seat in self.seats.values { seat.close() }
             self.made?.closeIdle()
             self.made = nil
         }

@@ -25,13 +25,17 @@ final class ManagerSeat: @unchecked Sendable {
         server.records = core.records
         if !(core.client is SideCaller) { server.call(through: core.client) }
         // One that comes late, from a call that outlives its manager, is not kept.
-        if !isClosed { made = server }
+        if !isClosed {
+            made = server
+            loop.opened(self)
+        }
         return server
     }
 
-    /// The manager is gone; exchanges under way go on.
+    /// The manager is gone, or the loop ends; exchanges under way go on.
     func close() {
         isClosed = true
+        loop.closed(self)
         made?.closeAll()
         made = nil
     }
