@@ -1,6 +1,6 @@
+import HttpWare
 import HttpWareClient
 import HttpWareTesting
-import Synchronization
 import Testing
 
 @Suite struct ManyRequestsTests {
@@ -23,7 +23,7 @@ import Testing
 
     /// The most that was seen.
     private final class Most: Sendable {
-        private let seen = Mutex(0)
+        private let seen = ThreadLock(0)
 
         func see(_ count: Int) { seen.withLock { $0 = max($0, count) } }
         var count: Int { seen.withLock { $0 } }
@@ -33,7 +33,7 @@ import Testing
         let count = 10_000
         let all = LoopWait<Void>()
         let stage = try Stage(connections: 100, gate: Task { try await all.value() })
-        let begun = Mutex(0)
+        let begun = ThreadLock(0)
         let manager = HttpManager(
             service: stage.service,
             middlewares: [
