@@ -1,4 +1,3 @@
-import Glibc
 public import HttpWare
 import Synchronization
 
@@ -20,30 +19,20 @@ public final class TestUpstream: Middleware {
     }
 
     /// The port that it listens on, at 127.0.0.1.
-    public let port: UInt16
-    /// The listener once more: it keeps the port from other tests when nothing listens there any more.
-    private let reserved: Int32
+    public var port: UInt16 { reserved.number }
+    private let reserved: ReservedPort
     private let state: Mutex<State>
 
     public var contentNeed: ContentNeed { .whole(upTo: 64 << 20) }
 
     init() throws {
-        // A port that the system chose goes back to it when the socket does not listen any more; one that was asked for stays.
-        let chosen = try Socket.listen(on: .loopback)
-        defer { Socket.close(chosen) }
-        guard let port = Socket.localAddress(chosen)?.port, let address = SocketAddress("127.0.0.1:\(port)") else {
-            throw SystemError("getsockname")
-        }
-        let listener = try Socket.listen(on: address)
-        self.port = port
-        reserved = dup(listener)
-        state = Mutex(State(listener: listener))
+        reserved = try ReservedPort()
+        state = Mutex(State(listener: reserved.listener))
     }
 
     deinit {
         let listener = state.withLock { $0.listener }
         if listener >= 0 { Socket.close(listener) }
-        if reserved >= 0 { close(reserved) }
     }
 
     // MARK: What it was asked
@@ -66,7 +55,7 @@ public final class TestUpstream: Middleware {
 
     /// Stops listening and closes its connections: from now on connections to it are refused.
     public func refuse() {
-        shutdown(reserved, Int32(SHUT_RDWR))
+        reserved.refuse()
         state.withLock { $0.onRefuse }?()
     }
 

@@ -14,19 +14,15 @@ public final class LocalOrigin: Sendable {
     public typealias Answer = @Sendable (HttpRequest) async throws -> HttpResponse
 
     /// The port that it listens on, at 127.0.0.1.
-    public let port: UInt16
+    public var port: UInt16 { reserved.number }
+    private let reserved: ReservedPort
     private let seen = Mutex<[HttpRequest]>([])
     private let stage: Stage
 
     /// Listens. Throws when there is no socket or no thread. Without `keepsRequests`, `requests` stays empty: for many of them.
     public init(keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
-        let listener = try Socket.listen(on: .loopback, sharesPort: false)
-        guard let port = Socket.localAddress(listener)?.port else {
-            Socket.close(listener)
-            throw SystemError("getsockname")
-        }
-        self.port = port
-        stage = try Stage(listener)
+        reserved = try ReservedPort()
+        stage = try Stage(reserved.listener)
         stage.serve { [weak self] request in
             if keepsRequests { self?.seen.withLock { $0.append(request) } }
             return try await answer(request)
@@ -46,8 +42,11 @@ public final class LocalOrigin: Sendable {
         await stage.loop.submit { [stage] in stage.server?.connectionCount ?? 0 }
     }
 
-    /// Closes its socket and all its connections now.
-    public func close() async { await stage.loop.submit { [stage] in stage.close() } }
+    /// Closes its socket and all its connections now; further ones are refused.
+    public func close() async {
+        reserved.refuse()
+        await stage.loop.submit { [stage] in stage.close() }
+    }
 
     /// The loop with the server.
     ///
