@@ -9,7 +9,11 @@ public final class Exchange {
     /// The service's name; `nil` without one.
     public var service: String? { serviceNotes?.name }
     /// What wares of all loops remember of the service; `nil` without one.
-    public internal(set) var serviceNotes: ServiceNotes?
+    public internal(set) var serviceNotes: ServiceNotes? {
+        didSet { heldServiceNotes = serviceNotes.map { Unmanaged.passUnretained($0) } }
+    }
+    /// The same, which is read without retaining it.
+    @usableFromInline private(set) var heldServiceNotes: Unmanaged<ServiceNotes>?
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the client's connection is encrypted.
@@ -32,9 +36,15 @@ public final class Exchange {
         @inline(__always) _read { yield requestStorage.pointee }
         @inline(__always) _modify { yield &requestStorage.pointee }
     }
-    /// Where the request is. Behind a pointer, because to read a stored property of a class copies it, and a request goes
+    /// The request while middlewares have it.
+    var lentRequest: HttpRequest {
+        @inline(__always) _read { yield lentStorage.pointee }
+        @inline(__always) _modify { yield &lentStorage.pointee }
+    }
+    /// Where the request is. Behind pointers, because to read a stored property of a class copies it, and a request goes
     /// through many hands; the driver takes the request out before anybody else may change it.
-    private let requestStorage: UnsafeMutablePointer<HttpRequest>
+    private var requestStorage: UnsafeMutablePointer<HttpRequest>
+    private var lentStorage: UnsafeMutablePointer<HttpRequest>
     /// The response at hand: the driver's, which lends it to wares. Behind a pointer for the same reason.
     var response: HttpResponse {
         @inline(__always) _read { yield responseStorage.pointee }
@@ -85,6 +95,8 @@ public final class Exchange {
         self.loop = loop
         requestStorage = .allocate(capacity: 1)
         requestStorage.initialize(to: HttpRequest())
+        lentStorage = .allocate(capacity: 1)
+        lentStorage.initialize(to: HttpRequest())
         responseStorage = .allocate(capacity: 1)
         responseStorage.initialize(to: HttpResponse(.ok))
     }
@@ -92,9 +104,14 @@ public final class Exchange {
     deinit {
         requestStorage.deinitialize(count: 1)
         requestStorage.deallocate()
+        lentStorage.deinitialize(count: 1)
+        lentStorage.deallocate()
         responseStorage.deinitialize(count: 1)
         responseStorage.deallocate()
     }
+
+    /// Gives the request to the middlewares, or takes it back.
+    func handRequestOver() { swap(&requestStorage, &lentStorage) }
 
     // MARK: Identity
 
@@ -134,11 +151,19 @@ public final class Exchange {
     /// What a ware remembers in the exchange, under its own key.
     @inlinable
     public subscript<Key: ExchangeKey>(key: Key.Type) -> Key.Value? {
-        get { notebook.page(of: key)?.value }
-        _modify {
-            let page = notebook.page(of: key) ?? notebook.begin(key)
-            page.isUsed = true
-            yield &page.value
+        get { notebook.value(of: key) }
+        _modify { yield &notebook.page(of: key).pointee }
+    }
+
+    /// Gives what wares of all loops remember of the service under that type, made when it is first asked for; `nil` without a
+    /// service. It is valid during the call, and is not retained for it. What stands for every origin that clients ask for can be
+    /// passed by.
+    @inlinable
+    public func withServiceNote<Note: ServiceNote, Result>(
+        _ type: Note.Type, ofPassthrough: Bool = true, _ body: (Note) -> Result
+    ) -> Result? {
+        heldServiceNotes?._withUnsafeGuaranteedRef {
+            ofPassthrough || !$0.isPassthrough ? $0.place(of: type)._withUnsafeGuaranteedRef(body) : nil
         }
     }
 

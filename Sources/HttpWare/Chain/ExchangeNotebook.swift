@@ -1,69 +1,123 @@
 /// What wares remember in an exchange: a page for each key that was ever used in it.
 ///
 /// Pages stay, empty, for the next exchange, so that to remember something allocates nothing once the exchange has been round.
-/// They are as many as there are keys in the program.
+/// They are as many as there are keys in the program, and live as long as the notebook.
+///
+/// They are plain memory: as objects each look at one retained and released it, which cost more than all else here.
 @usableFromInline
-struct ExchangeNotebook {
-    private var pages: [ExchangePageOfAny] = []
+struct ExchangeNotebook: ~Copyable {
+    /// Those with something on them in this exchange.
+    private var used: UnsafeMutablePointer<ExchangePage>?
+    private var empties: UnsafeMutablePointer<ExchangePage>?
 
     @usableFromInline init() {}
 
-    /// The page of that key; `nil` where there is none so far.
+    deinit {
+        ExchangeNotebook.free(used)
+        ExchangeNotebook.free(empties)
+    }
+
+    private static func free(_ first: UnsafeMutablePointer<ExchangePage>?) {
+        var next = first
+        while let page = next {
+            next = page.pointee.next
+            page.pointee.free(page.pointee.value)
+            page.deinitialize(count: 1)
+            page.deallocate()
+        }
+    }
+
+    /// What was written under that key in this exchange, if anything.
     @inlinable
-    func page<Key: ExchangeKey>(of key: Key.Type) -> ExchangePage<Key>? {
-        // A page of that identity is of that type: a checked cast costs more than all else here.
-        find(ObjectIdentifier(key)).map { unsafeDowncast($0, to: ExchangePage<Key>.self) }
+    func value<Key: ExchangeKey>(of key: Key.Type) -> Key.Value? {
+        // The page of that identity was made for that type.
+        find(ObjectIdentifier(key))?.assumingMemoryBound(to: Key.Value?.self).pointee
+    }
+
+    /// Where the key's value stands, to be written.
+    @inlinable
+    mutating func page<Key: ExchangeKey>(of key: Key.Type) -> UnsafeMutablePointer<Key.Value?> {
+        if let value = open(ObjectIdentifier(key)) { return value.assumingMemoryBound(to: Key.Value?.self) }
+        let value = UnsafeMutablePointer<Key.Value?>.allocate(capacity: 1)
+        value.initialize(to: nil)
+        // Made where the type is known: who empties pages would have to look it up.
+        add(
+            ExchangePage(
+                key: ObjectIdentifier(key), value: UnsafeMutableRawPointer(value),
+                forget: { $0.assumingMemoryBound(to: Key.Value?.self).pointee = nil },
+                free: {
+                    $0.assumingMemoryBound(to: Key.Value?.self).deinitialize(count: 1)
+                    $0.deallocate()
+                }))
+        return value
     }
 
     @usableFromInline
-    func find(_ key: ObjectIdentifier) -> ExchangePageOfAny? {
-        for index in pages.indices where pages[index].key == key { return pages[index] }
+    func find(_ key: ObjectIdentifier) -> UnsafeMutableRawPointer? {
+        var next = used
+        while let page = next {
+            if page.pointee.key == key { return page.pointee.value }
+            next = page.pointee.next
+        }
         return nil
     }
 
-    /// Adds the first page of its key.
-    @inlinable
-    mutating func begin<Key: ExchangeKey>(_ key: Key.Type) -> ExchangePage<Key> {
-        let page = ExchangePage<Key>()
-        add(page)
-        return page
+    /// Finds the page among all, and notes that it is in use.
+    @usableFromInline
+    mutating func open(_ key: ObjectIdentifier) -> UnsafeMutableRawPointer? {
+        if let value = find(key) { return value }
+        var previous: UnsafeMutablePointer<ExchangePage>?
+        var next = empties
+        while let page = next {
+            next = page.pointee.next
+            if page.pointee.key == key {
+                if let previous { previous.pointee.next = next } else { empties = next }
+                page.pointee.next = used
+                used = page
+                return page.pointee.value
+            }
+            previous = page
+        }
+        return nil
     }
 
     @usableFromInline
-    mutating func add(_ page: ExchangePageOfAny) { pages.append(page) }
+    mutating func add(_ page: consuming ExchangePage) {
+        let place = UnsafeMutablePointer<ExchangePage>.allocate(capacity: 1)
+        page.next = used
+        place.initialize(to: page)
+        used = place
+    }
 
     /// Forgets what is on the pages.
-    func empty() {
-        for page in pages where page.isUsed {
-            page.isUsed = false
-            page.forget(page)
+    mutating func empty() {
+        while let page = used {
+            used = page.pointee.next
+            page.pointee.next = empties
+            empties = page
+            page.pointee.forget(page.pointee.value)
         }
     }
 }
 
-/// A page, whatever its key.
+/// The place of one key's value.
 @usableFromInline
-class ExchangePageOfAny {
+struct ExchangePage {
     let key: ObjectIdentifier
-    /// Something was written since it was empty.
-    @usableFromInline var isUsed = false
-    /// Empties it. A method would look its type up each time; this was made where the type is known.
-    let forget: (ExchangePageOfAny) -> Void
+    /// A `Key.Value?`.
+    let value: UnsafeMutableRawPointer
+    let forget: (UnsafeMutableRawPointer) -> Void
+    let free: (UnsafeMutableRawPointer) -> Void
+    var next: UnsafeMutablePointer<ExchangePage>?
 
     @usableFromInline
-    init(_ key: ObjectIdentifier, forget: @escaping (ExchangePageOfAny) -> Void) {
+    init(
+        key: ObjectIdentifier, value: UnsafeMutableRawPointer, forget: @escaping (UnsafeMutableRawPointer) -> Void,
+        free: @escaping (UnsafeMutableRawPointer) -> Void
+    ) {
         self.key = key
+        self.value = value
         self.forget = forget
-    }
-}
-
-/// What is remembered under one key.
-@usableFromInline
-final class ExchangePage<Key: ExchangeKey>: ExchangePageOfAny {
-    @usableFromInline var value: Key.Value?
-
-    @inlinable
-    init() {
-        super.init(ObjectIdentifier(Key.self)) { unsafeDowncast($0, to: ExchangePage<Key>.self).value = nil }
+        self.free = free
     }
 }

@@ -34,21 +34,29 @@ public final class ServiceNotes: Sendable {
     }
 
     /// The note of that type, made when it is first asked for. From any thread.
+    public func note<Note: ServiceNote>(_ type: Note.Type) -> Note { place(of: type).takeUnretainedValue() }
+
+    /// Where the note of that type is, for as long as this lives: made when it is first asked for. From any thread.
     @inlinable
-    public func note<Note: ServiceNote>(_ type: Note.Type) -> Note {
+    func place<Note: ServiceNote>(of type: Note.Type) -> Unmanaged<Note> {
+        let place = find(ObjectIdentifier(type)) ?? add(ObjectIdentifier(type), Note())
         // A note of that identity is of that type: a checked cast costs more than all else here.
-        unsafeDowncast(find(ObjectIdentifier(type)) ?? add(ObjectIdentifier(type), Note()), to: Note.self)
+        return place._withUnsafeGuaranteedRef { Unmanaged.passUnretained(unsafeDowncast($0, to: Note.self)) }
     }
 
     /// The note of that type; `nil` where nobody asked for one so far. From any thread.
-    public func noteIfMade<Note: ServiceNote>(_ type: Note.Type) -> Note? { find(ObjectIdentifier(type)) as? Note }
+    public func noteIfMade<Note: ServiceNote>(_ type: Note.Type) -> Note? {
+        find(ObjectIdentifier(type))?.takeUnretainedValue() as? Note
+    }
 
     @usableFromInline
-    func find(_ key: ObjectIdentifier) -> AnyObject? {
+    func find(_ key: ObjectIdentifier) -> Unmanaged<AnyObject>? {
         var page = first.load(ordering: .acquiring)
         while let found = page {
             // Nothing is retained on the way: pages stay as long as this does.
-            if found._withUnsafeGuaranteedRef({ $0.key == key }) { return found._withUnsafeGuaranteedRef { $0.note } }
+            if found._withUnsafeGuaranteedRef({ $0.key == key }) {
+                return found._withUnsafeGuaranteedRef { Unmanaged.passUnretained($0.note) }
+            }
             page = found._withUnsafeGuaranteedRef { $0.next.load(ordering: .acquiring) }
         }
         return nil
@@ -56,19 +64,19 @@ public final class ServiceNotes: Sendable {
 
     /// Adds a note; where another thread was faster, its note is the one.
     @usableFromInline
-    func add(_ key: ObjectIdentifier, _ note: any AnyObject & Sendable) -> AnyObject {
+    func add(_ key: ObjectIdentifier, _ note: any AnyObject & Sendable) -> Unmanaged<AnyObject> {
         let made = Unmanaged.passRetained(Page(key, note))  // released here below, or by deinit
         var (isAdded, other) = first.compareExchange(
             expected: nil, desired: made, ordering: .acquiringAndReleasing)
         while !isAdded, let page = other?.takeUnretainedValue() {
             if page.key == key {
                 made.release()
-                return page.note
+                return Unmanaged.passUnretained(page.note)
             }
             (isAdded, other) = page.next.compareExchange(
                 expected: nil, desired: made, ordering: .acquiringAndReleasing)
         }
-        return note
+        return Unmanaged.passUnretained(note)
     }
 
     deinit {

@@ -53,14 +53,14 @@ extension ExchangeDriver: RequestHandler {
 
     /// Gives the request to the middlewares: what goes on in the exchange cannot change it then.
     private func lendRequest() {
-        swap(&request, &exchange.request)
+        exchange.handRequestOver()
         isRequestLent = true
     }
 
     /// Takes it back from them.
     func takeRequestBack() {
         guard isRequestLent else { return }
-        swap(&request, &exchange.request)
+        exchange.handRequestOver()
         isRequestLent = false
     }
 
@@ -86,7 +86,7 @@ extension ExchangeDriver: RequestHandler {
             }
             let verdict: Verdict
             do {
-                verdict = try chain.middlewares[index].ware.handle(&request, in: exchange)
+                verdict = try chain.middlewares[index].ware.handle(&exchange.lentRequest, in: exchange)
             } catch {
                 if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
                     continue
@@ -132,7 +132,7 @@ extension ExchangeDriver: RequestHandler {
     private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
         if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay {
-            snapshots.take(index, &request, filters: exchange.requestFilters.count)
+            snapshots.take(index, &exchange.lentRequest, filters: exchange.requestFilters.count)
         }
         requestIndex = index + 1
     }

@@ -113,21 +113,19 @@ extension ExchangeDriver: ResponseHandler {
             while halfIndex > halfFloor {
                 let index = halfIndex
                 guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index),
-                    isAsked(chain.middlewares[index].asked)
+                    isAsked(chain.middlewares[index].asked, exchange)
                 else {
                     halfIndex = index - 1
                     continue
                 }
-                guard ask(half, exchange, chain.middlewares[index].label, chain.middlewares[index].failsOpen) else {
-                    return
-                }
+                guard ask(half, exchange) else { return }
             }
         }
         halfIndex = -1
         if isBackground { return deliver() }
         while postIndex < chain.postwares.count {
             let index = postIndex
-            var isMeant = isAsked(chain.postwares[index].asked)
+            var isMeant = isAsked(chain.postwares[index].asked, exchange)
             if isMeant, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
                     isMeant = try condition.matches(response, in: exchange)
@@ -142,19 +140,15 @@ extension ExchangeDriver: ResponseHandler {
                 continue
             }
             if let limit = chain.postwares[index].whole, !takeWholeResponse(upTo: limit) { return }
-            guard
-                ask(
-                    chain.postwares[index].ware, exchange, chain.postwares[index].label,
-                    chain.postwares[index].failsOpen)
-            else { return }
+            guard ask(chain.postwares[index].ware, exchange) else { return }
         }
         deliver()
     }
 
     /// Whether the response concerns a ware. All are asked where somebody observes what they do.
     @inline(__always)
-    private func isAsked(_ statuses: ClosedRange<Int>?) -> Bool {
-        isObserved || statuses?.contains(response.status.code) ?? false
+    private func isAsked(_ statuses: ClosedRange<Int>?, _ exchange: Exchange) -> Bool {
+        isObserved || statuses?.contains(exchange.response.status.code) ?? false
     }
 
     /// Whether the request passed the middleware by. What lies further in than the one asked about is forgotten: no half in
@@ -169,20 +163,25 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Asks one ware; true when the next one's turn has come.
     @inline(__always)
-    private func ask(
-        _ ware: PostwareCall, _ exchange: Exchange, _ label: @autoclosure () -> String, _ failsOpen: Bool
-    ) -> Bool {
+    private func ask(_ ware: PostwareCall, _ exchange: Exchange) -> Bool {
         do {
-            let answer = try ware.handle(&response, in: exchange)
+            let answer = try ware.handle(&exchange.response, in: exchange)
             if case .pass = answer {
                 if isObserved { noteResponse(exchange, .passed) }
                 advance()
                 return true
             }
-            return decided(answer, label())
+            return decided(answer, asked.label)
         } catch {
-            return threw(error, label(), failsOpen)
+            return threw(error, asked.label, asked.failsOpen)
         }
+    }
+
+    /// What is to be known of the ware whose turn it is, where it does more than pass.
+    private var asked: (label: String, failsOpen: Bool) {
+        halfIndex >= 0
+            ? (chain.middlewares[halfIndex].label, chain.middlewares[halfIndex].failsOpen)
+            : (chain.postwares[postIndex].label, chain.postwares[postIndex].failsOpen)
     }
 
     @inline(__always)

@@ -55,7 +55,10 @@ final class ExchangeDriver: LoopTimerHandler {
     // The request.
 
     /// The request while middlewares have it; in `exchange.request` otherwise.
-    var request = HttpRequest()
+    var request: HttpRequest {
+        @inline(__always) _read { yield exchange.lentRequest }
+        @inline(__always) _modify { yield &exchange.lentRequest }
+    }
     /// Middlewares have it: it must go back before anybody else is asked.
     var isRequestLent = false
     var requestIndex = 0

@@ -20,6 +20,20 @@ import Testing
         #expect(notes.noteIfMade(One.self) === one && notes.noteIfMade(Other.self) === other)
     }
 
+    @Test func `an exchange gives the note of its service, and none of a passthrough where that is passed by`() throws {
+        let exchange = Exchange(loop: try EventLoop(name: "notes"))
+        #expect(exchange.withServiceNote(One.self) { _ in true } == nil)
+        for isPassthrough in [false, true] {
+            let notes = ServiceNotes(name: "a", isPassthrough: isPassthrough)
+            exchange.serviceNotes = notes
+            #expect(exchange.withServiceNote(One.self) { $0 === notes.note(One.self) } == true)
+            let isGiven = exchange.withServiceNote(One.self, ofPassthrough: false) { $0 === notes.note(One.self) }
+            #expect(isGiven == (isPassthrough ? nil : true))
+        }
+        exchange.reset()
+        #expect(exchange.withServiceNote(One.self) { _ in true } == nil)
+    }
+
     @Test func `threads that come together find the same note`() async {
         for _ in 0..<50 {
             let notes = ServiceNotes(name: "a")
