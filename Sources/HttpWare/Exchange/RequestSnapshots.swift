@@ -1,32 +1,36 @@
 /// A request as it was when it left each ware that may replay, in the order of the wares.
 ///
-/// Fields that are as they were received then need no copy: what was received stays readable. Other fields are copied into memory
-/// that stays for the next exchange. Were they shared, the next ware that changes them would have to move them to new memory
-/// first.
+/// A target and fields that are as they were received then need no copy: what was received stays readable. Other fields are copied
+/// into memory that stays for the next exchange. Were they shared, the next ware that changes them would have to move them to new
+/// memory first.
 struct RequestSnapshots {
     struct Snapshot {
         /// The ware's place among the middlewares.
         fileprivate(set) var index: Int
-        /// Of no meaning where `reception` is there.
-        fileprivate var fields = HttpFields()
-        /// The fields were as they had been received.
+        /// Target and fields were as they had been received: `fields` and `target` are of no meaning.
         fileprivate var reception: HttpFields.Reception?
+        fileprivate var fields = HttpFields()
+        fileprivate var target = RequestTarget()
         /// What else of the request a ware can change.
         fileprivate(set) var content = HttpContent.none
         fileprivate var method = HttpMethod.get
-        fileprivate var target = RequestTarget()
         fileprivate var isAuthorityChanged = false
         /// How many filters its content had then.
         fileprivate(set) var filters: Int
 
-        /// Makes the request what it was. Answers false where it cannot be had any more: a ware put the fields of another
-        /// message in place of those received.
+        /// Makes the request what it was. Answers false where it cannot be had any more: a ware put another message, or
+        /// its fields, in place of what was received.
         func restore(_ present: inout HttpRequest) -> Bool {
             guard isAtHand(present) else { return false }
-            present.fields = reception == nil ? fields : present.fields.received
+            if reception == nil {
+                present.fields = fields
+                present.target = target
+            } else {
+                present.fields = present.fields.received
+                present.target.restoreReceived()
+            }
             present.content = content
             present.method = method
-            present.target = target
             present.isAuthorityChanged = isAuthorityChanged
             return true
         }
@@ -73,18 +77,23 @@ extension RequestSnapshots.Snapshot {
     fileprivate mutating func take(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         self.index = index
         self.filters = filters
-        reception = request.fields.isAsReceived ? request.fields.reception : nil
-        if reception == nil { fields.copy(request.fields) }
+        // A message that a ware made has received nothing by which it could be told from others.
+        if request.fields.receivedCount > 0, request.fields.isAsReceived, request.target.isAsReceived {
+            reception = request.fields.reception
+        } else {
+            reception = nil
+            fields.copy(request.fields)
+            target = request.target
+        }
         content = request.content
         method = request.method
-        target = request.target
         isAuthorityChanged = request.isAuthorityChanged
     }
 
     /// Lets go of all but the memory of fields, and of that if it is larger.
     fileprivate mutating func forget(keeping most: Int) {
         if fields.bytes.capacity > most { fields = HttpFields() }
-        target = RequestTarget()
+        if !target.bytes.isEmpty { target = RequestTarget() }
         if content.bytes != nil { content = .none }
     }
 }

@@ -41,18 +41,37 @@ struct RequestTarget: Sendable {
     /// Counts the changes since it was received.
     private(set) var changes: UInt32 = 0
 
-    /// What conditions compare.
+    /// What conditions compare, and what wares can change.
     struct Names: Sendable {
         var host: Part
         var port: UInt16?
         var path: Part
+        var upstreamPath: Part
         var query: Part
         var hasQuery: Bool
     }
 
     /// Host, port, path and query as they were received.
     var receivedNames: Names {
-        namesBefore ?? Names(host: host, port: port, path: path, query: query, hasQuery: hasQuery)
+        namesBefore
+            ?? Names(
+                host: host, port: port, path: path, upstreamPath: upstreamPath, query: query, hasQuery: hasQuery)
+    }
+
+    /// Whether no ware changed it.
+    var isAsReceived: Bool { namesBefore == nil }
+
+    /// Becomes what it was before wares changed it.
+    mutating func restoreReceived() {
+        guard let names = namesBefore else { return }
+        host = names.host
+        port = names.port
+        path = names.path
+        upstreamPath = names.upstreamPath
+        query = names.query
+        hasQuery = names.hasQuery
+        namesBefore = nil
+        changes &+= 1
     }
 
     /// To be called before a ware's change; the bytes stay where they are.

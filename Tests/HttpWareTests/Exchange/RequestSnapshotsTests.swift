@@ -50,6 +50,44 @@ import Testing
         }
     }
 
+    @Test func `a target as it was received comes back, whatever wares did to it`() throws {
+        var request = HttpRequest()
+        try RequestHeadDecoder.decode(
+            lines: ["GET /a/../b?c=d HTTP/1.1", "Host: One.example:81"], into: &request, limits: HeadLimits(),
+            isReverse: false)
+        func described(_ request: HttpRequest) -> [String?] {
+            [
+                request.upstreamTarget, request.path, request.query, request.authority?.description,
+                request.fields["host"], request.method.name,
+            ]
+        }
+        let before = described(request)
+        var snapshots = RequestSnapshots()
+        snapshots.take(1, &request, filters: 0)
+        for change in 0..<4 {
+            if change != 1 { try request.setPath("/changed") }
+            if change != 2 { try request.setQuery(change == 0 ? nil : "x=y") }
+            if change != 3 { request.setAuthority(Authority(host: "two.example", port: 82)) }
+            request.method = .post
+            #expect(described(request) != before)
+            request = try #require(restored(1, snapshots, request))
+            #expect(described(request) == before)
+            #expect(request.target.isAsReceived && !request.isAuthorityChanged)
+        }
+    }
+
+    @Test func `a message that a ware made in place of what was received is not taken for it`() throws {
+        var request = try received(["Host: a"])
+        var snapshots = RequestSnapshots()
+        snapshots.take(1, &request, filters: 0)
+        let made = try HttpRequest(.get, "/received")
+        #expect(restored(1, snapshots, made) == nil)
+        var another = made
+        snapshots.take(1, &another, filters: 0)
+        try another.setPath("/x")
+        #expect(restored(1, snapshots, another)?.path == "/received")
+    }
+
     @Test func `fields that another message's were put in place of cannot be had again`() throws {
         var snapshots = RequestSnapshots()
         var request = try received(["Host: a", "X-Value: received"])
