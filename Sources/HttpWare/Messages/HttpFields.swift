@@ -177,6 +177,30 @@ public struct HttpFields: Sendable {
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
         block.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+        addLines(of: block, from: start)
+    }
+
+    /// Adds the block's lines behind the others, in one piece; the value of the last goes on with what `write` writes, as in
+    /// `append(_:write:)`.
+    public mutating func append(_ block: FieldBlock, write: (inout FieldValueWriter) -> Void) {
+        guard !block.isEmpty else { return }
+        noteChange()
+        let start = UInt32(truncatingIfNeeded: bytes.count)
+        block.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0.dropLast(2)) }
+        let valueEnd = bytes.count
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
+            var writer = FieldValueWriter(room)
+            write(&writer)
+            writer.write("\r\n")
+            writer.append(to: &bytes)
+        }
+        addLines(of: block, from: start)
+        lines[lines.count - 1].valueCount &+= UInt32(truncatingIfNeeded: bytes.count - 2 - valueEnd)
+    }
+
+    /// Adds the block's lines, whose bytes begin there.
+    @inline(__always)
+    private mutating func addLines(of block: FieldBlock, from start: UInt32) {
         present |= block.present
         others.add(block.others)
         for index in block.lines.indices {

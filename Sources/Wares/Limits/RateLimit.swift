@@ -55,9 +55,10 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     /// `nil` where the gateway counts by itself.
     private let shared: SharedRate?
     private let table = RateTable()
-    /// What `RateLimit-Policy` says; `nil` where it is not sent.
-    private let policy: FieldLine?
-    private let tells: Bool
+    /// The lines that tell the client, the last of them up to the first number that changes where `RateLimit` is one.
+    private let told: FieldBlock
+    private let tellsLeft: Bool
+    private var tells: Bool { !told.isEmpty }
     /// The longest wait, in nanoseconds.
     private let patience: Int64
 
@@ -80,11 +81,16 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         self.headers = headers
         limit = Gcra(rate, burst: burst)
         let seconds = max(1, (limit.tolerance + 999_999_999) / 1_000_000_000)
-        policy =
-            headers.contains(.policy)
-            // A word and two numbers are a field value.
-            ? try? FieldLine("RateLimit-Policy", "\"\(key.word)\";q=\(burst);w=\(seconds)") : nil
-        tells = headers.contains(.policy) || headers.contains(.rateLimit)
+        var told: [FieldLine] = []
+        // A word and two numbers are a field value.
+        if headers.contains(.policy),
+            let line = try? FieldLine("RateLimit-Policy", "\"\(key.word)\";q=\(burst);w=\(seconds)")
+        {
+            told.append(line)
+        }
+        tellsLeft = headers.contains(.rateLimit)
+        if tellsLeft, let line = try? FieldLine("RateLimit", "\"\(key.word)\";r=") { told.append(line) }
+        self.told = FieldBlock(told)
         patience = mode == .delay ? min(limit.tolerance, 10_000_000_000) : 0
         self.onError = onError
         shared = store.map { [limit, patience] in
@@ -175,24 +181,17 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     /// `RateLimit-Policy: "ip";q=100;w=60` and `RateLimit: "ip";r=50;t=30`: lists of items, so that several limits, and the origin
     /// server's own, can stand beside each other. draft-ietf-httpapi-ratelimit-headers-10 §3 and §4.
     private func tell(_ response: inout HttpResponse, _ standing: RateStandings.Standing) {
-        if let policy { response.fields.append(policy) }
-        guard headers.contains(.rateLimit) else { return }
-        let word = key.word
-        response.fields.append(RateLimit.fieldName) {
-            $0.write("\"")
-            $0.write(word)
-            $0.write("\";r=")
-            $0.write(standing.left)
+        guard tellsLeft else { return response.fields.append(told) { _ in } }
+        response.fields.append(told) {
+            $0.write(Int(standing.left))
             $0.write(";t=")
-            $0.write(standing.seconds)
+            $0.write(Int(standing.seconds))
         }
     }
 
     private static func seconds(_ nanoseconds: Int64) -> Int {
         Int((max(0, nanoseconds) + 999_999_999) / 1_000_000_000)
     }
-
-    private static let fieldName: FieldName = "RateLimit"
 
     private enum Standings: ExchangeKey { typealias Value = RateStandings }
 }

@@ -3,14 +3,19 @@ struct RateStandings {
     /// How it stands with one of them.
     struct Standing {
         /// So many more requests may come now.
-        var left = 0
+        let left: Int32
         /// After so many seconds all of them may.
-        var seconds = 0
+        let seconds: Int32
+
+        init(left: Int, seconds: Int) {
+            self.left = Int32(clamping: left)
+            self.seconds = Int32(clamping: seconds)
+        }
     }
 
     private struct Entry {
         var limit: ObjectIdentifier?
-        var standing = Standing()
+        var standing = Standing(left: 0, seconds: 0)
     }
 
     /// Those of a chain that tell; further ones limit all the same. In place, so that to remember them allocates nothing.

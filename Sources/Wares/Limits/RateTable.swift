@@ -14,14 +14,10 @@ final class RateTable: WareCounter {
         var full = Int64.min
     }
 
-    private final class Part: Sendable {
-        let places = Mutex<[Place]>([])
-    }
-
     private static let ways = 8
     private static let placesInPart = 1024
 
-    private let parts = (0..<64).map { _ in Part() }
+    private let parts: InlineArray<64, Mutex<[Place]>> = InlineArray { _ in Mutex([]) }
     private let refused = Atomic(0)
     private let delayed = Atomic(0)
     private let waiting = Atomic(0)
@@ -34,7 +30,7 @@ final class RateTable: WareCounter {
     /// Decides about a request of that key, and counts it.
     func take(_ key: UInt64, _ limit: Gcra, at now: LoopInstant, patience: Int64 = 0) -> Gcra.Decision {
         let now = now.nanoseconds
-        let decision = parts[Int(key & 63)].places.withLock { places in
+        let decision = parts[Int(key & 63)].withLock { places in
             if places.isEmpty { places = Array(repeating: Place(), count: RateTable.placesInPart) }
             let first = Int(key >> 6 & 127) * RateTable.ways
             var place = first

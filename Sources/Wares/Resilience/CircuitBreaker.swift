@@ -50,8 +50,13 @@ public struct CircuitBreaker: Middleware, Postware {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        guard let circuit = CircuitBreaker.circuit(of: exchange) else { return .pass }
-        if circuit.isClosed { return .pass }
+        exchange.withServiceNote(Circuit.self, ofPassthrough: false) { $0.isClosed } ?? true ? .pass : enter(exchange)
+    }
+
+    /// Apart from those whose circuit is closed.
+    @inline(never)
+    private func enter(_ exchange: Exchange) -> Verdict {
+        guard let circuit = exchange.serviceNotes?.note(Circuit.self) else { return .pass }
         switch circuit.enter(probes: halfOpen, at: exchange.now) {
         case .passes: return .pass
         case .probes(let probe):
@@ -73,14 +78,21 @@ public struct CircuitBreaker: Middleware, Postware {
     // MARK: Responses
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard let hasFailed = failures.judge(response.status, exchange),
-            let circuit = CircuitBreaker.circuit(of: exchange)
-        else { return .pass }
-        if circuit.isClosed {
-            guard hasFailed else {
+        guard let hasFailed = failures.judge(response.status, exchange) else { return .pass }
+        // The origins that a forward proxy's clients ask for have no circuit together.
+        exchange.withServiceNote(Circuit.self, ofPassthrough: false) { circuit in
+            if !circuit.isClosed || hasFailed {
+                judge(circuit, hasFailed, exchange)
+            } else {
                 circuit.passed(at: exchange.now)
-                return .pass
             }
+        }
+        return .pass
+    }
+
+    @inline(never)
+    private func judge(_ circuit: Circuit, _ hasFailed: Bool, _ exchange: Exchange) {
+        if circuit.isClosed {
             if let sum = circuit.failed(self, at: exchange.now) {
                 exchange.note("opened: \(sum.marked) of \(sum.all) failed in \(window.optionText)")
             }
@@ -91,14 +103,6 @@ public struct CircuitBreaker: Middleware, Postware {
             case nil: break
             }
         }
-        return .pass
-    }
-
-    /// The circuit of the exchange's service. The origins that a forward proxy's clients ask for have none together.
-    @inline(__always)
-    private static func circuit(of exchange: Exchange) -> Circuit? {
-        guard let notes = exchange.serviceNotes, !notes.isPassthrough else { return nil }
-        return notes.note(Circuit.self)
     }
 
     /// The number of the probe that the exchange is.

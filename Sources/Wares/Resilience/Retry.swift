@@ -58,7 +58,7 @@ public struct Retry: Middleware, Postware {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        exchange.serviceNotes?.note(RetryBudget.self).count(at: exchange.now)
+        exchange.withServiceNote(RetryBudget.self) { $0.count(at: exchange.now) }
         if exchange[Tries.self] != nil { exchange[Tries.self] = nil }
         if let perTry { exchange.timeouts.perTry = perTry }
         return .pass
@@ -102,7 +102,7 @@ public struct Retry: Middleware, Postware {
             exchange.note("not retried: there is no time left")
             return .pass
         }
-        guard exchange.serviceNotes?.note(RetryBudget.self).take(budget, at: exchange.now) ?? true else {
+        guard exchange.withServiceNote(RetryBudget.self, { $0.take(budget, at: exchange.now) }) ?? true else {
             exchange.note("not retried: too many requests to \(exchange.service ?? "") were")
             return .pass
         }

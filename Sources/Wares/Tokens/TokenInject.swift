@@ -60,23 +60,22 @@ public struct TokenInject: Middleware, CredentialUser {
             return .pass
         }
         if exchange[WantsCredentials.self] == false { return .pass }
-        guard let credential else {
-            if let standing { request.fields.set(standing) }
+        if let standing {
+            request.fields.set(standing)
             return .pass
         }
         let wall = exchange.wallNow
-        if let number = credential.freshNumber(at: wall), made.set(number, in: &request.fields) {
-            CarriedTokens.note(credential, number, in: exchange)
+        if let number = credential?.freshNumber(at: wall), made.set(number, in: &request.fields) {
+            if let credential { CarriedTokens.note(credential, number, in: exchange) }
             return .pass
         }
-        return look(closely: credential, &request, exchange, wall)
+        return lookClosely(&request, exchange, wall)
     }
 
     /// Apart from those whose token is fresh, who would pay for what this one has to hold.
     @inline(never)
-    private func look(
-        closely credential: Credential, _ request: inout HttpRequest, _ exchange: Exchange, _ wall: WallTime
-    ) -> Verdict {
+    private func lookClosely(_ request: inout HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
+        guard let credential else { return .pass }
         if let token = credential.current(wall) { return inject(token, of: credential, into: &request, exchange) }
         return TokenHold.enter(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in

@@ -47,16 +47,15 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        guard let credential, exchange[WantsCredentials.self] != false else { return .pass }
+        if exchange[WantsCredentials.self] == false { return .pass }
         let wall = exchange.wallNow
-        return credential.freshNumber(at: wall) != nil ? .pass : look(closely: credential, request, exchange, wall)
+        return credential?.freshNumber(at: wall) != nil ? .pass : lookClosely(request, exchange, wall)
     }
 
     /// Apart from those whose token is fresh, who would pay for what this one has to hold.
     @inline(never)
-    private func look(
-        closely credential: Credential, _ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime
-    ) -> Verdict {
+    private func lookClosely(_ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
+        guard let credential else { return .pass }
         if credential.current(wall) != nil { return .pass }
         return TokenHold.enter(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass }
     }

@@ -59,4 +59,31 @@ import Testing
         }
         #expect(seen == ["a", "1"])
     }
+
+    @Test(arguments: [0, 7, 300])
+    func `the value of the last line goes on with what is written`(count: Int) throws {
+        let text = String(repeating: "x", count: count)
+        let block = FieldBlock([try FieldLine("X-Policy", "\"ip\";q=5"), try FieldLine("RateLimit", "\"ip\";r=")])
+        var fields: HttpFields = ["Host": "a"]
+        for number in [3, 42] {
+            fields.append(block) {
+                $0.write(number)
+                $0.write(token: text)
+            }
+        }
+        try fields.append("X-After", "b")
+        #expect(fields.values(of: "X-Policy") == ["\"ip\";q=5", "\"ip\";q=5"])
+        #expect(fields.values(of: "RateLimit") == ["\"ip\";r=3\(text)", "\"ip\";r=42\(text)"])
+        #expect(fields["X-After"] == "b" && fields["Host"] == "a")
+        var wire: [UInt8] = []
+        fields.appendWire(to: &wire)
+        #expect(
+            String(decoding: wire, as: UTF8.self).contains("RateLimit: \"ip\";r=42\(text)\r\nX-After: b\r\n"))
+    }
+
+    @Test func `a block of no lines adds nothing, whatever is written`() {
+        var fields = HttpFields()
+        fields.append(FieldBlock([])) { $0.write(1) }
+        #expect(fields.isEmpty && fields.bytes.isEmpty)
+    }
 }
