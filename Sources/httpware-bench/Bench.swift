@@ -7,7 +7,7 @@
 ///
 /// `cache` as FILTER is all that is measured of the cache, also with 1,000,000 stored responses, for which it takes 5 GiB of memory.
 ///
-/// For each the time of this thread and the allocations of one time. With TIMES each is done so many times and not measured: for profilers.
+/// For each the least and the median time of this thread, and the allocations, of one time. With TIMES each is done so many times and not measured: for profilers.
 ///
 /// What they measure is internal to the module `HttpWare`, so that it can be inlined there; `HTTPWARE_BENCH` builds that
 /// module testable. A build for users is not testable and has no benchmarks; how much faster it may be is not measured.
@@ -42,10 +42,9 @@
                     benchmark.body(times)
                     continue
                 }
-                let tenths = Int((benchmark.measure() * 10).rounded())
-                let allocations = Int((benchmark.allocations() * 10).rounded())
+                let (least, median) = benchmark.measure()
                 print(
-                    "\(padded("\(tenths / 10).\(tenths % 10)")) ns \(padded("\(allocations / 10).\(allocations % 10)")) allocations  "
+                    "\(padded(least)) \(padded(median)) ns \(padded(benchmark.allocations())) allocations  "
                         + benchmark.name)
             }
         #else
@@ -53,7 +52,10 @@
         #endif
     }
 
-    private static func padded(_ number: String) -> String {
-        String(repeating: " ", count: max(0, 10 - number.count)) + number
+    /// With one decimal.
+    private static func padded(_ number: Double) -> String {
+        let tenths = Int((number * 10).rounded())
+        let text = "\(tenths / 10).\(tenths % 10)"
+        return String(repeating: " ", count: max(0, 10 - text.count)) + text
     }
 }

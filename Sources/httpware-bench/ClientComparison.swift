@@ -64,6 +64,8 @@
                     keep(try decoder.decode(Model.self, from: content))
                 },
             ]
+            let decoding = try alone(decoder, model, rounds, requests)
+            print("\(name), decoded only: \(text(decoding.least)) µs, \(text(decoding.median)) µs")
             for tasks in [1, 8, 64] {
                 var figures = contenders.map { _ in Figures() }
                 for contender in contenders { try await ask(contender.ask, requests / 4, tasks) }
@@ -84,10 +86,24 @@
                         "    \(contender.name): \(text(figures.least)) µs, \(text(figures.median)) µs; \(text(allocations))"
                     )
                 }
-                print(
-                    "    ratio: \(text(figures[0].least / figures[1].least)), \(text(figures[0].median / figures[1].median))"
-                )
+                let (ours, other) = (figures[0], figures[1])
+                print("    ratio: \(text(ours.least / other.least)), \(text(ours.median / other.median))")
+                let rest = (ours.least - decoding.least, other.least - decoding.least)
+                print("    without the decoder, which is the same: \(text(rest.0 / rest.1))")
             }
+        }
+
+        /// What the decoder takes by itself.
+        private static func alone<Model: BenchModel>(
+            _ decoder: JSONDecoder, _ model: Model.Type, _ rounds: Int, _ times: Int
+        ) throws -> Figures {
+            var figures = Figures()
+            for _ in 0..<rounds {
+                let time = cpuTime()
+                for _ in 0..<times { keep(try decoder.decode(model, from: Data(Model.content))) }
+                figures.times.append((cpuTime() - time) / Double(times))
+            }
+            return figures
         }
 
         /// Asks so often in all, from so many tasks at once.
