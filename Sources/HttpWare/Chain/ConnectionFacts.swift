@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What the exchanges of one connection downstream have in common: made once for all of them.
 final class ConnectionFacts: Sendable {
     /// The other end of the connection.
@@ -8,6 +10,8 @@ final class ConnectionFacts: Sendable {
     let isSecure: Bool
     /// Who the client is by its certificate.
     let clientIdentity: TlsClientIdentity?
+    /// The number of the peer's address as a key; 0 until it is asked for.
+    private let knownPeerNumber = Atomic<UInt64>(0)
 
     init(
         peer: SocketAddress? = nil, local: SocketAddress? = nil, isSecure: Bool = false,
@@ -17,6 +21,15 @@ final class ConnectionFacts: Sendable {
         self.local = local
         self.isSecure = isSecure
         self.clientIdentity = clientIdentity
+    }
+
+    /// The number of the peer's address as a key (`RequestKey.number`), made once. From any thread.
+    func peerNumber(_ make: () -> UInt64) -> UInt64 {
+        let known = knownPeerNumber.load(ordering: .relaxed)
+        if known != 0 { return known }
+        let made = make()
+        knownPeerNumber.store(made, ordering: .relaxed)
+        return made
     }
 
     /// Of a connection of which nothing is known.

@@ -11,34 +11,63 @@ public enum RequestKey: Sendable, Hashable {
     /// The route's name.
     case route
 
+    /// Gives what the request has of it, as bytes that are valid during the call only; `nil` for none.
+    @inline(__always)
+    private func withBytes<Result>(
+        _ request: borrowing HttpRequest, _ exchange: Exchange, _ body: (UnsafeRawBufferPointer?) -> Result
+    ) -> Result {
+        switch self {
+        case .ip:
+            guard let address = exchange.client?.subscriber else { return body(nil) }
+            var halves = (address.high.bigEndian, address.low.bigEndian)
+            return withUnsafeBytes(of: &halves) { body($0) }
+        case .header(let name):
+            if case .one(let result) = request.fields.withOnlyValue(of: name, body) { return result }
+            return body(nil)
+        case .claim(let name): return RequestKey.withBytes(of: exchange.claim(name), body)
+        case .route: return RequestKey.withBytes(of: exchange.route, body)
+        }
+    }
+
+    private static func withBytes<Result>(of text: String?, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
+        guard var text else { return body(nil) }
+        return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
+    }
+
     /// A number for the key of a request: another one for another key, as far as nobody can make it come otherwise on purpose (SipHash with
     /// a random seed of the process).
     public func number(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
-        var hasher = Hasher()
-        switch self {
-        case .ip: hasher.combine(exchange.client?.subscriber)
-        case .header(let name):
-            let isThere = request.fields.withOnlyValue(of: name) { hasher.combine(bytes: $0) }
-            if case .one = isThere { hasher.combine(1) }
-        case .claim(let name): hasher.combine(exchange.claim(name))
-        case .route: hasher.combine(exchange.route)
+        guard case .ip = self, !exchange.isPeerTrusted else { return hash(request, exchange) }
+        return exchange.connection.peerNumber { hash(request, exchange) }
+    }
+
+    private func hash(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
+        withBytes(request, exchange) { bytes in
+            var hasher = Hasher()
+            if let bytes {
+                hasher.combine(bytes: bytes)
+                hasher.combine(bytes.count)
+            }
+            return UInt64(bitPattern: Int64(hasher.finalize()))
         }
-        return UInt64(bitPattern: Int64(hasher.finalize()))
+    }
+
+    /// The same number in every process and after every start, so that two gateways agree on it: for consistent hashing. Who chooses
+    /// its own key can choose this number too.
+    func stableNumber(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
+        withBytes(request, exchange) { bytes in
+            var hash = StableHash()
+            if let bytes { hash.add(bytes) }
+            return hash.value
+        }
     }
 
     /// A digest of the key of a request, the same in every gateway: for those that count together.
     public func digest(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Digest256 {
-        // What is there begins with a byte of its own, so that nothing else looks like what is not.
-        var bytes: [UInt8] = []
-        func add(_ text: String?) { if let text { bytes = [1] + text.utf8 } }
-        switch self {
-        case .ip: add(exchange.client.map { "\($0.subscriber)" })
-        case .header(let name):
-            if case .one(let value) = request.fields.withOnlyValue(of: name, { [1] + $0 }) { bytes = value }
-        case .claim(let name): add(exchange.claim(name))
-        case .route: add(exchange.route)
+        withBytes(request, exchange) { bytes in
+            // What is there begins with a byte of its own, so that nothing else looks like what is not.
+            (bytes.map { [1] + $0 } ?? []).withUnsafeBytes { Digest256(of: $0) }
         }
-        return bytes.withUnsafeBytes { Digest256(of: $0) }
     }
 
     /// The key for people; of a field only its name, for its value may be a credential.

@@ -9,10 +9,6 @@ struct StableHash {
 
     mutating func add(_ text: String) { for byte in text.utf8 { add(byte) } }
 
-    mutating func add(_ number: UInt64) {
-        for shift in 0..<8 { add(UInt8(truncatingIfNeeded: number >> UInt64(8 * shift))) }
-    }
-
     var value: UInt64 { StableHash.spread(state) }
 
     /// Lets every bit depend on every other: the end of SplitMix64.
