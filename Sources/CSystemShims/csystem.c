@@ -55,10 +55,6 @@ long csystem_send(int descriptor, const void *bytes, unsigned long count) {
     return syscall(SYS_sendto, descriptor, bytes, count, 0, NULL, 0);
 }
 
-long csystem_send_more(int descriptor, const void *bytes, unsigned long count) {
-    return syscall(SYS_sendto, descriptor, bytes, count, MSG_MORE, NULL, 0);
-}
-
 #define TEXT_OF(token) #token
 #define TEXT(macro) TEXT_OF(macro)
 

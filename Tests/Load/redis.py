@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a Redis server that is slow, stopped, gone or no Redis at all adds to requests, and how well two gateways obey one limit: one JSON
-line per result.
+"""What a Redis server that is slow, stopped, gone or no Redis at all adds to requests, how well two gateways obey one limit, and what a
+response of 1 GiB takes of memory on its way into Redis and out again: one JSON line per result.
 
-    Tests/Load/redis.py --binary .build/release/httpware [--requests 300]
+    Tests/Load/redis.py --binary .build/release/httpware [--requests 300] [--only store|limit|one-limit|large]
 
 One gateway with a store in Redis, an origin server, a client that asks for one target after the other, none twice: each is looked for
 in the store, or counted there. The goal is the promise: 50 ms beside what the same request takes without trouble, and 15 ms for a machine
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import signal
 import socket
 import sys
@@ -23,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.processes import Process, Workplace, free_port  # noqa: E402
 
 MOST = 0.065
 CONFIG = """version: 1
@@ -36,7 +37,9 @@ log: {{ level: error }}
 """
 CACHE = "{ httpCache: { store: shared } }"
 COUNT = "{ rateLimit: { rate: 1000000/s, store: shared, onError: allow } }"
+LARGE = "{ httpCache: { store: shared, maxObject: 2GiB } }"
 LIMIT = "{ rateLimit: { rate: 200/s, burst: 50, key: route, store: shared, onError: refuse } }"
+MIB = random.Random(6).randbytes(1 << 20)
 ANSWER = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 1024\r\n\r\n" + b"x" * 1024
 failed = 0
 
@@ -70,6 +73,19 @@ def origin(client: socket.socket) -> None:
         while b"\r\n\r\n" in buffer:
             _, _, buffer = buffer.partition(b"\r\n\r\n")
             client.sendall(ANSWER)
+
+
+def vast(size: int, pause: float):
+    """Answers with that many bytes, a MiB at a time, with a pause behind each; the MiB is `MIB`."""
+
+    def talk(client: socket.socket) -> None:
+        while client.recv(65536):
+            client.sendall(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: %d\r\n\r\n" % size)
+            for _ in range(size >> 20):
+                client.sendall(MIB)
+                time.sleep(pause)
+
+    return talk
 
 
 def nonsense(client: socket.socket) -> None:
@@ -118,9 +134,12 @@ class Trial:
         return socket.create_connection(("127.0.0.1", self.start(redis, ware)), 10)
 
     def start(self, redis: int, ware: str) -> int:
+        return self.process(redis, ware, self.origin)[0]
+
+    def process(self, redis: int, ware: str, origin: int) -> tuple[int, Process]:
         web = free_port()
-        self.place.gateway(self.binary, CONFIG.format(web=web, redis=redis, origin=self.origin, ware=ware), [web])
-        return web
+        text = CONFIG.format(web=web, redis=redis, origin=origin, ware=ware)
+        return web, self.place.gateway(self.binary, text, [web])
 
     def redis(self):
         port = free_port()
@@ -212,16 +231,42 @@ def one_limit(trial: Trial, seconds: float = 10) -> None:
            abs(got / most - 1) <= 0.02 and other == 0 and asked > 1.3 * most)
 
 
+def large(trial: Trial, size: int = 1 << 30) -> None:
+    """A response of 1 GiB: from an origin server that gives 100 MiB a second at most, and from one that gives all it can."""
+    port, _ = trial.redis()
+    for pace, pause in (("in at up to 100 MiB/s", 0.01), ("in as fast as can be", 0)):
+        origin = free_port()
+        serve(origin, vast(size, pause))
+        web, gateway = trial.process(port, LARGE, origin)
+        peak, seen = 0, []
+        base = gateway.status("RssAnon")
+        for turn in ("in", "out"):
+            whole, began = True, time.monotonic()
+            with socket.create_connection(("127.0.0.1", web), 60) as client:
+                client.sendall(b"GET /vast%d HTTP/1.1\r\nHost: site.test\r\n\r\n" % bool(pause))
+                reader = client.makefile("rb")
+                head = b"".join(iter(reader.readline, b"\r\n"))
+                for _ in range(size >> 20):
+                    whole = whole and reader.read(1 << 20) == MIB
+                    peak = max(peak, gateway.status("RssAnon") - base)
+            seen.append(f"{turn}: {'hit' if b'; hit' in head else 'asked'}, {'whole' if whole else 'cut off'}, {time.monotonic() - began:.1f} s")
+            time.sleep(1)  # the last pieces are written
+        report(f"a response of 1 GiB, {pace}", "under 200 MiB of memory, whole each time" + (", a hit out" if pause else ""),
+               f"{'; '.join(seen)}; {peak >> 10} MiB", peak < 200 << 10 and all("whole" in one for one in seen) and (not pause or "hit" in seen[1]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--requests", type=int, default=300)
+    parser.add_argument("--only", choices=["store", "limit", "one-limit", "large"])
     arguments = parser.parse_args()
     trial = Trial(arguments.binary, arguments.requests)
     try:
-        for what, ware in (("store", CACHE), ("limit", COUNT)):
-            trouble(trial, what, ware)
-        one_limit(trial)
+        for what, body in (("store", lambda: trouble(trial, "store", CACHE)), ("limit", lambda: trouble(trial, "limit", COUNT)),
+                           ("one-limit", lambda: one_limit(trial)), ("large", lambda: large(trial))):
+            if arguments.only in (None, what):
+                body()
     finally:
         trial.place.close()
     sys.exit(1 if failed else 0)

@@ -42,9 +42,6 @@ long csystem_splice_memory(int pipe, const void *bytes, unsigned long count);
 long csystem_receive(int descriptor, void *buffer, unsigned long count);
 long csystem_send(int descriptor, const void *bytes, unsigned long count);
 
-/// Sends bytes that more follow at once: the system may wait for them before it sends a segment.
-long csystem_send_more(int descriptor, const void *bytes, unsigned long count);
-
 /// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
 const char *csystem_commit(void);
 

@@ -15,7 +15,7 @@ public final class NamedStore: RedisNamed {
         switch definition.kind {
         case .memory(let maxSize): store = MemoryStore(limit: maxSize)
         case .disk(let path, let maxSize): store = DiskStore(path: path.path, limit: maxSize)
-        case .redis(let redis): store = RedisStore(RedisClient(redis))
+        case .redis(let redis, let near): store = RedisStore(RedisClient(redis), near: near)
         }
     }
 

@@ -10,7 +10,7 @@ import Synchronization
 /// pieces; each has an expiry, so that nothing stays that nobody knows.
 public final class RedisStore: CacheStore {
     let client: RedisClient
-    private let near = NearCache(limit: RedisStore.nearSize)
+    private let near: NearCache
     private let sender = RedisChange.makeSender()
     private let hasBegun = Atomic(false)
     private let owed = ThreadLock(Owed())
@@ -24,8 +24,8 @@ public final class RedisStore: CacheStore {
         func contains(_ key: CacheKey) -> Bool { isEverything || keys.contains(key) }
     }
 
-    /// What the store in memory holds at most.
-    public static let nearSize = ByteCount.mebibytes(16)
+    /// What is held in memory where nothing else is said.
+    public static let usualNear = ByteCount.mebibytes(16)
     /// How long something may take that nobody waits for.
     static let patience = Duration.seconds(1)
     /// How long a content stays that no response has any more, for who reads it.
@@ -36,8 +36,11 @@ public final class RedisStore: CacheStore {
     private static let piecesAtOnce = 4
     private static let mostOwed = 10_000
 
-    /// A store in the server of this client. Connects to nobody before it is used.
-    public init(_ client: RedisClient) { self.client = client }
+    /// A store in the server of this client, of which up to `near` is held in memory, too. Connects to nobody before it is used.
+    public init(_ client: RedisClient, near: ByteCount = usualNear) {
+        self.client = client
+        self.near = NearCache(limit: near)
+    }
 
     // MARK: Keys
 

@@ -8,9 +8,8 @@ public struct StoreDefinition: Sendable, Hashable {
         case memory(maxSize: ByteCount)
         /// A file in that folder, up to so many bytes.
         case disk(path: FilePath, maxSize: ByteCount)
-
-        /// A Redis server, which other gateways share.
-        case redis(RedisDefinition)
+        /// A Redis server, which other gateways share; this process holds up to so many bytes of it in memory.
+        case redis(RedisDefinition, near: ByteCount)
 
         /// The word for it under `stores`.
         public var name: String {
@@ -66,13 +65,17 @@ extension StoreDefinition {
                 "maxSize", into: &diskSize, in: .mebibytes(16) ... .gibibytes(65_536), doc: "what the file may take")
         }
         var redis: RedisDefinition?
+        var near = RedisStore.usualNear
         let isInRedis = options.isGiven("redis") || options.isDescribing
         options.read("redis", doc: "in a Redis or Valkey server, which other gateways share") { options in
             redis = RedisDefinition(options: &options, isMeant: isInRedis)
+            options.read(
+                "near", into: &near, in: .mebibytes(8) ... .gibibytes(1024),
+                doc: "what of it this process may hold in memory, while it is told of changes")
         }
         options.requireOne(of: "memory", "disk", "redis")
         if let redis {
-            self.init(name: name, kind: .redis(redis))
+            self.init(name: name, kind: .redis(redis, near: near))
         } else if let path {
             self.init(name: name, kind: .disk(path: path, maxSize: diskSize))
         } else {

@@ -30,6 +30,15 @@ public enum StoredContent: Sendable {
         case .elsewhere(let reader): reader.inMemory
         }
     }
+
+    /// All of the bytes, brought from where they are, on the loop of the calling task; `nil` where they are more than so many,
+    /// or cannot be read.
+    public func read(atMost most: Int) async -> [UInt8]? {
+        guard count <= most else { return nil }
+        if let inMemory { return inMemory }
+        guard case .elsewhere(let reader) = self else { return nil }
+        return await reader.source(of: 0..<count).read(atMost: most)
+    }
 }
 
 /// Brings stored content that is not in memory, any part of it, to any number of clients at once.

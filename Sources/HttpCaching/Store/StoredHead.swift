@@ -36,6 +36,14 @@ public struct StoredHead: Sendable {
         self.tags = tags
     }
 
+    /// A part that is all there is, is the whole.
+    public mutating func becomeWhole() {
+        guard let part, part.range.count == part.complete else { return }
+        self.part = nil
+        status = .ok
+        fields.remove(.contentRange)
+    }
+
     /// The head as it was stored.
     init(
         status: HttpStatus, fields: HttpFields, received: WallTime, initialAge: Int64, date: WallTime,

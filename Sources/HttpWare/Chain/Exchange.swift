@@ -86,7 +86,7 @@ public final class Exchange {
     /// The loop; wares have no business with it but through `sleep` and `now`.
     let loop: EventLoop
     @usableFromInline var notebook = ExchangeNotebook()
-    var endHandlers: [(Exchange) -> Void] = []
+    var endHandlers: [EndHandler] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
     private var madeId: String?
@@ -168,7 +168,12 @@ public final class Exchange {
     }
 
     /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
-    public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(body) }
+    public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(EndHandler(body: body)) }
+
+    /// What is called when the exchange has ended: as an array's element, a closure alone would be put into another one.
+    struct EndHandler {
+        let body: (Exchange) -> Void
+    }
 
     // MARK: The record
 

@@ -277,11 +277,12 @@ final class ExchangeDriver: LoopTimerHandler {
             server.counters?.ended(exchange, plan)
         }
         // They are let go, for they may hold the exchange that holds them.
-        while !exchange.endHandlers.isEmpty {
-            let handlers = exchange.endHandlers
-            exchange.endHandlers = []
-            for handler in handlers { handler(exchange) }
+        var next = 0
+        while next < exchange.endHandlers.count {
+            exchange.endHandlers[next].body(exchange)
+            next += 1
         }
+        if next > 0 { exchange.endHandlers.removeAll(keepingCapacity: true) }
         if isObserved, let records = server.records { records.add(&exchange, endpoint: endpoint) }
     }
 

@@ -19,13 +19,13 @@ public final class PageMemory: @unchecked Sendable {
     /// Room for so many bytes, which take memory as they are written; `nil` when the system has none to give.
     public init?(capacity: Int) {
         guard capacity > 0, capacity <= Int.max - PageMemory.page else { return nil }
-        length = (capacity + PageMemory.page - 1) / PageMemory.page * PageMemory.page
-        let flags = MAP_PRIVATE | Int32(MAP_ANONYMOUS) | Int32(MAP_NORESERVE)
-        guard let base = mmap(nil, length, PROT_READ | PROT_WRITE, flags, -1, 0), base != MAP_FAILED else { return nil }
+        let length = (capacity + PageMemory.page - 1) / PageMemory.page * PageMemory.page
+        guard let base = PageArea.shared.withLock({ $0.take(length) }) ?? PageArea.map(length) else { return nil }
         self.base = base
+        self.length = length
     }
 
-    deinit { munmap(base, length) }
+    deinit { PageArea.unmap(base, length) }
 
     /// Bytes of memory that it takes, whole pages.
     public var size: Int { length }
@@ -43,7 +43,9 @@ public final class PageMemory: @unchecked Sendable {
     /// Gives back the room that nothing was written to.
     public func trim() {
         let needed = max(1, (count + PageMemory.page - 1) / PageMemory.page) * PageMemory.page
-        if needed < length, munmap(base + needed, length - needed) == 0 { length = needed }
+        guard needed < length else { return }
+        PageArea.unmap(base + needed, length - needed)
+        length = needed
     }
 
     /// A copy of the bytes in that range, as far as they were written.

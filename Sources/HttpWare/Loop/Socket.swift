@@ -173,16 +173,11 @@ public enum Socket {
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
     }
 
-    /// Writes as much as there is room for. What more follows at once may share a segment with it.
+    /// Writes as much as there is room for.
     @inline(__always)
-    public static func write(
-        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, beforeMore: Bool = false
-    ) -> Transfer {
+    public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
         while true {
-            let count =
-                beforeMore
-                ? csystem_send_more(descriptor, bytes.baseAddress, UInt(bytes.count))
-                : csystem_send(descriptor, bytes.baseAddress, UInt(bytes.count))
+            let count = csystem_send(descriptor, bytes.baseAddress, UInt(bytes.count))
             if count >= 0 { return .bytes(count) }
             if errno != EINTR { return failure(errno) }
         }

@@ -1,17 +1,19 @@
-import Glibc
+public import Glibc
 
 /// A value that threads share, behind a `pthread` mutex.
 ///
 /// Mostly that is a `Mutex`. Where work goes from thread to thread, and in the client, the thread sanitizer must see
 /// the order: it knows the mutexes of `pthread`, while Swift's (6.3, Linux) look to it like no lock at all, so that it would
 /// report whatever is handed over.
+///
+/// Inlined where it is used, which makes it for the type of the value there: it stands in every look-up of a store.
 // @unchecked Sendable: the value is touched only between lock and unlock.
 public final class ThreadLock<Value>: @unchecked Sendable {
-    private var value: Value
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    @usableFromInline var value: Value
+    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
     /// Puts a value behind a lock.
-    public init(_ value: sending Value) {
+    @inlinable public init(_ value: sending Value) {
         self.value = value
         mutex = .allocate(capacity: 1)
         let code = pthread_mutex_init(mutex, nil)
@@ -24,7 +26,7 @@ public final class ThreadLock<Value>: @unchecked Sendable {
     }
 
     /// Lends the value. The closure is short, and takes no other lock.
-    public func withLock<Result, Failure: Error>(
+    @inlinable public func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         pthread_mutex_lock(mutex)

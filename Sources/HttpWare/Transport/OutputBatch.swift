@@ -91,16 +91,15 @@ final class OutputBatch {
         if !isInEvent { loop.later { self.flush() } }
     }
 
-    /// Sends what is gathered; what the socket does not take is kept by its connection. `beforeMore` says that the connection
-    /// sends more at once.
+    /// Sends what is gathered; what the socket does not take is kept by its connection.
     @inline(__always)
-    func flush(beforeMore: Bool = false) {
+    func flush() {
         guard let holder else { return }
         self.holder = nil
         let count = pieceCount
         pieceCount = 0
         used = 0
         endsInBuffer = false
-        if count > 0 { holder.write(UnsafeMutableBufferPointer(start: pieces, count: count), beforeMore: beforeMore) }
+        if count > 0 { holder.write(UnsafeMutableBufferPointer(start: pieces, count: count)) }
     }
 }

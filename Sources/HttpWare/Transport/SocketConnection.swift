@@ -110,7 +110,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// Sends pages from where they are; false when that is not possible now, and they have to be sent as other bytes are.
     final func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
         guard tls == nil else { return false }
-        transport.output.flush(beforeMore: true)
+        // The head by itself: with pages in its segment the whole costs a third more (Architecture).
+        transport.output.flush()
         guard let pipe = takePipe() else { return false }
         send(PagesOnTheirWay(memory, range, through: pipe))
         return true
@@ -233,13 +234,13 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     }
 
     /// Sends gathered pieces: called by the batch.
-    final func write(_ pieces: UnsafeMutableBufferPointer<iovec>, beforeMore: Bool) {
+    final func write(_ pieces: UnsafeMutableBufferPointer<iovec>) {
         guard !isClosed, !hasFailedOutput else { return }
         var sent = 0
         if !isBlocked {
             let result =
                 pieces.count == 1
-                ? write(UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len), beforeMore)
+                ? write(UnsafeRawBufferPointer(start: pieces[0].iov_base, count: pieces[0].iov_len))
                 : tls.map { writeSecurely($0, pieces) }
                     ?? Socket.write(socket.descriptor, pieces: UnsafeBufferPointer(pieces))
             switch result {
@@ -259,8 +260,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !isBlocked && closesWhenSent { close() }
     }
 
-    private func write(_ bytes: UnsafeRawBufferPointer, _ beforeMore: Bool = false) -> Socket.Transfer {
-        guard let tls else { return Socket.write(socket.descriptor, bytes, beforeMore: beforeMore) }
+    private func write(_ bytes: UnsafeRawBufferPointer) -> Socket.Transfer {
+        guard let tls else { return Socket.write(socket.descriptor, bytes) }
         var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
         return withUnsafeMutablePointer(to: &piece) {
             writeSecurely(tls, UnsafeMutableBufferPointer(start: $0, count: 1))

@@ -16,7 +16,8 @@ final class CacheIntake: ContentFilter {
     init(_ cache: HttpCache, _ turn: CacheTurn, head: StoredHead, length: Int?) {
         self.cache = cache
         self.turn = turn
-        if head.part == nil {
+        // What is longer is not put together with others, so that it is never in memory whole.
+        if (head.part?.range.count ?? .max) > HttpCache.mostJoined {
             writer = cache.store.write(under: turn.key, length: length)
         } else {
             part = []

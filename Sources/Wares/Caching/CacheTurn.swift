@@ -54,19 +54,20 @@ enum CacheIdentity {
     /// are kept and shown. The key itself where nothing does.
     static func key(_ key: CacheKey, for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey {
         var text: [UInt8] = []
-        // With its length, so that no value can look like two.
-        func add(_ kind: String, _ value: some Collection<UInt8>) {
-            text.append(contentsOf: "\(kind) \(value.count) ".utf8)
-            text.append(contentsOf: value)
-        }
-        for name in names { request.fields.forEachReceivedValue(of: name) { add(name.text, $0) } }
-        if let proxy = request.proxyAuthorization { add("proxy", proxy.utf8) }
+        for name in names { request.fields.forEachReceivedValue(of: name) { add(name.text, $0, to: &text) } }
+        if let proxy = request.proxyAuthorization { add("proxy", proxy.utf8, to: &text) }
         for principal in exchange.principals {
-            add("method", principal.method.utf8)
-            add("name", principal.name.utf8)
+            add("method", principal.method.utf8, to: &text)
+            add("name", principal.name.utf8, to: &text)
         }
         guard !text.isEmpty else { return key }
         let digest = text.withUnsafeBytes { Digest256(of: $0) }
         return CacheKey(key.bytes + "\nidentity \(digest.hex)".utf8)
+    }
+
+    /// With its length, so that no value can look like two.
+    private static func add(_ kind: String, _ value: some Collection<UInt8>, to text: inout [UInt8]) {
+        text.append(contentsOf: "\(kind) \(value.count) ".utf8)
+        text.append(contentsOf: value)
     }
 }

@@ -135,9 +135,10 @@ extension HttpCache {
         }
         var fields = response.fields
         if !fields.contains(.date) { try? fields.set(.date, to: HttpDate.text(now)) }
-        let head = StoredHead(
+        var head = StoredHead(
             status: response.status, fields: fields, times: times, directives: directives, lifetime: lifetime,
             vary: vary, mode: policy.mode, part: part, tags: CacheTags.read(fields.values(of: tagField)))
+        head.becomeWhole()
         let intake = CacheIntake(self, turn, head: head, length: response.content.length)
         return .storing(intake, vary)
     }
@@ -192,50 +193,80 @@ extension HttpCache {
 
     /// The response to a HEAD tells whether what is stored for GET still holds. RFC 9111 §4.3.5.
     private func take(headOf response: HttpResponse, _ turn: CacheTurn, _ times: MessageTimes) {
-        var stored = turn.validated
-        if stored == nil, case .response(let found) = store.find(turn.key, where: { $0.vary.matches(turn.values) }) {
-            stored = found
+        guard response.status == .ok else { return }
+        let fields = response.fields
+        switch turn.validated.map({ .response($0) }) ?? find(turn) {
+        case .response(let stored): update(stored, under: turn.key, by: fields, times)
+        case .mustWait:
+            later(turn) { [self, key = turn.key] stored in
+                if let stored { update(stored, under: key, by: fields, times) }
+            }
+        case .none: break
         }
-        guard response.status == .ok, let stored, stored.status == .ok, stored.part == nil else { return }
-        let theirs = Validators(response.fields, now: times.received)
+    }
+
+    private func update(_ stored: StoredResponse, under key: CacheKey, by fields: HttpFields, _ times: MessageTimes) {
+        guard stored.status == .ok, stored.part == nil else { return }
+        let theirs = Validators(fields, now: times.received)
         let ours = stored.validators
         let isSame =
             (theirs.etag == nil || theirs.etag == ours.etag)
             && (theirs.lastModified == nil || theirs.lastModified == ours.lastModified)
-            && (response.fields[.contentLength].map { $0 == "\(stored.content.count)" } ?? true)
+            && (fields[.contentLength].map { $0 == "\(stored.content.count)" } ?? true)
         if isSame, !theirs.isEmpty {
             let head = stored.head.updated(
-                by: response.fields, requested: times.requested, received: times.received, policy: policy)
-            store.replace(stored, with: head, under: turn.key)
+                by: fields, requested: times.requested, received: times.received, policy: policy)
+            store.replace(stored, with: head, under: key)
         } else if !isSame {
-            store.remove(stored, under: turn.key)
+            store.remove(stored, under: key)
+        }
+    }
+
+    // MARK: What is stored already
+
+    private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches(turn.values) } }
+
+    /// Does something with what is stored for the request when the store has brought it, on this loop. Nobody waits for it.
+    private func later(_ turn: CacheTurn, _ body: @escaping @Sendable (StoredResponse?) async -> Void) {
+        guard let loop = EventLoop.current else { return }
+        Task(executorPreference: loop) { [store, key = turn.key, request = turn.request] in
+            let stored = await store.load(key)
+            await body(stored.first { $0.vary.matches { request.fields.values(of: $0) } })
         }
     }
 
     /// A part is put together with what there is of the same representation. RFC 9111 §3.4.
     func store(part bytes: [UInt8], _ head: StoredHead, _ turn: CacheTurn) {
+        let key = turn.key
+        switch find(turn) {
+        case .response(let stored) where stored.content.inMemory != nil:
+            join(bytes, head, with: stored, stored.content.inMemory, under: key)
+        case .none: join(bytes, head, with: nil, nil, under: key)
+        case .response, .mustWait:
+            later(turn) { [self] stored in
+                let room = HttpCache.mostJoined - bytes.count
+                join(bytes, head, with: stored, await stored?.content.read(atMost: room), under: key)
+            }
+        }
+    }
+
+    /// `others` is the content of what is stored; `nil` where that cannot be read, or is too long.
+    private func join(
+        _ bytes: [UInt8], _ head: StoredHead, with stored: StoredResponse?, _ others: [UInt8]?, under key: CacheKey
+    ) {
         guard let part = head.part, bytes.count == part.range.count else { return }
         var head = head
         var bytes = bytes
-        let own = Validators(head.fields, now: head.received)
-        if case .response(let stored) = store.find(turn.key, where: { $0.vary.matches(turn.values) }),
-            let others = stored.content.inMemory, own.areStronglyEqual(to: stored.validators)
-        {
+        if let stored, Validators(head.fields, now: head.received).areStronglyEqual(to: stored.validators) {
             // What is whole already is not made less.
             guard let other = stored.part else { return }
-            if let joined = StoredParts.join((part, bytes), (other, others)) {
+            if let others, let joined = StoredParts.join((part, bytes), (other, others)) {
                 head.part = joined.part
                 bytes = joined.bytes
+                head.becomeWhole()
             }
         }
-        if let complete = head.part?.complete, bytes.count == complete {
-            head.part = nil
-            head.status = .ok
-            head.fields.remove(.contentRange)
-        }
-        guard bytes.count <= maxObject.bytes, let writer = store.write(under: turn.key, length: bytes.count) else {
-            return
-        }
+        guard bytes.count <= maxObject.bytes, let writer = store.write(under: key, length: bytes.count) else { return }
         var rest = bytes[...]
         while !rest.isEmpty {
             guard writer.append(Array(rest.prefix(256 << 10))) else { return }

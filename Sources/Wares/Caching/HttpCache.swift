@@ -47,6 +47,8 @@ public struct HttpCache: Middleware, Postware {
     /// The longest that a request waits for another one's response before it goes itself.
     static let collapseTimeout = Duration.seconds(5)
     private static let mostFollowers = 10_000
+    /// Parts are put together that are no longer than this, in bytes.
+    static let mostJoined = 32 << 20
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }

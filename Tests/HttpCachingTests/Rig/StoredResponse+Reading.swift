@@ -9,20 +9,7 @@ extension StoredResponse {
         case .bytes(let bytes): return part.map { Array(bytes[$0]) } ?? bytes
         case .elsewhere(let reader):
             let source = reader.source(of: part ?? 0..<reader.count)
-            return await Task(executorPreference: loop) {
-                var all: [UInt8] = []
-                while true {
-                    let wait = LoopWait<ContentFeed.Piece>()
-                    let feed = ContentFeed(loop: loop)
-                    feed.take = { wait.resume(returning: $0) }
-                    source.next(feed)
-                    switch try? await wait.value() {
-                    case .bytes(let bytes): all += bytes
-                    case .end: return all
-                    case .failed, nil: return nil
-                    }
-                }
-            }.value
+            return await Task(executorPreference: loop) { await source.read(atMost: .max) }.value
         }
     }
 }

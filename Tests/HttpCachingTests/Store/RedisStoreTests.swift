@@ -17,7 +17,7 @@ import Testing
         redis = try TestRedis()
         seat = try TestLoop(clock: clock)
         a = RedisStore(RedisClient(try redis.definition))
-        b = RedisStore(RedisClient(try redis.definition))
+        b = RedisStore(RedisClient(try redis.definition), near: .mebibytes(8))
     }
 
     private func key(_ number: Int) -> CacheKey { CacheKey(Array("http://a.com/\(number)".utf8)) }
@@ -292,7 +292,7 @@ import Testing
         try await until { !a.isTold }
         #expect(await find(key(1), in: a) != .atHand)
         #expect(a.census.responses == 0)
-        #expect(a.census.limit == RedisStore.nearSize.bytes)
+        #expect(a.census.limit == RedisStore.usualNear.bytes && b.census.limit == 8 << 20)
         #expect(await load(key(1), from: a).isEmpty)
         #expect(await find(key(1), in: a) == .none, "the server failed just now")
         #expect(await put([1], try head(), under: key(1), in: a) == false)

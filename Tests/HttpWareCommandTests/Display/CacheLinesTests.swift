@@ -26,6 +26,29 @@ import Testing
             ])
     }
 
+    @Test(arguments: [
+        (#""connections":2,"subscribed":true,"fault":null"#, "answers"),
+        (#""connections":1,"subscribed":false,"fault":null"#, "answers, but tells no changes"),
+        (#""connections":0,"subscribed":false,"fault":null"#, "not asked yet"),
+        (
+            #""connections":1,"subscribed":true,"fault":"it closed the connection\u001b[2J""#,
+            "it closed the connection?[2J"
+        ),
+    ])
+    func `how a store's Redis server does stands below the table`(fields: String, words: String) throws {
+        let overview = try decoded(
+            CacheOverview.self,
+            """
+            {"stores":[{"name":"pages","kind":"redis","responses":1,"bytes":1024,"limit":16777216,"evicted":0,
+             "redis":{\(fields),"commands":70,"failures":3}}],"routes":[]}
+            """)
+        #expect(
+            overview.lines == [
+                "STORE  KIND   RESPONSES  SIZE     LIMIT   EVICTED", "pages  redis  1          1.0 KiB  16 MiB  0",
+                "pages: Redis \(words); 70 commands, 3 failed",
+            ])
+    }
+
     @Test func `entries of several stores are one table, and nothing in them moves the cursor`() throws {
         let lists = try ["one", "two"].map { store in
             try decoded(

@@ -19,6 +19,24 @@ import Testing
         #expect(PageMemory(capacity: .max) == nil)
     }
 
+    @Test func `contents that lie together keep their own bytes, whatever becomes of the others`() throws {
+        var kept: [(memory: PageMemory, seed: Int)] = []
+        for round in 0..<3 {
+            for seed in 0..<60 {
+                let length = 33_000 + 9000 * (seed % 50)
+                let memory = try #require(PageMemory(capacity: length))
+                #expect(memory.append([UInt8](repeating: UInt8(seed + round), count: length)))
+                memory.trim()
+                kept.append((memory, seed + round))
+            }
+            kept = kept.enumerated().filter { $0.offset % 3 != round }.map(\.element)
+        }
+        for (memory, seed) in kept {
+            #expect(memory.bytes(0..<memory.count) == [UInt8](repeating: UInt8(seed), count: memory.count))
+            #expect(memory.size - memory.count < 4096 && memory.count >= 33_000)
+        }
+    }
+
     @Test func `room that nothing was written to is given back`() throws {
         let memory = try #require(PageMemory(capacity: 16 << 20))
         #expect(memory.append(bytes(40_000)))

@@ -9,12 +9,17 @@ import Wares
 /// A cache between a client and an origin server, with a clock that stands still.
 struct CacheStage {
     /// Where it keeps responses.
-    enum Kind: CaseIterable, Sendable { case memory, disk }
+    enum Kind: CaseIterable, Sendable {
+        case memory, disk, redis
+
+        /// Those that need no server.
+        static let ownOnes: [Kind] = [.memory, .disk]
+    }
 
     let exchange: TestExchange
     let store: any CacheStore
-    /// What goes with the test.
-    private let folder: Folder?
+    /// What goes with the test: a folder, a server.
+    private let belongings: (any Sendable)?
 
     /// What a client got.
     struct Seen {
@@ -31,37 +36,56 @@ struct CacheStage {
         _ change: (inout HttpCache) -> Void = { _ in }
     ) throws {
         try self.init(
-            store: MemoryStore(limit: .mebibytes(64)), folder: nil, setting: setting, before: before, behind: behind,
+            store: MemoryStore(limit: .mebibytes(64)), with: nil, setting: setting, before: before, behind: behind,
             change)
     }
 
     /// A cache whose responses are kept there; one on disk is open.
     init(kind: Kind, _ change: (inout HttpCache) -> Void = { _ in }) async throws {
-        guard kind == .disk else {
-            try self.init(change)
-            return
+        let store: any CacheStore
+        let belongings: (any Sendable)?
+        switch kind {
+        case .memory: (store, belongings) = (MemoryStore(limit: .mebibytes(64)), nil)
+        case .disk:
+            let folder = Folder()
+            store = DiskStore(path: folder.path, limit: .mebibytes(16), verifier: "/bin/false")
+            belongings = folder
+        case .redis:
+            let redis = try TestRedis()
+            store = RedisStore(RedisClient(try redis.definition))
+            belongings = redis
         }
-        let folder = Folder()
-        let store = DiskStore(path: folder.path, limit: .mebibytes(16), verifier: "/bin/false")
         try self.init(
-            store: store, folder: folder, setting: TestExchange.Setting(), before: [], behind: [], change)
-        for _ in 0..<10_000 where !store.isReady { try await Task.sleep(for: .milliseconds(1)) }
-        try #require(store.isReady)
+            store: store, with: belongings, setting: TestExchange.Setting(), before: [], behind: [], change)
+        guard let disk = store as? DiskStore else { return }
+        for _ in 0..<10_000 where !disk.isReady { try await Task.sleep(for: .milliseconds(1)) }
+        try #require(disk.isReady)
     }
 
     private init(
-        store: any CacheStore, folder: Folder?, setting: TestExchange.Setting, before: [any Ware],
+        store: any CacheStore, with belongings: (any Sendable)?, setting: TestExchange.Setting, before: [any Ware],
         behind: [any Ware], _ change: (inout HttpCache) -> Void
     ) throws {
         var cache = HttpCache(store: store)
         change(&cache)
         self.store = store
-        self.folder = folder
+        self.belongings = belongings
         exchange = try TestExchange(before + [cache] + behind, setting: setting)
     }
 
     /// Waits until what is to be stored is found.
     func settle() { (store as? DiskStore)?.settle(patience: .seconds(30)) }
+
+    /// Waits until one response is stored, and it is that part; `nil` is the whole.
+    func holds(_ part: Range<Int>?) async throws {
+        for _ in 0..<10_000 {
+            settle()
+            let stored = await store.list(limit: 2) { _, _ in true }
+            if stored.count == 1, stored[0].head.part?.range == part { return }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        Issue.record("\(part.map { "\($0)" } ?? "the whole") is never stored alone")
+    }
 
     private final class Folder: Sendable {
         let path = FileManager.default.temporaryDirectory.appending(path: "httpware-stage-\(UUID().uuidString)").path

@@ -105,21 +105,46 @@ import Wares
         #expect(head.isHit && head.text == "" && stage.asked == 1)
     }
 
-    @Test(arguments: [("ETag: \"a\"", true), ("ETag: \"b\"", false), ("Content-Length: 99", false)])
-    func `a HEAD's response tells whether what is stored holds, RFC 9111 §4.3.5`(line: String, holds: Bool) async throws
-    {
-        let stage = try CacheStage()
+    @Test(
+        arguments: [("ETag: \"a\"", true), ("ETag: \"b\"", false), ("Content-Length: 99", false)],
+        CacheStage.Kind.allCases)
+    func `a HEAD's response tells whether what is stored holds, RFC 9111 §4.3.5`(
+        trial: (line: String, holds: Bool), kind: CacheStage.Kind
+    ) async throws {
+        let (line, holds) = trial
+        let stage = try await CacheStage(kind: kind)
         try stage.respond([fresh, "ETag: \"a\""])
         _ = try await stage.send()
+        try await stage.holds(nil)
         var lines = [fresh, "X-New: 1"]
         if !line.hasPrefix("Content-Length") { lines.append(line) }
         let content = line.hasPrefix("Content-Length") ? String(repeating: "y", count: 99) : "x"
         try stage.respond(lines, content)
         _ = try await stage.send(.head, "/", ["Cache-Control: no-cache"])
+        stage.settle()
         try stage.respond([fresh], "other")
         let third = try await stage.send()
         #expect(third.isHit == holds)
         if holds { #expect(third["X-New"] == "1") }
+    }
+
+    @Test(arguments: CacheStage.Kind.allCases)
+    func `a HEAD's response is about what was stored since it was sent, too, RFC 9111 §4.3.5`(kind: CacheStage.Kind)
+        async throws
+    {
+        let stage = try await CacheStage(kind: kind)
+        let fields = try CacheStage.fields([fresh, "ETag: \"a\"", "X-New: 1"])
+        stage.exchange.upstream.respond(
+            with: HttpResponse(.ok, fields: fields, content: .text("x")), after: .seconds(5))
+        let head = await stage.exchange.start(.make(.head, "/", fields: HttpFields()))
+        while stage.asked < 1 { await Task.yield() }
+        try stage.respond([fresh, "ETag: \"a\""])
+        #expect(try await !stage.send().isHit)
+        try await stage.holds(nil)
+        await stage.advance(5)
+        _ = try await head.response()
+        for _ in 0..<10_000 where try await stage.send()["X-New"] != "1" { stage.settle() }
+        #expect(try await stage.send()["X-New"] == "1" && stage.asked == 2)
     }
 
     // MARK: Stale responses

@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 
-from Rig.origins import answering
+from Rig.origins import OriginConnection, answering
 from Rig.processes import Process, free_port
 from Rig.wire import Message
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
@@ -73,13 +73,13 @@ class Gateway:
         self.process = t.setup.place.gateway(t.setup.binary, text, [self.web, self.admin], workers=2)
         t.at_end(self.process.stop)
 
-    def ask(self, path: str, port: int | None = None, method: str = "GET") -> Message:
+    def ask(self, path: str, port: int | None = None, method: str = "GET", lines: str = "") -> Message:
         """One request, under a name that is the same for every gateway: it is part of the key."""
         client = connect(("127.0.0.1", port or self.web), 10.0)
         self.t.clients.append(client)
         host = f"127.0.0.1:{self.admin}" if port else "site.test"
         length = "Content-Length: 0\r\n" if method == "POST" else ""
-        client.send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}Connection: close\r\n\r\n".encode())
+        client.send(f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}{lines}Connection: close\r\n\r\n".encode())
         return client.read_response(method)
 
     def status(self, path: str) -> str:
@@ -120,6 +120,29 @@ def _(t: Trial) -> None:
     check(eventually(lambda: pair.a.status("/a") == "hit"), "not shared again")
     expect_status(pair.b.ask("/a", method="POST"), 200)
     check(eventually(lambda: pair.a.status("/a") != "hit"), "still there after POST on the other gateway")
+
+
+@case("RFC 9111 §4.3.5: what a HEAD's response says of a response in Redis, another gateway knows, too", nginx=NO)
+def _(t: Trial) -> None:
+    def talk(connection: OriginConnection) -> None:
+        while True:
+            request = connection.serve()
+            size = 600_000 if request.target == "/long" else 100
+            connection.send(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\nContent-Length: %d\r\nX-Of: %s\r\n\r\n"
+                            % (size, request.method.encode()))
+            if request.method == "GET":
+                connection.send(b"x" * size)
+
+    t.origin(talk)
+    pair = Pair(t)
+    # What is small the gateways hold in memory, too; what is long is in Redis only.
+    for path, size in (("/short", 100), ("/long", 600_000)):
+        pair.a.ask(path)
+        check(eventually(lambda: pair.b.status(path) == "hit"), f"{path}: no hit on the other gateway")
+        expect_status(pair.a.ask(path, method="HEAD", lines="Cache-Control: no-cache\r\n"), 200)
+        check(eventually(lambda: pair.b.ask(path).get("X-Of") == "HEAD"), f"{path}: not known to the other gateway")
+        response = pair.b.ask(path)
+        expect_same(path, ((response.get("Cache-Status") or "").split(";")[1].strip(), len(response.body)), ("hit", size))
 
 
 @case("Redis: stopped, killed and back again, gateways answer, and share again", nginx=NO)

@@ -40,28 +40,28 @@ import Wares
         lines.contains { $0.hasPrefix("If-None-Match") || $0.hasPrefix("If-Modified-Since") }
     }
 
-    @Test(arguments: CacheTrial.storing, CacheStage.Kind.allCases)
+    @Test(arguments: CacheTrial.storing, CacheStage.Kind.ownOnes)
     func `what is stored`(trial: CacheTrial, kind: CacheStage.Kind) async throws { try await run(trial, kind) }
 
-    @Test(arguments: CacheTrial.freshness, CacheStage.Kind.allCases)
+    @Test(arguments: CacheTrial.freshness, CacheStage.Kind.ownOnes)
     func `how long it is fresh`(trial: CacheTrial, kind: CacheStage.Kind) async throws { try await run(trial, kind) }
 
-    @Test(arguments: CacheTrial.wishes, CacheStage.Kind.allCases)
+    @Test(arguments: CacheTrial.wishes, CacheStage.Kind.ownOnes)
     func `what requests ask of caches`(trial: CacheTrial, kind: CacheStage.Kind) async throws {
         try await run(trial, kind)
     }
 
-    @Test(arguments: CacheTrial.varying, CacheStage.Kind.allCases)
+    @Test(arguments: CacheTrial.varying, CacheStage.Kind.ownOnes)
     func `which requests a response answers`(trial: CacheTrial, kind: CacheStage.Kind) async throws {
         try await run(trial, kind)
     }
 
-    @Test(arguments: CacheTrial.validating, CacheStage.Kind.allCases)
+    @Test(arguments: CacheTrial.validating, CacheStage.Kind.ownOnes)
     func `how it is validated, and what conditional requests and those for parts are answered`(
         trial: CacheTrial, kind: CacheStage.Kind
     ) async throws { try await run(trial, kind) }
 
-    @Test(arguments: CacheTrial.extending, CacheStage.Kind.allCases)
+    @Test(arguments: CacheTrial.extending, CacheStage.Kind.ownOnes)
     func `targeted fields, stale responses and cookies`(trial: CacheTrial, kind: CacheStage.Kind) async throws {
         try await run(trial, kind)
     }
