@@ -21,7 +21,7 @@ HTTPWARE = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}", limits: {{ headTimeout: 300s, idleTimeout: 300s }} }} }}
 services:
-  api: {{ endpoints: [{endpoints}], timeouts: {{ connect: 1s, response: {patience}, idle: 60s }} }}
+  api: {{ endpoints: [{endpoints}], timeouts: {{ connect: 1s, response: {patience}, idle: 60s }}, pool: {{ maxPerEndpoint: 8192 }} }}
   other: {{ baseUrl: "http://127.0.0.1:{other}" }}
 chains:
   again: {{ middlewares: [{{ retry: {{ attempts: 3, retryOn: [connect, reset, timeout, 502, 503, 504], backoff: 10ms..50ms, budget: 1.0 }} }}] }}
