@@ -48,11 +48,11 @@ load: build
 faults: build
 	python3 Tests/Faults/run.py --binary $(BINARY)
 
-# The stores, the wares whose requests wait for each other, and the client, under the thread sanitizer.
+# The stores, the wares whose requests wait for each other, the balancer, and the client, under the thread sanitizer.
 races: setup
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter \
-		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests|HttpWareClientTests'
+		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests|BalancerTurmoilTests|HttpWareClientTests'
 
 # The client under the address sanitizer, which tells of leaks at the end.
 leaks: setup

@@ -14,6 +14,7 @@ import ArgumentParser
             CacheCommand.self,
             OfflineCommand.self,
             TokenCommand.self,
+            ServicesCommand.self,
             ProxyCommand.self,
             WithCommand.self,
             HealthCommand.self,

@@ -103,37 +103,65 @@ def slow(options) -> list[dict]:
     """5,000 clients wait for an origin server that takes three seconds."""
     count = 5000
     with Stand(options, delay=3) as control, Stand(options, delay=3) as stand:
-        answered, broken, socks = [0], [0], {}
+        # What failed, by stage and what was there instead of an answer.
+        answered, failures, socks = [0], {}, {}
 
-        def harm(stand: Stand) -> None:
-            poll, answered[0], broken[0] = select.epoll(), 0, 0
-            for index in range(count):
-                sock = socket.socket()
-                sock.settimeout(20)
+        def failed(stage: str, what: object) -> None:
+            failures[f"{stage}: {what}"] = failures.get(f"{stage}: {what}", 0) + 1
+
+        def begin(poll: select.epoll, stand: Stand, index: int) -> None:
+            sock = socket.socket()
+            sock.settimeout(20)
+            stage = "connect"
+            try:
                 sock.bind((f"127.0.1.{1 + index % 4}", 0))
                 sock.connect(("127.0.0.1", stand.web))
+                stage = "send"
                 sock.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
-                socks[sock.fileno()] = (sock, bytearray())
-                poll.register(sock, select.EPOLLIN)
-            deadline = time.monotonic() + 60
-            while socks and time.monotonic() < deadline:
-                for descriptor, _ in poll.poll(1):
-                    sock, content = socks[descriptor]
-                    try:
-                        data = sock.recv(65536)
-                    except OSError:
-                        data = b""
-                    content += data
-                    if not data:
-                        is_whole = content.startswith(b"HTTP/1.1 200") and content.endswith(b"x" * 1024)
-                        (answered if is_whole else broken)[0] += 1
-                        poll.unregister(descriptor)
-                        sock.close()
-                        del socks[descriptor]
+            except OSError as problem:
+                sock.close()
+                return failed(stage, problem)
+            socks[sock.fileno()] = (sock, bytearray(), time.monotonic())
+            poll.register(sock, select.EPOLLIN)
+
+        def read(poll: select.epoll, descriptor: int) -> None:
+            sock, content, began = socks[descriptor]
+            end = "end"
+            try:
+                data = sock.recv(65536)
+            except OSError as problem:
+                data, end = b"", problem
+            content += data
+            if data:
+                return
+            if content.startswith(b"HTTP/1.1 200") and content.endswith(b"x" * 1024):
+                answered[0] += 1
+            elif content.startswith(b"HTTP/1.1 200"):
+                failed("read", f"{end} behind {len(content)} bytes")
+            elif content:
+                lines = content.split(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+                reason = next((line.partition(":")[2].strip() for line in lines if line.lower().startswith("proxy-status:")), "")
+                failed("status", f"{lines[0].split(' ')[1]} {reason} after {round(time.monotonic() - began)} s")
+            else:
+                failed("read", f"{end} without an answer after {round(time.monotonic() - began)} s")
+            poll.unregister(descriptor)
+            sock.close()
+            del socks[descriptor]
+
+        def harm(stand: Stand) -> None:
+            answered[0] = 0
+            failures.clear()
+            with select.epoll() as poll:
+                for index in range(count):
+                    begin(poll, stand, index)
+                deadline = time.monotonic() + 60
+                while socks and time.monotonic() < deadline:
+                    for descriptor, _ in poll.poll(1):
+                        read(poll, descriptor)
 
         beside, calm, under = beside_both(stand, control, harm)
-        for sock, _ in socks.values():
+        for sock, _, _ in socks.values():
             sock.close()
-        return [line("a slow origin server with 5,000 waiting clients", "each gets its answer", {"answered": answered[0], "failed": broken[0], "waiting": len(socks), "memory KiB": stand.resident()},
-                     answered[0] == count),
+        return [line("a slow origin server with 5,000 waiting clients", "each gets its answer",
+                     {"answered": answered[0], "failed": failures, "waiting": len(socks), "memory KiB": stand.resident()}, answered[0] == count),
                 beside.verdict("a slow origin server with 5,000 waiting clients", calm, under)]

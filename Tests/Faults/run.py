@@ -32,6 +32,9 @@ FAULTS = {
     "loss": machine.loss, "names": names.flapping,
     "upgrade": upgrade.upgrade, "soak": soak.soak,
 }
+# These also with what throws endpoints out: ejection and health checks.
+BALANCED = ["killed", "hung", "resetting", "all-down"]
+FAULTS = {f"{name}-balanced": FAULTS[name] for name in BALANCED} | FAULTS
 # These have a network of their own.
 APART = ["ports", "loss"]
 
@@ -40,8 +43,10 @@ def results(name: str, options: argparse.Namespace) -> list[dict]:
     if name in APART and not options.inside:
         command = ["unshare", "--net", sys.executable, __file__, *sys.argv[1:], "--inside", "--only", name]
         return [json.loads(text) for text in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+    options.balanced = name.endswith("-balanced")
     try:
-        return FAULTS[name](options)
+        told = FAULTS[name](options)
+        return [each | {"name": each["name"] + ", with ejection and health checks"} for each in told] if options.balanced else told
     except Exception as problem:
         return [line(name, "runs", f"{type(problem).__name__}: {problem}", False)]
 

@@ -21,7 +21,7 @@ HTTPWARE = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}", limits: {{ headTimeout: 300s, idleTimeout: 300s }} }} }}
 services:
-  api: {{ endpoints: [{endpoints}], timeouts: {{ connect: 1s, response: {patience}, idle: 60s }} }}
+  api: {{ endpoints: [{endpoints}],{balance} timeouts: {{ connect: 1s, response: {patience}, idle: 60s }}, pool: {{ maxPerEndpoint: 8192 }} }}
   other: {{ baseUrl: "http://127.0.0.1:{other}" }}
 chains:
   again: {{ middlewares: [{{ retry: {{ attempts: 3, retryOn: [connect, reset, timeout, 502, 503, 504], backoff: 10ms..50ms, budget: 1.0 }} }}] }}
@@ -32,6 +32,10 @@ routes:
   - {{ match: {{ path: /other }}, service: other, chain: logged }}
   - {{ service: api, chain: again }}
 """
+
+# As in conf/balancing.yaml.
+BALANCE = """ balance: leastRequests, ejection: { failures: 5, for: 10s, maxOut: 50% },
+         healthCheck: { path: /healthz, interval: 2s, fails: 2, passes: 2 },"""
 
 NGINX = """
 daemon off; worker_processes 2; pid @FOLDER@/nginx.pid; error_log @FOLDER@/error.log; worker_rlimit_nofile 60000; {user}
@@ -74,7 +78,8 @@ class Stand:
     def httpware_config(self, patience: str, logs: str) -> str:
         log = f'{{ accessLog: {{ output: "file:{logs}" }} }}' if logs else ""
         endpoints = ", ".join(f'{{ url: "http://127.0.0.1:{port}" }}' for port in self.ports)
-        return HTTPWARE.format(web=self.web, other=self.other, endpoints=endpoints, patience=patience, logs=log)
+        return HTTPWARE.format(web=self.web, other=self.other, endpoints=endpoints, patience=patience, logs=log,
+                               balance=BALANCE if self.options.balanced else "")
 
     def nginx_config(self, patience: str, logs: str) -> str:
         servers = " ".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=1s;" for port in self.ports)

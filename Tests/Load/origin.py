@@ -20,6 +20,7 @@ import struct
 BODY = b"x" * 1024
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n" + BODY
 BIG = 1 << 30
+TCP_NOTSENT_LOWAT = 25
 
 
 class Connection(asyncio.Protocol):
@@ -71,6 +72,8 @@ class Connection(asyncio.Protocol):
                 return self.transport.abort()
             if target == b"/big":
                 self.busy, self.big = True, BIG
+                # It shares the machine with the gateway, whose buffers are looked at: its own stay small.
+                self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 65536)
                 self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % BIG)
                 self.resume_writing()
             elif target == b"/sink":

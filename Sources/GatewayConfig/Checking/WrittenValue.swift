@@ -50,7 +50,9 @@ extension GatewayConfiguration {
             case .list(let members):
                 for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }
             case .map(let entries):
-                for entry in entries { add(entry.value, "\(path).\(entry.key)", key: entry.key) }
+                // What stands below a secret key is secret as a whole.
+                let isSecret = secrets.contains(key)
+                for entry in entries { add(entry.value, "\(path).\(entry.key)", key: isSecret ? key : entry.key) }
             }
         }
     }

@@ -32,7 +32,7 @@ extension AdminEndpoint {
                     ("url", .text(endpoint.url)),
                     ("weight", .number(endpoint.weight)), ("at", .text("\(endpoint.location)")),
                     ("connections", pool.json),
-                    ("addresses", .list(reports.filter { $0.place == place }.map(address))),
+                    ("addresses", .list(reports.filter { $0.place == place }.map { address($0, at: now) })),
                 ])
             }
             return .object([
@@ -66,13 +66,21 @@ extension AdminEndpoint {
     }
 
     /// How an endpoint is, or one of the addresses of its name.
-    private static func address(_ report: EndpointReport) -> Json {
+    private static func address(_ report: EndpointReport, at now: LoopInstant) -> Json {
         .object([
             ("address", .text(report.name)), ("state", .text(report.state.rawValue)),
             ("requests", .number(report.active)),
             ("ejectedForMilliseconds", report.ejectedFor.map { .number($0.milliseconds) } ?? .null),
             ("ejections", .number(report.ejections)),
             ("checks", .object([("passed", .number(report.checksPassed)), ("failed", .number(report.checksFailed))])),
+            (
+                "lastFailure",
+                report.lastFailure.map { failure in
+                    // Another loop's clock may be a turn ahead.
+                    let ago = max(0, (now - failure.time).milliseconds)
+                    return .object([("what", .text(failure.what)), ("agoMilliseconds", .number(ago))])
+                } ?? .null
+            ),
         ])
     }
 

@@ -155,8 +155,29 @@ public final class Gateway: @unchecked Sendable {
         let control = self.control
         for worker in workers {
             worker.loop.execute {
-                worker.drain(idleFor: idle) { control.execute { if left.countDown() { control.stop() } } }
+                worker.drain(idleFor: idle) { control.execute { if left.countDown() { self.finish() } } }
             }
+        }
+    }
+
+    /// How long wares may take to do what is left of their work.
+    private static let longestFinish = Duration.seconds(5)
+
+    /// Behind the last exchange: wares end what they have begun, such as to tell a collector of spans. Then it stops.
+    private func finish() {
+        let finishers = running.configuration.partsByLabel { ($0 as? any FinishingWare)?.finisher }.flatMap(\.parts)
+        guard !finishers.isEmpty else { return control.stop() }
+        control.schedule(after: Gateway.longestFinish) { [log, control] in
+            log.write(.warning, "what wares had left to do took longer than \(Gateway.longestFinish.optionText)")
+            control.stop()
+        }
+        // On a loop that has a transport, all at once: each may wait for its own peer.
+        let loop = workers[0].loop
+        Task(executorPreference: loop) { [control] in
+            await withTaskGroup { group in
+                for finisher in finishers { group.addTask(executorPreference: loop) { await finisher.finish() } }
+            }
+            control.stop()
         }
     }
 

@@ -12,7 +12,7 @@ public final class Balancer: Sendable {
     let version = Atomic<Int>(0)
     private let turn = Atomic<Int>(0)
     private let reachability: ServiceReachability
-    private let state: Mutex<State>
+    private let state: ThreadLock<State>
 
     /// What is known of an endpoint beyond what its requests count.
     private struct Standing {
@@ -39,6 +39,8 @@ public final class Balancer: Sendable {
         var table: EndpointTable
         /// By the place of the endpoint in the configuration.
         var addresses: [[SocketAddress]?]
+        /// Those that are none of them any more, and had requests under way when they went.
+        var leaving: [EndpointMember] = []
     }
 
     init(_ origins: [Endpoint], _ rules: Balancing, reachability: ServiceReachability) {
@@ -46,7 +48,7 @@ public final class Balancer: Sendable {
         self.rules = rules
         self.reachability = reachability
         let standings = origins.enumerated().map { Standing(EndpointMember($1, place: $0)) }
-        state = Mutex(
+        state = ThreadLock(
             State(
                 standings: standings, table: Balancer.makeTable(standings, origins, rules),
                 addresses: origins.map { _ in nil }))
@@ -127,20 +129,29 @@ public final class Balancer: Sendable {
 
     // MARK: What requests find out
 
-    /// A request failed there by the endpoint's fault.
-    func failed(_ member: EndpointMember, at now: LoopInstant) {
+    /// A request failed there by the endpoint's fault: `what` is for people.
+    func failed(_ member: EndpointMember, _ what: String, at now: LoopInstant) {
+        member.noteFailure(what, at: now)
         guard let ejection = rules.ejection else { return }
         guard member.failures.wrappingAdd(1, ordering: .relaxed).newValue >= ejection.failures else { return }
         state.withLock { state in
             guard let index = state.standings.firstIndex(where: { $0.member === member }),
                 state.standings[index].ejectedUntil == nil, mayEject(index, state, ejection)
             else { return }
-            let times = times(state.standings[index], ejection, now) + 1
+            let times = min(times(state.standings[index], ejection, now) + 1, Balancer.mostTimes(ejection))
             state.standings[index].recentEjections = times
             state.standings[index].ejections += 1
             state.standings[index].ejectedUntil = now + min(ejection.longest, ejection.base * times)
             renew(&state)
         }
+    }
+
+    /// So many ejections count at most: with them it is out for the longest time, and more would only take longer to be forgotten.
+    private static func mostTimes(_ ejection: Balancing.Ejection) -> Int {
+        let base = max(1, ejection.base.nanoseconds)
+        let (whole, rest) = max(0, ejection.longest.nanoseconds).quotientAndRemainder(dividingBy: base)
+        // No sum of 64 bits overflows: with a rest the base is two at least.
+        return max(1, Int(clamping: whole) + (rest > 0 ? 1 : 0))
     }
 
     /// Never the last that takes requests, and no more than are allowed; but always one.
@@ -156,14 +167,17 @@ public final class Balancer: Sendable {
     private func times(_ standing: Standing, _ ejection: Balancing.Ejection, _ now: LoopInstant) -> Int {
         guard standing.recentEjections > 0 else { return 0 }
         let well = (now - standing.returned).nanoseconds / max(1, ejection.base.nanoseconds)
-        return max(0, standing.recentEjections - Int(clamping: well))
+        // Another loop's clock may be behind the one that took it back.
+        return max(0, standing.recentEjections - max(0, Int(clamping: well)))
     }
 
     // MARK: What checks find out
 
-    /// A health check of that endpoint passed, or did not.
-    func checked(_ member: EndpointMember, hasPassed: Bool, at now: LoopInstant) {
+    /// A health check of that endpoint passed, or failed for that reason.
+    func checked(_ member: EndpointMember, failure: String?, at now: LoopInstant) {
         guard let check = rules.healthCheck else { return }
+        let hasPassed = failure == nil
+        if let failure { member.noteFailure("check: \(failure)", at: now) }
         state.withLock { state in
             guard let index = state.standings.firstIndex(where: { $0.member === member }) else { return }
             if hasPassed { state.standings[index].checksPassed += 1 } else { state.standings[index].checksFailed += 1 }
@@ -216,6 +230,11 @@ public final class Balancer: Sendable {
                 }
             }
             standings += state.standings.filter { $0.member.place > place }
+            let gone = state.standings.map(\.member).filter { member in !standings.contains { $0.member === member } }
+            // One that is back is told of once.
+            let names = Set(standings.map(\.member.endpoint.name))
+            state.leaving = (state.leaving + gone).filter { $0.load > 0 && !names.contains($0.endpoint.name) }
+                .suffix(Balancer.mostLeaving)
             state.standings = standings
             renew(&state)
         }
@@ -223,11 +242,14 @@ public final class Balancer: Sendable {
 
     // MARK: For people
 
-    /// How each endpoint is, in the order of the configuration.
+    /// How many of those that went are shown at most.
+    private static let mostLeaving = 64
+
+    /// How each endpoint is, in the order of the configuration; behind them those that went while requests are under way there.
     func reports(at now: LoopInstant) -> [EndpointReport] {
         state.withLock { state in
             if now.nanoseconds >= state.table.nextReturn { takeBack(&state, now) }
-            return state.standings.map { standing in
+            let reports = state.standings.map { standing in
                 let isWarming = standing.warmsSince.map { now < $0 + rules.slowStart } ?? false
                 let shown: EndpointReport.State =
                     !standing.isHealthy
@@ -236,8 +258,17 @@ public final class Balancer: Sendable {
                     place: standing.member.place, name: standing.member.endpoint.name, state: shown,
                     active: standing.member.load,
                     ejectedFor: standing.ejectedUntil.map { $0 - now }, ejections: standing.ejections,
-                    checksPassed: standing.checksPassed, checksFailed: standing.checksFailed)
+                    checksPassed: standing.checksPassed, checksFailed: standing.checksFailed,
+                    lastFailure: standing.member.lastFailure)
             }
+            state.leaving.removeAll { $0.load == 0 }
+            return reports
+                + state.leaving.map { member in
+                    EndpointReport(
+                        place: member.place, name: member.endpoint.name, state: .draining, active: member.load,
+                        ejectedFor: nil, ejections: 0, checksPassed: 0, checksFailed: 0, lastFailure: member.lastFailure
+                    )
+                }
         }
     }
 }

@@ -10,6 +10,7 @@ final class EndpointMember: Sendable {
     private let active = Atomic<Int>(0)
     /// How many failed there one after the other.
     let failures = Atomic<Int>(0)
+    private let last = ThreadLock<EndpointFailure?>(nil)
     /// How often its turn came while it was warming up.
     let offers = Atomic<Int>(0)
 
@@ -30,6 +31,14 @@ final class EndpointMember: Sendable {
 
     @inline(__always)
     func leave() { active.wrappingSubtract(1, ordering: .relaxed) }
+
+    /// What failed there last.
+    var lastFailure: EndpointFailure? { last.withLock { $0 } }
+
+    /// A request or a check failed there: of all loops' the latest stays.
+    func noteFailure(_ what: String, at now: LoopInstant) {
+        last.withLock { if $0.map({ $0.time <= now }) ?? true { $0 = EndpointFailure(what: what, time: now) } }
+    }
 
     /// A request was answered there.
     @inline(__always)

@@ -10,6 +10,8 @@ public struct EndpointReport: Sendable, Equatable {
         case ejected
         /// Its health checks failed.
         case unhealthy
+        /// Its name has this address no more; what is under way there ends.
+        case draining
     }
 
     /// The place of the endpoint in the configuration.
@@ -26,4 +28,6 @@ public struct EndpointReport: Sendable, Equatable {
     /// Health checks that passed, and that did not.
     public let checksPassed: Int
     public let checksFailed: Int
+    /// What a request or a check met there last, whatever came since; `nil`: nothing failed.
+    public let lastFailure: EndpointFailure?
 }

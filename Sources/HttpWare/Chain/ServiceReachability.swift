@@ -11,7 +11,7 @@ public final class ServiceReachability: Sendable {
         var taken = 0
     }
 
-    fileprivate let state = Mutex(State())
+    fileprivate let state = ThreadLock(State())
     /// What the state says, to be asked without its mutex.
     private let isOut = Atomic(false)
 

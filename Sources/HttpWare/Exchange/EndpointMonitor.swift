@@ -90,12 +90,13 @@ public final class EndpointMonitor {
         ) { [weak self] result in
             guard let self else { return }
             checks[ObjectIdentifier(member)] = nil
-            let hasPassed =
+            let failure: String? =
                 switch result {
-                case .success(let response): check.statuses.contains(response.status.code)
-                case .failure: false
+                case .success(let response):
+                    check.statuses.contains(response.status.code) ? nil : "status \(response.status.code)"
+                case .failure(let error): error.proxyStatusName
                 }
-            balancer.checked(member, hasPassed: hasPassed, at: transport.loop.now)
+            balancer.checked(member, failure: failure, at: transport.loop.now)
         }
         checks[ObjectIdentifier(member)] = call
         transport.inEvent { call.begin() }

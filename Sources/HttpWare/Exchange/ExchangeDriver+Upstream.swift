@@ -138,10 +138,10 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// The endpoint did not answer the request: it is left alone by this exchange, and by all if that happens too often.
-    func endpointFailed(isItsFault: Bool = true) {
+    func endpointFailed(_ error: GatewayError, isItsFault: Bool = true) {
         guard isAtEndpoint, let member else { return }
         tried.append(member)
-        if isItsFault { plan.service?.balancer?.failed(member, at: loop.now) }
+        if isItsFault { plan.service?.balancer?.failed(member, error.proxyStatusName, at: loop.now) }
         leaveEndpoint()
     }
 
@@ -150,7 +150,7 @@ extension ExchangeDriver: ConnectionWaiter {
         guard let member else { return }
         switch status {
         case .badGateway, .serviceUnavailable, .gatewayTimeout:
-            plan.service?.balancer?.failed(member, at: loop.now)
+            plan.service?.balancer?.failed(member, "status \(status.code)", at: loop.now)
         default: member.succeeded()
         }
     }
@@ -319,7 +319,7 @@ extension ExchangeDriver: ConnectionWaiter {
         endpointsTried += 1
         exchange.record.connectFailed(error.fault, asked: connectAsked, failed: loop.now.nanoseconds)
         // What is lacking here, a place in the pool, says nothing of the endpoint.
-        endpointFailed(isItsFault: error.fault != .connectionLimitReached)
+        endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
         // Nothing was sent, so any request may go to another endpoint.
         if let balancer = service.balancer, endpointsTried < server.seat(of: balancer).count, error.mayRetry {
             connect(service)
@@ -335,7 +335,7 @@ extension ExchangeDriver: ConnectionWaiter {
         switch phase {
         case .awaitingResponse:
             // A connection that was kept and is closed now says nothing of the endpoint.
-            endpointFailed(isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
+            endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
             guard mayTryAgain(error), let service = plan.service else { return fail(error) }
             hasRetried = true
             phase = .connecting

@@ -325,8 +325,9 @@ final class ExchangeDriver: LoopTimerHandler {
         case .ended, .tunnel, .awaitingRequest: break
         default:
             isRequestRefused = true
-            if phase == .connecting || phase == .awaitingResponse { endpointFailed() }
-            fail(GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may"))
+            let error = GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may")
+            if phase == .connecting || phase == .awaitingResponse { endpointFailed(error) }
+            fail(error)
         }
     }
 

@@ -39,7 +39,7 @@ public enum Socket {
 
     // MARK: Making
 
-    /// Makes a listener: non-blocking, closed on exec, with `TCP_NODELAY` for the connections it accepts.
+    /// Makes a listener: non-blocking, closed on exec, with `setDelivery` for the connections it accepts.
     ///
     /// Several listeners of one address share its connections if all ask for that (`SO_REUSEPORT`); IPv6 takes no IPv4.
     /// For a Unix socket `mode` sets the permissions, and the file of a socket that nobody listens to is replaced; any other
@@ -55,7 +55,7 @@ public enum Socket {
                 try set(descriptor, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR")
                 if sharesPort { try set(descriptor, SOL_SOCKET, SO_REUSEPORT, "SO_REUSEPORT") }
                 if !ip.isIPv4 { try set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, "IPV6_V6ONLY") }
-                try set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, "TCP_NODELAY")
+                setDelivery(descriptor)
                 try bind(descriptor, to: address)
             case .unix(let path):
                 guard path.utf8.count <= SocketAddress.longestPath else {
@@ -88,7 +88,7 @@ public enum Socket {
         try bind(descriptor, to: address)
     }
 
-    /// Makes a listener that another program made one like ours: non-blocking, closed on exec, with `TCP_NODELAY`. Answers its address.
+    /// Makes a listener that another program made one like ours: non-blocking, closed on exec, with `setDelivery`. Answers its address.
     /// Throws, and leaves it as it is, where it is no stream socket that listens.
     public static func adopt(listener descriptor: Int32) throws(SystemError) -> SocketAddress {
         guard try option(descriptor, SO_TYPE, "SO_TYPE") == Int32(SOCK_STREAM.rawValue),
@@ -99,7 +99,7 @@ public enum Socket {
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0,
             fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0
         else { throw SystemError("fcntl") }
-        if address.port != nil { setNoDelay(descriptor) }
+        if address.port != nil { setDelivery(descriptor) }
         return address
     }
 
@@ -132,11 +132,11 @@ public enum Socket {
         return .wouldBlock
     }
 
-    /// Starts to connect: non-blocking, closed on exec, with `TCP_NODELAY`.
+    /// Starts to connect: non-blocking, closed on exec, with `setDelivery`.
     public static func connect(to address: SocketAddress) -> Connection {
         let descriptor = socket(address.family, streamType, 0)
         guard descriptor >= 0 else { return .failed(errno) }
-        if address.family != AF_UNIX { setNoDelay(descriptor) }
+        if address.family != AF_UNIX { setDelivery(descriptor) }
         let result = address.withSystemAddress { Glibc.connect(descriptor, $0, $1) }
         if result == 0 { return .connected(descriptor) }
         // After a signal the connect goes on by itself: EINTR is EINPROGRESS here.
@@ -214,10 +214,27 @@ public enum Socket {
 
     // MARK: Asking and setting
 
-    /// Sends small pieces at once. A connection accepted from our own listeners inherits it.
-    public static func setNoDelay(_ descriptor: Int32) {
-        var on: Int32 = 1
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    /// How many bytes that were never sent a connection keeps in the kernel, until its peer has shown that it takes them fast: what is
+    /// under way is not counted.
+    ///
+    /// Without this bound each peer that hardly reads holds as much as its send buffer grows to (4 MiB, `net.ipv4.tcp_wmem`); some hundred
+    /// of them take what the system has for TCP (`net.ipv4.tcp_mem`), and from then on segments of all connections are dropped, and sent
+    /// again 200 ms later.
+    static let mostUnsent: Int32 = 256 << 10
+
+    /// Sends small pieces at once, and keeps no more than `mostUnsent` of what a peer does not take. A connection accepted from our own
+    /// listeners inherits both.
+    static func setDelivery(_ descriptor: Int32) {
+        setDelivery(descriptor, TCP_NODELAY, 1)
+        setDelivery(descriptor, TCP_NOTSENT_LOWAT, mostUnsent)
+    }
+
+    /// Lets a connection keep as much as its send buffer holds.
+    static func liftUnsentLimit(_ descriptor: Int32) { setDelivery(descriptor, TCP_NOTSENT_LOWAT, 0) }
+
+    private static func setDelivery(_ descriptor: Int32, _ option: Int32, _ value: Int32) {
+        var value = value
+        setsockopt(descriptor, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// The address of this end; `nil` if the descriptor is no socket of ours.

@@ -60,7 +60,12 @@ final class OutputBatch {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return }
         claim(connection)
         if bytes.count <= OutputBatch.smallPiece {
-            if buffer.count - used < bytes.count { flush(); claim(connection) }
+            if buffer.count - used < bytes.count {
+                flush()
+                // The socket did not take all of that: these bytes go behind what is kept, as all that follow do.
+                if connection.isBlocked { return connection.send(bytes) }
+                claim(connection)
+            }
             (buffer.baseAddress! + used).copyMemory(from: base, byteCount: bytes.count)
             wrote(bytes.count)
         } else {

@@ -24,6 +24,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     private var closesWhenSent = false
     /// Say that nothing more comes when everything is sent.
     private var endsWhenSent = false
+    /// Since when output waits for the socket; `.max` once the peer has taken it fast.
+    private var waitsSince = Int64.min
+    /// Who takes half of `Socket.mostUnsent` in so many nanoseconds is no peer that hardly reads.
+    private static let fast: Int64 = 50_000_000
     /// The peer took not all that was sent.
     private(set) var hasFailedOutput = false
 
@@ -120,7 +124,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     private func send(_ unseen: any UnseenBytes) {
         self.unseen = unseen
         if drainUnseen() { return }
-        if !hasFailedOutput, !socket.isWriting { socket.enableWriting() }
+        if !hasFailedOutput, !socket.isWriting { awaitWriting() }
     }
 
     /// Whether all went out; the pipe is given back then.
@@ -149,6 +153,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 guard !isClosed else { return }
             }
             guard isBlocked else { return socket.disableWriting() }
+            if waitsSince != .max { noteTaken() }
             if unseen != nil {
                 guard drainUnseen() else { return }
                 guard !pending.isEmpty else { return sentAll() }
@@ -165,6 +170,22 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
             case .end, .wouldBlock: break
             case .failed(let error): outputFailed(error)
             }
+        }
+    }
+
+    private func awaitWriting() {
+        if waitsSince != .max { waitsSince = loop.now.nanoseconds }
+        socket.enableWriting()
+    }
+
+    /// The socket takes more. A peer that is fast has its whole send buffer from now on: to fill it takes fewer turns.
+    private func noteTaken() {
+        let now = loop.now.nanoseconds
+        if now &- waitsSince < SocketConnection.fast {
+            Socket.liftUnsentLimit(socket.descriptor)
+            waitsSince = .max
+        } else {
+            waitsSince = now
         }
     }
 
@@ -230,7 +251,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
             pendingStart = 0
         }
         pending.append(contentsOf: bytes)
-        if !socket.isWriting { socket.enableWriting() }
+        if !socket.isWriting { awaitWriting() }
     }
 
     /// Sends gathered pieces: called by the batch.

@@ -12,9 +12,18 @@ final class SpanExporter: Sendable {
         var waiting: [String] = []
         var bytes = 0
         var isRunning = false
+        /// Nothing waits for company any more.
+        var isEnding = false
+        /// Resumed when nothing is left.
+        var whenDone: [UnsafeContinuation<Void, Never>] = []
         var exported = 0
         var dropped = 0
         var failures = 0
+
+        mutating func takeDone() -> [UnsafeContinuation<Void, Never>] {
+            defer { whenDone = [] }
+            return whenDone
+        }
     }
 
     /// The most that wait.
@@ -27,15 +36,19 @@ final class SpanExporter: Sendable {
     private static let steps = 10
 
     private let endpoint: String
+    private let fields: HttpFields
     /// What stands before the spans of a call.
     private let head: String
     private let limits: CallLimits
     private let client: any HttpClient
     private let state = Mutex(State())
 
-    /// `service` is what the collector calls this gateway. A call takes no longer than `timeout`.
-    init(_ endpoint: HttpUrl, service: String, timeout: Duration, client: any HttpClient) {
+    /// `service` is what the collector calls this gateway, `fields` go with each call. A call takes no longer than `timeout`.
+    init(_ endpoint: HttpUrl, service: String, fields: HttpFields, timeout: Duration, client: any HttpClient) {
         self.endpoint = endpoint.text
+        var fields = fields
+        fields.set(FieldLine(literal: .contentType, "application/json"))
+        self.fields = fields
         self.client = client
         limits = CallLimits(timeout: timeout, content: .kibibytes(64))
         let name = Json.object([("key", "service.name"), ("value", .object([("stringValue", .text(service))]))])
@@ -66,12 +79,12 @@ final class SpanExporter: Sendable {
 
     private func run(_ loop: EventLoop) async {
         repeat {
-            for _ in 0..<SpanExporter.steps where !isFull { try? await loop.sleep(for: SpanExporter.step) }
+            for _ in 0..<SpanExporter.steps where !isUrgent { try? await loop.sleep(for: SpanExporter.step) }
             await send(take(), loop)
         } while goesOn()
     }
 
-    private var isFull: Bool { state.withLock { $0.waiting.count >= SpanExporter.batch } }
+    private var isUrgent: Bool { state.withLock { $0.isEnding || $0.waiting.count >= SpanExporter.batch } }
 
     private func take() -> [String] {
         state.withLock { state in
@@ -83,10 +96,12 @@ final class SpanExporter: Sendable {
     }
 
     private func goesOn() -> Bool {
-        state.withLock { state in
+        let (isRunning, done) = state.withLock { state in
             state.isRunning = !state.waiting.isEmpty
-            return state.isRunning
+            return (state.isRunning, state.isRunning ? [] : state.takeDone())
         }
+        for continuation in done { continuation.resume() }
+        return isRunning
     }
 
     private func send(_ spans: [String], _ loop: EventLoop) async {
@@ -105,13 +120,23 @@ final class SpanExporter: Sendable {
     /// OTLP/HTTP: 429, 502, 503 and 504 may be tried again, and what had no response.
     private func call(_ spans: [String]) async -> Outcome {
         let content = HttpContent.text(head + spans.joined(separator: ",") + "]}]}]}")
-        guard
-            let request = try? HttpRequest(
-                .post, endpoint, fields: ["Content-Type": "application/json"], content: content)
-        else { return .refused }
+        guard let request = try? HttpRequest(.post, endpoint, fields: fields, content: content) else { return .refused }
         guard let response = try? await client.send(request, limits: limits) else { return .failed }
         if response.status.code / 100 == 2 { return .taken }
         return [429, 502, 503, 504].contains(response.status.code) ? .failed : .refused
+    }
+}
+
+extension SpanExporter: WareFinisher {
+    func finish() async {
+        await withUnsafeContinuation { continuation in
+            let isDone = state.withLock { state -> Bool in
+                state.isEnding = true
+                if state.isRunning { state.whenDone.append(continuation) }
+                return !state.isRunning
+            }
+            if isDone { continuation.resume() }
+        }
     }
 }
 

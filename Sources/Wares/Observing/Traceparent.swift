@@ -9,8 +9,9 @@ public import HttpWare
 /// | `export`      | `none`, `otlp`                      | `none`                       |         |
 /// | `endpoint`    | URL                                 | `http://127.0.0.1:4318/v1/traces` | with otlp |
 /// | `service`     | text                                | `httpware`                   | with otlp |
+/// | `exportHeaders` | map of field names to secret texts | none                        | with otlp |
 /// | `timeout`     | duration                            | `10s`                        | 10ms … 5m, with otlp |
-public struct Traceparent: Middleware, ExchangeObserver, CountingWare {
+public struct Traceparent: Middleware, ExchangeObserver, CountingWare, FinishingWare {
     /// A set of fields that are passed on.
     public enum Propagator: String, OptionWord {
         /// `traceparent` and `tracestate`.
@@ -33,18 +34,21 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare {
     public var failsOpen: Bool { true }
     public var holdsState: Bool { exporter != nil }
     public var counter: any WareCounter { counts }
+    public var finisher: (any WareFinisher)? { exporter }
 
     /// Tells nobody of spans.
     public init(propagators: Set<Propagator> = Set(Propagator.allCases), ratio: Ratio = 1.0) {
         self.init(propagators: propagators, ratio: ratio, exporter: nil)
     }
 
-    /// Tells a collector of spans, where this gateway is called `service`.
+    /// Tells a collector of spans, where this gateway is called `service`; `exportFields` go with each call, such as an API key.
     public init(
         propagators: Set<Propagator> = Set(Propagator.allCases), ratio: Ratio = 1.0, endpoint: HttpUrl,
-        service: String = "httpware", timeout: Duration = .seconds(10), client: any HttpClient = SideCaller()
+        service: String = "httpware", exportFields: HttpFields = [:], timeout: Duration = .seconds(10),
+        client: any HttpClient = SideCaller()
     ) {
-        let exporter = SpanExporter(endpoint, service: service, timeout: timeout, client: client)
+        let exporter = SpanExporter(
+            endpoint, service: service, fields: exportFields, timeout: timeout, client: client)
         self.init(propagators: propagators, ratio: ratio, exporter: exporter)
     }
 
@@ -119,7 +123,9 @@ extension Traceparent: ConfigurableWare {
 
             With `export: otlp` each sampled exchange is a span of kind server, sent to `endpoint` as JSON, at most a second later and 512 at a time; the
             origin server's parent is that span. At most 2048 spans, or 4 MiB, wait; more are dropped and counted, as are those that the collector
-            did not take in three calls. The spans name the path without the query. Without export the trace goes on as it came.
+            did not take in three calls. The spans name the path without the query. Without export the trace goes on as it came. `exportHeaders` go with each
+            call, such as the collector's API key; their values are shown nowhere. A gateway that ends sends what waits behind its last exchange, for
+            5 s at most.
             """#)
 
     public init(options: inout OptionsReader) {
@@ -129,24 +135,42 @@ extension Traceparent: ConfigurableWare {
         // A literal that is a URL.
         var endpoint = try? HttpUrl(optionText: "http://127.0.0.1:4318/v1/traces")
         var service = "httpware"
+        var headers = OptionMap<FieldName, Secret>()
         var timeout = Duration.seconds(10)
         options.read("propagators", into: &propagators, doc: "which fields are passed on; others are taken away")
         options.read("ratio", into: &ratio, doc: "how many of the traces that begin here are sampled")
         options.read("export", into: &export, doc: "who is told of spans")
         options.read("endpoint", into: &endpoint, doc: "where the collector takes traces")
         options.read("service", into: &service, doc: "what the collector calls this gateway (service.name)")
+        options.read("exportHeaders", into: &headers, doc: "what goes with each call, such as an API key")
         options.read(
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(300), doc: "how long a call to it may take")
         if export == .none {
-            for key in ["endpoint", "service", "timeout"] where options.isGiven(key) {
+            for key in ["endpoint", "service", "exportHeaders", "timeout"] where options.isGiven(key) {
                 options.fail(at: key, "means nothing where nobody is told; write export: otlp")
             }
         }
+        let fields = Self.fields(headers, &options)
         guard export == .otlp, let endpoint else {
             self.init(propagators: Set(propagators), ratio: ratio)
             return
         }
         self.init(
-            propagators: Set(propagators), ratio: ratio, endpoint: endpoint, service: service, timeout: timeout)
+            propagators: Set(propagators), ratio: ratio, endpoint: endpoint, service: service, exportFields: fields,
+            timeout: timeout)
+    }
+
+    /// What goes with each call. No value is named in an error: it may be a credential.
+    private static func fields(_ headers: OptionMap<FieldName, Secret>, _ options: inout OptionsReader) -> HttpFields {
+        var fields = HttpFields()
+        for entry in headers {
+            if entry.key == .host || entry.key == .contentType || entry.key.isGatewayOwned {
+                options.fail(at: "exportHeaders", in: entry.location, "\(entry.key) is the gateway's own")
+            } else if (try? fields.set(entry.key, to: entry.value.revealed)) == nil {
+                options.fail(
+                    at: "exportHeaders", in: entry.location, "the value of \(entry.key) is none that a field can have")
+            }
+        }
+        return fields
     }
 }

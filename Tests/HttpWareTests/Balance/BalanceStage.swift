@@ -58,10 +58,14 @@ final class BalanceStage {
     func member(_ number: Int) -> EndpointMember { balancer.members[number - 1] }
 
     /// Requests to an endpoint fail, so many.
-    func fail(_ number: Int, _ times: Int) { for _ in 0..<times { balancer.failed(member(number), at: now) } }
+    func fail(_ number: Int, _ times: Int) {
+        for _ in 0..<times { balancer.failed(member(number), "status 503", at: now) }
+    }
 
     func check(_ number: Int, passes: Bool...) {
-        for hasPassed in passes { balancer.checked(member(number), hasPassed: hasPassed, at: now) }
+        for hasPassed in passes {
+            balancer.checked(member(number), failure: hasPassed ? nil : "status 500", at: now)
+        }
     }
 
     var states: [EndpointReport.State] { balancer.reports(at: now).map(\.state) }

@@ -42,12 +42,51 @@ import Testing
             return left
         }
         #expect(try (0..<4).map { _ in try ejectionOf(1) } == [.seconds(10), .seconds(20), .seconds(25), .seconds(25)])
-        // Well for three times as long as the first one lasts: three of four are forgotten.
-        stage.now = stage.now + .seconds(30)
+        // Well for twice as long as the first one lasts: two are forgotten of the three that count.
+        stage.now = stage.now + .seconds(20)
         #expect(try ejectionOf(1) == .seconds(20))
         stage.now = stage.now + .seconds(1000)
         #expect(try ejectionOf(1) == .seconds(10))
         #expect(stage.balancer.reports(at: stage.now)[0].ejections == 6)
+    }
+
+    @Test func `ejections beyond those that the longest one takes do not count`() throws {
+        let stage = ejecting(2)
+        for number in 1...1000 {
+            stage.fail(1, 3)
+            let left = try #require(stage.balancer.reports(at: stage.now)[0].ejectedFor)
+            #expect(left == .seconds(min(number * 10, 25)))
+            stage.now = stage.now + left
+            _ = stage.states
+        }
+        // Three of 10 s reach 25 s, so all is forgotten after three times 10 s.
+        stage.now = stage.now + .seconds(30)
+        stage.fail(1, 3)
+        let report = stage.balancer.reports(at: stage.now)[0]
+        #expect(report.ejectedFor == .seconds(10) && report.ejections == 1001)
+    }
+
+    @Test(
+        arguments: [
+            (Duration.nanoseconds(1), Duration.nanoseconds(2)), (.seconds(1), .seconds(Int64.max)),
+            (.seconds(Int64.max), .seconds(Int64.max)), (.seconds(30), .seconds(10)), (.zero, .zero),
+            (.zero, .seconds(Int64.max)),
+        ])
+    func `no base and no limit make an ejection longer than the limit, or overflow`(base: Duration, longest: Duration)
+        throws
+    {
+        let stage = BalanceStage([1, 1]) {
+            var ejection = Balancing.Ejection()
+            (ejection.failures, ejection.base, ejection.longest) = (1, base, longest)
+            $0.ejection = ejection
+        }
+        for _ in 0..<100 {
+            stage.fail(1, 1)
+            let report = stage.balancer.reports(at: stage.now)[0]
+            if let left = report.ejectedFor { #expect(left <= longest && left >= .zero) }
+            stage.now = stage.now + (report.ejectedFor ?? .zero)
+        }
+        #expect(stage.balancer.reports(at: stage.now)[0].ejections >= 1)
     }
 
     @Test func `no more than the share are out at once, and never the last`() {
@@ -65,10 +104,12 @@ import Testing
         #expect(one.states == [.open])
     }
 
-    @Test func `without ejection failures throw none out`() {
+    @Test func `without ejection failures throw none out, and are told all the same`() {
         let stage = BalanceStage([1, 1])
         stage.fail(1, 1000)
         #expect(stage.states == [.open, .open])
+        let failures = stage.balancer.reports(at: stage.now).map(\.lastFailure)
+        #expect(failures == [EndpointFailure(what: "status 503", time: stage.now), nil])
     }
 
     // MARK: Health checks
@@ -91,6 +132,7 @@ import Testing
         #expect(stage.states == [.open, .open])
         let report = stage.balancer.reports(at: stage.now)[0]
         #expect(report.checksPassed == 4 && report.checksFailed == 6)
+        #expect(report.lastFailure?.what == "check: status 500")
     }
 
     @Test func `where all are unhealthy the service is down, and requests go to all the same`() {
@@ -137,6 +179,21 @@ import Testing
         stage.balancer.resolved(0, addresses("192.0.2.2:80", "192.0.2.3:80"), at: stage.now)
         stage.balancer.resolved(0, [], at: stage.now)
         #expect(stage.balancer.table(at: stage.now).version == version)
+    }
+
+    @Test func `an address that went is shown until its requests have ended, and once if it is back`() throws {
+        let stage = named([("a.test", 1)])
+        stage.balancer.resolved(0, addresses("192.0.2.1:80", "192.0.2.2:80"), at: stage.now)
+        let (first, second) = (stage.balancer.members[0], stage.balancer.members[1])
+        first.enter()
+        second.enter()
+        stage.balancer.resolved(0, addresses("192.0.2.3:80", "192.0.2.4:80"), at: stage.now)
+        #expect(stage.states == [.open, .open, .draining, .draining])
+        #expect(stage.counts(of: 10) == [10])
+        second.leave()
+        #expect(stage.balancer.reports(at: stage.now).map(\.name).suffix(2) == ["192.0.2.4:80", "192.0.2.1:80"])
+        stage.balancer.resolved(0, addresses("192.0.2.1:80", "192.0.2.4:80"), at: stage.now)
+        #expect(stage.states == [.open, .open])
     }
 
     @Test func `a single address needs no telling apart, until it changes`() {

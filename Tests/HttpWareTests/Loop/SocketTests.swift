@@ -53,6 +53,7 @@ import Testing
             #expect(fcntl(end, F_GETFL) & O_NONBLOCK != 0)
             #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0)
             #expect(option(end, Int32(IPPROTO_TCP), TCP_NODELAY) == 1)
+            #expect(option(end, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT) == Socket.mostUnsent)
         }
         var bytes: [UInt8] = Array("abcdef".utf8)
         bytes.withUnsafeMutableBytes { bytes in

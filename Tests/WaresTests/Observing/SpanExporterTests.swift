@@ -11,7 +11,8 @@ import Testing
 
     private func exporter() throws -> SpanExporter {
         SpanExporter(
-            try HttpUrl(optionText: Self.url), service: "a \"b\"", timeout: .seconds(7), client: calls)
+            try HttpUrl(optionText: Self.url), service: "a \"b\"", fields: ["X-Api-Key": "k"], timeout: .seconds(7),
+            client: calls)
     }
 
     /// Adds so many spans on a loop, and lets so much time pass by tenths of a second.
@@ -42,6 +43,8 @@ import Testing
         #expect(calls.requests.first?.content.text?.hasSuffix(#""spans":[{"s":0},{"s":1},{"s":2}]}]}]}"#) == true)
         #expect(calls.requests.first?.content.text?.contains(#""stringValue":"a \"b\"""#) == true)
         #expect(calls.limits.first?.timeout == .seconds(7))
+        let fields = try #require(calls.requests.first?.fields)
+        #expect(fields["X-Api-Key"] == "k" && fields.values(of: .contentType) == ["application/json"])
         await add(1, to: exporter, on: loop)
         await pass(11, loop)
         #expect(calls.requests.count == 2, "it goes on after a pause")
@@ -70,6 +73,33 @@ import Testing
         await pass(60, loop)
         #expect(calls.requests.count == 3)
         #expect(exporter.numbers.map(\.value) == [0, 2, 3, 0])
+    }
+
+    @Test func `what waits at the end is sent then, and the end waits for it`() async throws {
+        calls.script(Self.url, .respond(HttpResponse(.serviceUnavailable)), ScriptedCalls.json("{}".utf8))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(3, to: exporter, on: loop)
+        let end = Task(executorPreference: loop) { await exporter.finish() }
+        await settle(loop)
+        #expect(calls.requests.isEmpty)
+        // The pause that it is in, and the one before the second try.
+        await pass(11, loop)
+        await end.value
+        #expect(calls.requests.count == 2)
+        #expect(exporter.numbers.map(\.value) == [3, 0, 1, 0])
+    }
+
+    @Test func `where nothing waits the end is there at once, and spans behind it do not wait`() async throws {
+        calls.script(Self.url, ScriptedCalls.json("{}".utf8))
+        let exporter = try exporter()
+        await exporter.finish()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(1, to: exporter, on: loop)
+        await exporter.finish()
+        #expect(exporter.numbers.map(\.value) == [1, 0, 0, 0])
     }
 
     @Test func `what the collector refuses is not sent again`() async throws {

@@ -150,10 +150,31 @@ import Testing
         #expect(try TestExchange.make(Traceparent.self, ["export": "otlp"]).holdsState)
     }
 
+    @Test func `fields for the collector are secret, and no error names their values`() throws {
+        let ware = try TestExchange.make(
+            Traceparent.self, ["export": "otlp", "exportHeaders": ["X-Api-Key": "s3cret", "X-Scope": "a"]])
+        #expect(ware.finisher != nil && !"\(ware)".contains("s3cret"))
+        #expect(try TestExchange.make(Traceparent.self).finisher == nil)
+        for name in ["X-Api-Key", "Host", "Content-Type", "Transfer-Encoding", "a b"] {
+            let error = #expect(throws: ConfigError.self) {
+                try TestExchange.make(
+                    Traceparent.self,
+                    [
+                        "export": "otlp",
+                        "exportHeaders": .init(
+                            .map([
+                                .init(key: name, location: .code, value: "s3cret\n")
+                            ])),
+                    ])
+            }
+            #expect(error.map { "\($0)".contains("s3cret") } == false)
+        }
+    }
+
     @Test(
         arguments: [
             ["propagators": ["b3"]], ["ratio": "2"], ["export": "zipkin"], ["endpoint": "http://a.test/"],
-            ["service": "edge"],
+            ["service": "edge"], ["exportHeaders": ["X-A": "b"]],
             ["export": "otlp", "endpoint": "collector"], ["export": "otlp", "timeout": "1ms"], ["headers": [:]],
         ] as [ConfigNode])
     func `what makes no sense is refused at load`(options: ConfigNode) {

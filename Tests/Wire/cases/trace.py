@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,7 +19,9 @@ listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 admin: {{ bind: "127.0.0.1:{admin}" }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
-  told: {{ middlewares: [{{ traceparent: {{ export: otlp, endpoint: "http://127.0.0.1:{collector}/v1/traces", service: edge }} }}] }}
+  told:
+    middlewares:
+      - traceparent: {{ export: otlp, endpoint: "http://127.0.0.1:{collector}/v1/traces", service: edge, exportHeaders: {{ X-Api-Key: k3y }} }}
 routes: [{{ name: all, service: origin, chain: told }}]
 """
 NO = "OTLP is not in Debian's nginx"
@@ -31,11 +34,13 @@ NAMES = {"traceId", "spanId", "traceState", "parentSpanId", "flags", "name", "ki
 class Collector:
     def __init__(self, t: Trial):
         self.calls: list[tuple[str, str, dict]] = []
+        self.keys: set[str | None] = set()
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
+                collector.keys.add(self.headers["X-Api-Key"])
                 collector.calls.append((self.path, self.headers["Content-Type"], json.loads(content)))
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
@@ -104,8 +109,24 @@ def _(t: Trial) -> None:
         status = found["http.response.status_code"]
         check(status in ("200", "500") and found["url.path"].startswith("/a/") and found["http.request.method"] == "GET", found)
         expect_same("status", span.get("status"), {"code": 2} if status == "500" else None)
+    expect_same("fields of the calls", collector.keys, {"k3y"})
+    config = gateway.ask("/v1/config", port=gateway.admin).body.decode()
+    check("exportHeaders.X-Api-Key" in config and "k3y" not in config, config)
     check("s3cret" not in json.dumps([call for _, _, call in collector.calls]), "the query is told")
     check(gateway.metric('httpware_spans_exported_total{ware="traceparent"} 8'), "no metric")
+
+
+@case("traceparent: a gateway that ends sends the spans that wait, and waits for no collector that is not there", nginx=NO)
+def _(t: Trial) -> None:
+    for is_there in (True, False):
+        collector = Collector(t)
+        gateway = Gateway(t, collector.server.server_address[1] if is_there else free_port())
+        t.origin(answering(answer()))
+        for _ in range(5):
+            expect_status(gateway.ask("/"), 200)
+        gateway.process.signal(signal.SIGTERM)
+        expect_same("exit", gateway.process.wait(20), 0)
+        expect_same("spans", len(collector.spans), 5 if is_there else 0)
 
 
 @case("traceparent: without a collector requests go on as ever, and what is dropped is counted", nginx=NO)

@@ -1,0 +1,72 @@
+/// A service as the admin listener tells of it, and as lines of a table show it: one for each address of its endpoints.
+struct ServiceLines: Decodable {
+    /// An endpoint of the configuration.
+    struct Endpoint: Decodable {
+        /// The connections to it.
+        struct Connections: Decodable {
+            let open: Int
+            let idle: Int
+        }
+
+        let url: String
+        let weight: Int
+        let connections: Connections
+        /// Empty where there is nothing to choose and nothing to follow.
+        let addresses: [Address]
+    }
+
+    /// What takes requests: the endpoint, or one of the addresses of its name.
+    struct Address: Decodable {
+        /// What failed there.
+        struct Failure: Decodable {
+            let what: String
+            let agoMilliseconds: Int
+        }
+
+        let address: String
+        let state: String
+        let requests: Int
+        let ejectedForMilliseconds: Int?
+        let lastFailure: Failure?
+    }
+
+    let name: String
+    let endpoints: [Endpoint]
+    let down: Bool
+
+    /// The services below each other, in columns.
+    static func table(_ services: [ServiceLines]) -> [String] {
+        TextTable.lines(
+            [["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WEIGHT", "LAST FAILURE"]] + services.flatMap(\.rows))
+    }
+
+    private var rows: [[String]] {
+        let rows = endpoints.flatMap { endpoint in
+            let weight = String(endpoint.weight)
+            guard !endpoint.addresses.isEmpty else {
+                // Nobody follows it: its connections tell what is under way.
+                let active = max(0, endpoint.connections.open - endpoint.connections.idle)
+                return [[name, endpoint.url, down ? "down" : "open", String(active), weight, "-"]]
+            }
+            return endpoint.addresses.map { address in
+                let left = address.ejectedForMilliseconds.map { " for \(ServiceLines.time($0))" } ?? ""
+                let failure = address.lastFailure.map { "\($0.what), \(ServiceLines.time($0.agoMilliseconds)) ago" }
+                // Beside an address, the endpoint whose name has it.
+                let isName = endpoint.url.hasSuffix("//" + address.address)
+                let shown = isName ? endpoint.url : "\(endpoint.url) at \(address.address)"
+                return [name, shown, address.state + left, String(address.requests), weight, failure ?? "-"]
+            }
+        }
+        return rows.map { $0.map(TerminalStyle.plain.shown) }
+    }
+
+    /// In its two largest units at most: `350ms`, `12s`, `3m20s`, `2h5m`.
+    private static func time(_ milliseconds: Int) -> String {
+        let seconds = milliseconds / 1000
+        if seconds < 1 { return "\(max(0, milliseconds))ms" }
+        if seconds < 60 { return "\(seconds)s" }
+        let (large, small) = seconds < 3600 ? (seconds / 60, seconds % 60) : (seconds / 3600, seconds % 3600 / 60)
+        let units = seconds < 3600 ? ("m", "s") : ("h", "m")
+        return small == 0 ? "\(large)\(units.0)" : "\(large)\(units.0)\(small)\(units.1)"
+    }
+}
