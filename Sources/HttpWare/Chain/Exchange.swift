@@ -102,6 +102,7 @@ public final class Exchange {
     }
 
     deinit {
+        notebook.free()
         requestStorage.deinitialize(count: 1)
         requestStorage.deallocate()
         lentStorage.deinitialize(count: 1)

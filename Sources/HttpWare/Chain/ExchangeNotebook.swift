@@ -3,16 +3,18 @@
 /// Pages stay, empty, for the next exchange, so that to remember something allocates nothing once the exchange has been round.
 /// They are as many as there are keys in the program, and live as long as the notebook.
 ///
-/// They are plain memory: as objects each look at one retained and released it, which cost more than all else here.
+/// They are plain memory: as objects each look at one retained and released it, which cost more than all else here. Its owner frees
+/// them, once.
 @usableFromInline
-struct ExchangeNotebook: ~Copyable {
+struct ExchangeNotebook {
     /// Those with something on them in this exchange.
     private var used: UnsafeMutablePointer<ExchangePage>?
     private var empties: UnsafeMutablePointer<ExchangePage>?
 
     @usableFromInline init() {}
 
-    deinit {
+    /// Lets go of all, at the end of the exchange's life.
+    func free() {
         ExchangeNotebook.free(used)
         ExchangeNotebook.free(empties)
     }

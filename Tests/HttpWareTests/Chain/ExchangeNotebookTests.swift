@@ -10,6 +10,7 @@ import Testing
 
     @Test func `what is written under a key is found under it alone until the pages are emptied`() {
         var notebook = ExchangeNotebook()
+        defer { notebook.free() }
         for round in 0..<3 {
             #expect(notebook.value(of: Count.self) == nil && notebook.value(of: Word.self) == nil)
             notebook.page(of: Count.self).pointee = round
@@ -25,6 +26,7 @@ import Testing
 
     @Test func `a page stays where it is from one exchange to the next`() {
         var notebook = ExchangeNotebook()
+        defer { notebook.free() }
         let first = notebook.page(of: Count.self)
         _ = notebook.page(of: Word.self)
         _ = notebook.page(of: Held.self)
@@ -40,15 +42,14 @@ import Testing
             thing = made
             notebook.page(of: Held.self).pointee = made
         }
-        do {
-            var notebook = ExchangeNotebook()
-            remember(&notebook)
-            #expect(thing != nil)
-            notebook.empty()
-            #expect(thing == nil)
-            remember(&notebook)
-            #expect(thing != nil)
-        }
+        var notebook = ExchangeNotebook()
+        remember(&notebook)
+        #expect(thing != nil)
+        notebook.empty()
+        #expect(thing == nil)
+        remember(&notebook)
+        #expect(thing != nil)
+        notebook.free()
         #expect(thing == nil)
     }
 }
