@@ -34,7 +34,7 @@
                 )
                 print("the store counts \(overhead.counted)")
             }
-            let others = codecBenchmarks + chainBenchmarks + routeBenchmarks + tokenBenchmarks
+            let others = codecBenchmarks + chainBenchmarks + balanceBenchmarks + routeBenchmarks + tokenBenchmarks
             let caches = cacheBenchmarks + (isMillion ? millionBenchmarks() : [])
             let chosen = filter == "cache" ? caches : (others + caches).filter { $0.name.contains(filter) }
             for benchmark in chosen {

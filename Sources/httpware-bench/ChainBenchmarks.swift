@@ -149,12 +149,17 @@
     }
 
     /// A GET that is decoded, passes the wares, is answered by an origin server, and passes them on its way back.
-    private func plainGet(_ what: String, isCounted: Bool = false, _ wares: [any Middleware]) -> Benchmark {
+    func plainGet(
+        _ what: String, isCounted: Bool = false, endpoints: Int = 1, balancing: Balancing = Balancing(),
+        _ wares: [any Middleware]
+    ) -> Benchmark {
         Benchmark(name: "a plain GET \(what)") { times in
             guard let loop = try? EventLoop(name: "bench"),
                 let chain = try? WareChain(middlewares: wares.map { ChainEntry($0) }, postwares: [])
             else { return }
-            let service = UpstreamService(name: "bench", endpoints: [Endpoint(host: "192.0.2.1", port: 80)])
+            let service = UpstreamService(
+                name: "bench", endpoints: (1...endpoints).map { Endpoint(host: "192.0.2.\($0)", port: 80) },
+                balancing: balancing)
             let server = LoopServer(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
                 router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "bench")))

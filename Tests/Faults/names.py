@@ -75,7 +75,7 @@ class Named(Stand):
     def httpware_config(self, patience: str, logs: str) -> str:
         # No connection is kept: each request needs the name.
         return super().httpware_config(patience, logs).replace(f"http://127.0.0.1:{self.ports[0]}", f"http://{self.name}:{self.ports[0]}").replace(
-            "idle: 60s }", "idle: 60s }, pool: { maxIdle: 0 }")
+            "pool: {", "pool: { maxIdle: 0,")
 
     def nginx_config(self, patience: str, logs: str) -> str:
         text = super().nginx_config(patience, logs)
