@@ -6,7 +6,17 @@ public struct FieldValueWriter: ~Copyable {
     /// What had no room.
     private var rest: [UInt8] = []
 
-    init(_ room: UnsafeMutableBufferPointer<UInt8>) { self.room = room }
+    private init(_ room: UnsafeMutableBufferPointer<UInt8>) { self.room = room }
+
+    /// Adds what `write` writes to a message's bytes.
+    @inline(__always)
+    static func append(to bytes: inout [UInt8], _ write: (inout FieldValueWriter) -> Void) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
+            var writer = FieldValueWriter(room)
+            write(&writer)
+            writer.append(to: &bytes)
+        }
+    }
 
     /// Writes text that is written in code: visible ASCII and spaces.
     public mutating func write(_ text: StaticString) {
@@ -48,8 +58,7 @@ public struct FieldValueWriter: ~Copyable {
         count &+= 1
     }
 
-    /// Adds what was written to a message's bytes.
-    consuming func append(to bytes: inout [UInt8]) {
+    private consuming func append(to bytes: inout [UInt8]) {
         bytes.append(contentsOf: UnsafeBufferPointer(rebasing: room[..<count]))
         if !rest.isEmpty { bytes += rest }
     }

@@ -160,13 +160,7 @@ public struct HttpFields: Sendable {
     /// Adds a line behind the others whose value `write` writes, of what may stand in every value: nothing is checked, and
     /// nothing put together before.
     public mutating func append(_ name: FieldName, write: (inout FieldValueWriter) -> Void) {
-        appendLine(name) { bytes in
-            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
-                var writer = FieldValueWriter(room)
-                write(&writer)
-                writer.append(to: &bytes)
-            }
-        }
+        appendLine(name) { FieldValueWriter.append(to: &$0, write) }
     }
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
@@ -188,11 +182,9 @@ public struct HttpFields: Sendable {
         let start = UInt32(truncatingIfNeeded: bytes.count)
         block.wire.withUnsafeBufferPointer { bytes.append(contentsOf: $0.dropLast(2)) }
         let valueEnd = bytes.count
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
-            var writer = FieldValueWriter(room)
-            write(&writer)
-            writer.write("\r\n")
-            writer.append(to: &bytes)
+        FieldValueWriter.append(to: &bytes) {
+            write(&$0)
+            $0.write("\r\n")
         }
         addLines(of: block, from: start)
         lines[lines.count - 1].valueCount &+= UInt32(truncatingIfNeeded: bytes.count - 2 - valueEnd)

@@ -49,8 +49,8 @@ struct ServiceLines: Decodable {
                 return [[name, endpoint.url, down ? "down" : "open", String(active), weight, "-"]]
             }
             return endpoint.addresses.map { address in
-                let left = address.ejectedForMilliseconds.map { " for \(ServiceLines.time($0))" } ?? ""
-                let failure = address.lastFailure.map { "\($0.what), \(ServiceLines.time($0.agoMilliseconds)) ago" }
+                let left = address.ejectedForMilliseconds.map { " for \(TerminalStyle.span($0))" } ?? ""
+                let failure = address.lastFailure.map { "\($0.what), \(TerminalStyle.span($0.agoMilliseconds)) ago" }
                 // Beside an address, the endpoint whose name has it.
                 let isName = endpoint.url.hasSuffix("//" + address.address)
                 let shown = isName ? endpoint.url : "\(endpoint.url) at \(address.address)"
@@ -58,15 +58,5 @@ struct ServiceLines: Decodable {
             }
         }
         return rows.map { $0.map(TerminalStyle.plain.shown) }
-    }
-
-    /// In its two largest units at most: `350ms`, `12s`, `3m20s`, `2h5m`.
-    private static func time(_ milliseconds: Int) -> String {
-        let seconds = milliseconds / 1000
-        if seconds < 1 { return "\(max(0, milliseconds))ms" }
-        if seconds < 60 { return "\(seconds)s" }
-        let (large, small) = seconds < 3600 ? (seconds / 60, seconds % 60) : (seconds / 3600, seconds % 3600 / 60)
-        let units = seconds < 3600 ? ("m", "s") : ("h", "m")
-        return small == 0 ? "\(large)\(units.0)" : "\(large)\(units.0)\(small)\(units.1)"
     }
 }

@@ -104,6 +104,16 @@ struct TerminalStyle: Equatable {
         return ""
     }
 
+    /// A time that people wait for or look back on, in its two largest units at most: `350ms`, `12s`, `3m20s`, `2h5m`.
+    static func span(_ milliseconds: Int) -> String {
+        let seconds = milliseconds / 1000
+        if seconds < 1 { return "\(max(0, milliseconds))ms" }
+        if seconds < 60 { return "\(seconds)s" }
+        let (large, small) = seconds < 3600 ? (seconds / 60, seconds % 60) : (seconds / 3600, seconds % 3600 / 60)
+        let units = seconds < 3600 ? ("m", "s") : ("h", "m")
+        return small == 0 ? "\(large)\(units.0)" : "\(large)\(units.0)\(small)\(units.1)"
+    }
+
     private static func decimal(_ value: Double, _ digits: Int) -> String {
         let scale = [1, 10, 100][digits]
         let scaled = Int((min(max(value, 0), 1e12) * Double(scale)).rounded())

@@ -58,8 +58,7 @@ struct CacheStage {
         try self.init(
             store: store, with: belongings, setting: TestExchange.Setting(), before: [], behind: [], change)
         guard let disk = store as? DiskStore else { return }
-        for _ in 0..<10_000 where !disk.isReady { try await Task.sleep(for: .milliseconds(1)) }
-        try #require(disk.isReady)
+        try await CacheStage.wait(for: "an open file") { disk.isReady }
     }
 
     private init(
@@ -78,13 +77,20 @@ struct CacheStage {
 
     /// Waits until one response is stored, and it is that part; `nil` is the whole.
     func holds(_ part: Range<Int>?) async throws {
-        for _ in 0..<10_000 {
+        try await CacheStage.wait(for: "\(part.map { "\($0)" } ?? "the whole"), stored alone") {
             settle()
             let stored = await store.list(limit: 2) { _, _ in true }
-            if stored.count == 1, stored[0].head.part?.range == part { return }
+            return stored.count == 1 && stored[0].head.part?.range == part
+        }
+    }
+
+    /// Waits for what a store does on a thread of its own, and tells nobody of. Fails where it never comes.
+    private static func wait(for wanted: String, _ isThere: () async -> Bool) async throws {
+        for _ in 0..<10_000 {
+            if await isThere() { return }
             try await Task.sleep(for: .milliseconds(1))
         }
-        Issue.record("\(part.map { "\($0)" } ?? "the whole") is never stored alone")
+        try #require(Bool(false), "never came: \(wanted)")
     }
 
     private final class Folder: Sendable {
