@@ -19,7 +19,7 @@ public struct RequestDirectives: Sendable, Equatable {
     public init() {}
 
     /// What the `Cache-Control` lines ask for, and `Pragma: no-cache` where there are none. RFC 9111 §5.4.
-    public init(_ fields: HttpFields) {
+    public init(_ fields: borrowing HttpFields) {
         guard fields.mayContain(RequestDirectives.sources) else { return }
         guard fields.contains(.cacheControl) else {
             if fields.contains(.pragma) {

@@ -40,16 +40,11 @@ public struct CacheKeyRule: Sendable, Equatable {
     public init() {}
 
     /// The key of a request; `nil` when it is too long, or the request has no path (CONNECT, `OPTIONS *`).
-    public func key(for request: HttpRequest) -> CacheKey? {
+    public func key(for request: borrowing HttpRequest) -> CacheKey? {
         guard request.hasPath else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(128)
-        if query == nil, ignoredQuery.isEmpty {
-            request.appendTargetUri(to: &bytes)
-        } else {
-            request.appendTargetUri(to: &bytes, includesQuery: false)
-            appendQuery(request.query, to: &bytes)
-        }
+        let takesAll = query == nil && ignoredQuery.isEmpty
+        var bytes = request.targetUri(includesQuery: takesAll)
+        if !takesAll { appendQuery(request.query, to: &bytes) }
         return bytes.count <= longest ? CacheKey(bytes) : nil
     }
 

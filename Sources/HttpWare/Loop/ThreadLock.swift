@@ -8,29 +8,33 @@ public import Glibc
 ///
 /// Inlined where it is used, which makes it for the type of the value there: it stands in every look-up of a store.
 // @unchecked Sendable: the value is touched only between lock and unlock.
-public final class ThreadLock<Value>: @unchecked Sendable {
-    @usableFromInline var value: Value
-    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+public struct ThreadLock<Value>: @unchecked Sendable {
+    @usableFromInline let storage: ManagedBuffer<Value, pthread_mutex_t>
 
     /// Puts a value behind a lock.
     @inlinable public init(_ value: sending Value) {
-        self.value = value
-        mutex = .allocate(capacity: 1)
-        let code = pthread_mutex_init(mutex, nil)
-        precondition(code == 0)  // glibc's never fails without attributes
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
+        let value = value
+        storage = LockedValue<Value>.create(minimumCapacity: 1) {
+            let code = $0.withUnsafeMutablePointerToElements { pthread_mutex_init($0, nil) }
+            precondition(code == 0)  // glibc's never fails without attributes
+            return value
+        }
     }
 
     /// Lends the value. The closure is short, and takes no other lock.
     @inlinable public func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
+        // What they point to is as old as the storage, which `self` holds.
+        let (value, mutex) = storage.withUnsafeMutablePointers { ($0, $1) }
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        return try body(&value)
+        return try body(&value.pointee)
     }
+}
+
+/// The value, and behind it in the same piece of memory the mutex, which must not move.
+@usableFromInline
+final class LockedValue<Value>: ManagedBuffer<Value, pthread_mutex_t> {
+    deinit { _ = withUnsafeMutablePointerToElements { pthread_mutex_destroy($0) } }
 }

@@ -108,22 +108,26 @@ public struct HttpRequest: Sendable {
         target.string(target.upstreamPath) + (target.hasQuery ? "?" + target.string(target.query) : "")
     }
 
-    /// Appends the target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal
-    /// path, and the query. RFC 9110 §7.1, §4.2.3.
-    public func appendTargetUri(to bytes: inout [UInt8], includesQuery: Bool = true) {
+    /// The target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal path, and
+    /// the query. RFC 9110 §7.1, §4.2.3.
+    public func targetUri(includesQuery: Bool = true) -> [UInt8] {
         let scheme: StaticString = target.isSecure ? "https://" : "http://"
-        bytes.append(contentsOf: UnsafeBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
+        var uri: [UInt8] = []
+        uri.reserveCapacity(
+            scheme.utf8CodeUnitCount + Int(target.host.count) + Int(target.path.count) + Int(target.query.count) + 7)
+        uri.append(contentsOf: UnsafeBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
         target.bytes.withUnsafeBufferPointer { all in
-            bytes.append(contentsOf: all[target.host.range])
+            uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.host.range]))
             if let port = target.port, port != (target.isSecure ? 443 : 80) {
-                bytes.append(contentsOf: ":\(port)".utf8)
+                uri.append(contentsOf: ":\(port)".utf8)
             }
-            bytes.append(contentsOf: all[target.path.range])
+            uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.path.range]))
             if includesQuery, target.hasQuery {
-                bytes.append(0x3f)
-                bytes.append(contentsOf: all[target.query.range])
+                uri.append(0x3f)
+                uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.query.range]))
             }
         }
+        return uri
     }
 
     /// A GET request for what the reference names, seen from this request's target; `nil` when it is no http or https

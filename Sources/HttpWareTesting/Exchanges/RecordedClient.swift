@@ -25,9 +25,7 @@ public final class RecordedClient: HttpClient {
     public var requests: [HttpRequest] { state.withLock { $0.requests } }
 
     private static func key(_ request: HttpRequest) -> String {
-        var uri: [UInt8] = []
-        request.appendTargetUri(to: &uri)
-        return "\(request.method) \(String(decoding: uri, as: UTF8.self))"
+        "\(request.method) \(String(decoding: request.targetUri(), as: UTF8.self))"
     }
 
     @discardableResult

@@ -14,13 +14,13 @@ enum CacheNotes {
     }
 
     /// Why a request goes upstream.
-    static func miss(_ turn: CacheTurn) -> String {
-        switch turn.status.forward {
+    static func miss(_ miss: CacheMiss) -> String {
+        switch miss.forward {
         case .uriMiss: "miss: nothing is stored for it"
         case .varyMiss: "miss: what is stored answers other request fields"
         case .request: "miss: the request wants it validated"
         case .stale:
-            if let stored = turn.validated {
+            if let stored = miss.validated {
                 stored.rules.needsValidation
                     ? "miss: what is stored says no-cache, and is validated"
                     : "miss: what is stored is stale, and is validated"
@@ -28,7 +28,7 @@ enum CacheNotes {
                 "miss: what is stored is stale, and cannot be validated"
             }
         case .bypass: "miss: the store did not answer"
-        case .method, .partial, nil: "miss"
+        case .method, .partial: "miss"
         }
     }
 }

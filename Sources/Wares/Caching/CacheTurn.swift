@@ -1,38 +1,67 @@
 import HttpCaching
 import HttpWare
 
-/// What a cache remembers of a request that it let pass, until the response comes. Used on the loop of the exchange only.
-final class CacheTurn {
+/// What a cache remembers of a request that it let pass, until the response comes.
+struct CacheTurn {
     /// Where it is in its exchange.
     enum Key: ExchangeKey { typealias Value = CacheTurn }
 
-    /// The request as it came to the cache.
-    let request: HttpRequest
+    /// The request's method and fields, as they came to the cache.
+    let method: HttpMethod
+    let fields: HttpFields
     let key: CacheKey
     /// What it asks of caches.
     let wishes: RequestDirectives
     let isAuthorized: Bool
     /// What went upstream asks whether this one still holds.
-    var validated: StoredResponse?
+    let validated: StoredResponse?
     /// Others follow.
-    var leads: CollapsedLead?
-    var status = CacheStatus()
+    let leads: CollapsedLead?
+    var status: CacheStatus
+    /// The key of what a reference in the response names, if it is of the same origin: where the request may change something.
+    let keyOfReference: ((String) -> CacheKey?)?
 
-    init(_ request: HttpRequest, _ key: CacheKey, _ wishes: RequestDirectives, isAuthorized: Bool) {
-        self.request = request
-        self.key = key
-        self.wishes = wishes
+    init(
+        _ request: borrowing HttpRequest, _ miss: CacheMiss, isAuthorized: Bool, leads: CollapsedLead? = nil,
+        keyOfReference: ((String) -> CacheKey?)? = nil
+    ) {
+        method = request.method
+        fields = request.fields
+        key = miss.key
+        wishes = miss.wishes
         self.isAuthorized = isAuthorized
-    }
-
-    /// Whether another request's response will do for this one, and this one's for others: a plain GET.
-    var mayShare: Bool {
-        request.method == .get && !wishes.noStore && !wishes.noCache && wishes.maxAge == nil && wishes.minFresh == nil
-            && !Preconditions.areConditional(request.fields) && !request.fields.contains(.range)
+        validated = miss.validated
+        self.leads = leads
+        status = miss.status
+        self.keyOfReference = keyOfReference
     }
 
     /// The request's value lines, for `Vary`.
-    func values(of name: FieldName) -> [String] { request.fields.values(of: name) }
+    func values(of name: FieldName) -> [String] { fields.values(of: name) }
+}
+
+/// What a cache found out about a request that it lets pass.
+struct CacheMiss {
+    let key: CacheKey
+    /// What the request asks of caches.
+    let wishes: RequestDirectives
+    /// What is stored for it, and is to be validated.
+    let validated: StoredResponse?
+    let forward: CacheStatus.Forward
+
+    var status: CacheStatus {
+        var status = CacheStatus()
+        status.forward = forward
+        return status
+    }
+
+    /// Whether another request's response will do for this one, and this one's for others: a plain GET.
+    func mayShare(_ request: borrowing HttpRequest) -> Bool {
+        request.method == .get && !request.fields.mayContain(CacheMiss.ownWishes) && !wishes.noStore && !wishes.noCache
+            && wishes.maxAge == nil && wishes.minFresh == nil
+    }
+
+    private static let ownWishes = KnownFields(.ifNoneMatch, .ifModifiedSince, .range)
 }
 
 /// What a ware further out asks of caches in the request's place: for `offline`.
@@ -41,10 +70,12 @@ enum CacheWishes: ExchangeKey { typealias Value = RequestDirectives }
 /// Tells apart who asks: by what they sent to say so, and by what wares made sure. RFC 9111 §3.5.
 enum CacheIdentity {
     private static let names: [FieldName] = [.authorization, .cookie]
+    private static let credentials = KnownFields(.authorization, .cookie)
 
     /// Whether the request says who asks, or a ware found out.
     static func isKnown(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
         if !exchange.principals.isEmpty { return true }
+        guard request.fields.mayContain(credentials) else { return false }
         var isThere = false
         request.fields.forEachReceivedValue(of: .authorization) { _ in isThere = true }
         return isThere
@@ -53,6 +84,9 @@ enum CacheIdentity {
     /// The key for this request and those of the same person alone: the digest of what tells them apart stands for it, for keys
     /// are kept and shown. The key itself where nothing does.
     static func key(_ key: CacheKey, for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey {
+        guard
+            request.fields.mayContain(credentials) || request.proxyAuthorization != nil || !exchange.principals.isEmpty
+        else { return key }
         var text: [UInt8] = []
         for name in names { request.fields.forEachReceivedValue(of: name) { add(name.text, $0, to: &text) } }
         if let proxy = request.proxyAuthorization { add("proxy", proxy.utf8, to: &text) }

@@ -1,6 +1,5 @@
 import HttpCaching
 public import HttpWare
-import Synchronization
 
 /// Sends one of several equal requests upstream, and its response to all of them.
 ///
@@ -49,14 +48,14 @@ public struct Coalesce: Middleware, Postware {
         }
         switch requests.join(key, at: exchange.now) {
         case .alone: return .pass
-        case .lead(let response): return lead(response, key, target, request, exchange)
+        case .lead(let first): return lead(first, target, request, exchange)
         case .follow(let response, let follower):
             let shared = key
             return .wait { request, exchange in
                 defer { response.leave(follower) }
                 let outcome = try await follower.wait.value(within: self.timeout, else: .goAlone)
                 if Task.isCancelled {
-                    if case .lead = outcome { self.requests.abandon(response, shared) }
+                    if case .lead = outcome { CollapsedLead(self.requests, shared, response).abandon() }
                     throw CancellationError()
                 }
                 switch outcome {
@@ -67,7 +66,8 @@ public struct Coalesce: Middleware, Postware {
                     else { return .pass }
                     exchange.note("coalesced", asDecision: true)
                     return .abort(with: answer)
-                case .lead: return self.lead(response, shared, target, request, exchange)
+                case .lead:
+                    return self.lead(CollapsedLead(self.requests, shared, response), target, request, exchange)
                 case .goAlone, .stored: return .pass
                 }
             }
@@ -81,9 +81,8 @@ public struct Coalesce: Middleware, Postware {
     }
 
     private func lead(
-        _ response: CollapsedResponse, _ key: CacheKey, _ target: CacheKey, _ request: HttpRequest, _ exchange: Exchange
+        _ lead: CollapsedLead, _ target: CacheKey, _ request: HttpRequest, _ exchange: Exchange
     ) -> Verdict {
-        let lead = CollapsedLead(response, key, requests)
         lead.lead(exchange)
         exchange[Turn.self] = Turn.Value(lead: lead, target: target, fields: request.fields)
         return .pass
@@ -131,9 +130,9 @@ public struct Coalesce: Middleware, Postware {
     }
 }
 
-/// Which request fields the responses of a target were found to vary by. From any thread: guarded by a mutex.
+/// Which request fields the responses of a target were found to vary by. From any thread: guarded by a lock.
 private final class KnownVary: Sendable {
-    private let names = Mutex<[CacheKey: [FieldName]]>([:])
+    private let names = ThreadLock<[CacheKey: [FieldName]]>([:])
     /// More targets than this are forgotten and found out again.
     private static let most = 10_000
 

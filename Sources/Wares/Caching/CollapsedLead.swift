@@ -4,43 +4,49 @@ import HttpWare
 /// The leader's end of a collapsed response. Used on the leader's loop only; what is not ended by its exchange's end is
 /// abandoned there.
 final class CollapsedLead {
-    private let response: CollapsedResponse
-    private let key: CacheKey
     private let requests: CollapsedRequests
-    /// It was told to those who follow that nothing more comes, or another leads.
+    private let key: CacheKey
+    /// What those who follow have, as soon as that is known here.
+    private var response: CollapsedResponse?
+    /// It was told to those who follow that nothing more comes, or another leads. Until then the place under the key is its own.
     private(set) var isOver = false
 
-    init(_ response: CollapsedResponse, _ key: CacheKey, _ requests: CollapsedRequests) {
-        self.response = response
-        self.key = key
+    init(_ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil) {
         self.requests = requests
+        self.key = key
+        self.response = response
     }
 
     /// Lets an exchange lead: it goes on without its client while others follow, and its end ends this.
     func lead(_ exchange: Exchange) {
-        exchange.outlivesClient = { !self.isOver && self.response.isWanted }
+        exchange.outlivesClient = { self.isWanted }
         exchange.onEnd { _ in self.abandon() }
     }
 
-    /// The response is one for all who follow.
-    func begin(_ head: CollapsedResponse.Head) { if !isOver { response.begin(head) } }
+    private var isWanted: Bool { !isOver && (response ?? requests.shared(key))?.isWanted ?? false }
 
-    func append(_ piece: [UInt8]) { if !isOver { response.append(piece) } }
+    /// The response is one for all who follow.
+    func begin(_ head: CollapsedResponse.Head) {
+        guard !isOver else { return }
+        let response = response ?? requests.open(key)
+        self.response = response
+        response.begin(head)
+    }
+
+    func append(_ piece: [UInt8]) { if !isOver { response?.append(piece) } }
 
     /// The content came to its end, or will not.
     func finish(isWhole: Bool) {
         guard !isOver else { return }
         isOver = true
-        requests.close(response, key)
-        response.finish(isWhole: isWhole)
+        requests.close(key)?.finish(isWhole: isWhole)
     }
 
     /// The response is not one for those who follow: they go on as told.
     func release(_ outcome: CollapsedResponse.Outcome) {
         guard !isOver else { return }
         isOver = true
-        requests.close(response, key)
-        response.release(outcome)
+        requests.close(key)?.release(outcome)
     }
 
     /// The response is not for sharing, nor are others for this key for a while.
@@ -52,16 +58,23 @@ final class CollapsedLead {
 
     /// The origin server failed. Answers whether another one tries; if not, the failure is for all who follow.
     func passOn() -> Bool {
-        guard !isOver, response.passOn() else { return false }
-        isOver = true
-        return true
+        guard !isOver else { return false }
+        guard let response = requests.closeUnshared(key) else {
+            isOver = true
+            return false
+        }
+        self.response = response
+        isOver = response.passOn()
+        return isOver
     }
 
     /// The leader goes without a response: the next one leads, if there is one. Does nothing when it is over.
     func abandon() {
         guard !isOver else { return }
         isOver = true
-        requests.abandon(response, key)
+        guard let response = requests.closeUnshared(key), !response.promote() else { return }
+        requests.close(key)
+        response.finish(isWhole: false)
     }
 }
 

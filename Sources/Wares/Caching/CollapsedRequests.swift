@@ -5,14 +5,21 @@ import HttpWare
 final class CollapsedRequests: Sendable {
     /// What a request that comes is to do.
     enum Role {
-        case lead(CollapsedResponse)
+        case lead(CollapsedLead)
         case follow(CollapsedResponse, CollapsedResponse.Follower)
         /// Too many wait, it is too late to follow, or the key's response turned out not to be for sharing not long ago.
         case alone
     }
 
+    /// What there is under a key that a request leads.
+    private enum Place {
+        /// Nobody else has come so far: what is shared is made when somebody does, or when there is something to share.
+        case led
+        case shared(CollapsedResponse)
+    }
+
     private struct Shard {
-        var responses: [CacheKey: CollapsedResponse] = [:]
+        var places: [CacheKey: Place] = [:]
         /// Until when requests for a key do not wait for each other, by the loop's clock.
         var unshared: [CacheKey: LoopInstant] = [:]
     }
@@ -35,33 +42,67 @@ final class CollapsedRequests: Sendable {
 
     /// Finds the place of a request that comes now. One that does not follow goes alone where another leads.
     func join(_ key: CacheKey, at now: LoopInstant, follows: Bool = true) -> Role {
-        shard(key).withLock { shard in
-            if let under = shard.responses[key] {
-                guard follows, let follower = under.follow(most: mostFollowers) else { return .alone }
-                return .follow(under, follower)
-            }
-            if let until = shard.unshared[key] {
+        enum Step {
+            case lead, alone
+            case follow(CollapsedResponse)
+        }
+        let step = shard(key).withLock { shard -> Step in
+            if !shard.unshared.isEmpty, let until = shard.unshared[key] {
                 if now < until { return .alone }
                 shard.unshared[key] = nil
             }
-            let response = CollapsedResponse(window: window)
-            shard.responses[key] = response
-            return .lead(response)
+            return with(&shard.places[key]) { place in
+                guard place != nil else {
+                    place = .led
+                    return .lead
+                }
+                return follows ? .follow(open(&place)) : .alone
+            }
+        }
+        switch step {
+        case .lead: return .lead(CollapsedLead(self, key))
+        case .alone: return .alone
+        case .follow(let response):
+            guard let follower = response.follow(most: mostFollowers) else { return .alone }
+            return .follow(response, follower)
         }
     }
 
-    /// Nobody follows this one any more.
-    func close(_ response: CollapsedResponse, _ key: CacheKey) {
+    /// What is shared under the key that a request leads, made if there was nobody to share it with so far.
+    func open(_ key: CacheKey) -> CollapsedResponse { shard(key).withLock { open(&$0.places[key]) } }
+
+    private func open(_ place: inout Place?) -> CollapsedResponse {
+        if case .shared(let response) = place { return response }
+        let response = CollapsedResponse(window: window)
+        place = .shared(response)
+        return response
+    }
+
+    /// What is shared under the key; `nil` while nobody came to share it.
+    func shared(_ key: CacheKey) -> CollapsedResponse? {
         shard(key).withLock { shard in
-            if shard.responses[key] === response { shard.responses[key] = nil }
+            if case .shared(let response) = shard.places[key] { response } else { nil }
         }
     }
 
-    /// The leader went without a word: the next one leads, if there is one.
-    func abandon(_ response: CollapsedResponse, _ key: CacheKey) {
-        guard !response.promote() else { return }
-        close(response, key)
-        response.finish(isWhole: false)
+    /// Nobody follows the one that leads under the key any more. Answers what those had that did.
+    @discardableResult
+    func close(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: true) }
+
+    /// The same, if nobody ever followed; what is shared stays.
+    func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
+
+    private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {
+        shard(key).withLock { shard in
+            with(&shard.places[key]) { place in
+                guard case .shared(let response) = place else {
+                    place = nil
+                    return nil
+                }
+                if isShared { place = nil }
+                return response
+            }
+        }
     }
 
     /// Requests for the key do not wait for each other for a while.
@@ -71,4 +112,7 @@ final class CollapsedRequests: Sendable {
             shard.unshared[key] = now + CollapsedRequests.pause
         }
     }
+
+    /// Looks and changes at one look-up.
+    private func with<Result>(_ place: inout Place?, _ body: (inout Place?) -> Result) -> Result { body(&place) }
 }

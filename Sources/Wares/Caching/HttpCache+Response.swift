@@ -17,12 +17,11 @@ extension HttpCache {
     // MARK: The response half
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard let turn = exchange[CacheTurn.Key.self] else { return .pass }
-        exchange[CacheTurn.Key.self] = nil
-        if !turn.request.method.isSafe { invalidate(turn, response) }
+        guard var turn = exchange[CacheTurn.Key.self].take() else { return .pass }
+        if !turn.method.isSafe { invalidate(turn, response) }
         switch take(response, turn, in: exchange) {
-        case .updated(let stored): return answer(updated: stored, turn, exchange)
-        case .failed: return answer(failure: &response, turn, exchange)
+        case .updated(let stored): return answer(updated: stored, &turn, exchange)
+        case .failed: return answer(failure: &response, &turn, exchange)
         case .storing(let intake, let vary):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
@@ -40,16 +39,18 @@ extension HttpCache {
     }
 
     /// The stored response still holds.
-    private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+    private func answer(updated stored: StoredResponse, _ turn: inout CacheTurn, _ exchange: Exchange) -> Answer {
         turn.leads?.release(.stored(stored))
         exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
-        return .replace(with: answer(stored, turn, exchange))
+        return .replace(with: answer(stored, &turn, exchange))
     }
 
     /// The origin server failed: a stale response, where that is allowed.
-    private func answer(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+    private func answer(
+        failure response: inout HttpResponse, _ turn: inout CacheTurn, _ exchange: Exchange
+    ) -> Answer {
         if let stored = turn.validated, !alwaysValidates {
             let age = stored.age(at: exchange.wallNow)
             let mayUse = Reuse.mayUseOnError(
@@ -60,7 +61,7 @@ extension HttpCache {
                 exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
-                return .replace(with: answer(stored, turn, exchange))
+                return .replace(with: answer(stored, &turn, exchange))
             }
         }
         exchange.note("not stored: the origin server failed")
@@ -82,12 +83,11 @@ extension HttpCache {
         return .pass
     }
 
-    private func answer(_ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> HttpResponse {
+    private func answer(_ stored: StoredResponse, _ turn: inout CacheTurn, _ exchange: Exchange) -> HttpResponse {
         let now = exchange.wallNow
         let age = stored.age(at: now)
         turn.status.ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000
-        var response = StoredAnswer.make(
-            stored, for: turn.request.method, turn.request.fields, age: age, now: now)
+        var response = StoredAnswer.make(stored, for: turn.method, turn.fields, age: age, now: now)
         tell(turn.status, in: &response)
         return response
     }
@@ -110,7 +110,7 @@ extension HttpCache {
         }
         let now = exchange.wallNow
         let times = MessageTimes(response.fields, requested: requestTime(exchange, now), received: now)
-        if turn.request.method == .head {
+        if turn.method == .head {
             take(headOf: response, turn, times)
             return .passing("a response to HEAD has no content")
         }
@@ -119,11 +119,11 @@ extension HttpCache {
             status: response.status, fields: response.fields, directives: directives, isTargeted: isTargeted,
             times: times, policy: policy)
         let storability = Storability.decide(
-            method: turn.request.method, request: turn.wishes, isAuthorized: turn.isAuthorized, status: response.status,
+            method: turn.method, request: turn.wishes, isAuthorized: turn.isAuthorized, status: response.status,
             fields: response.fields, directives: directives, lifetime: lifetime, policy: policy)
         if case .mayNot(let obstacle) = storability { return .passing(obstacle.rawValue) }
         if let reason = obstacle(response, turn) { return .passing(reason) }
-        guard let vary = VaryKey(response.fields, always: keyFields, request: turn.values) else {
+        guard let vary = VaryKey(response.fields, always: keyFields, request: { turn.values(of: $0) }) else {
             return .passing("it varies by more fields than are compared")
         }
         var part: ContentRange?
@@ -149,20 +149,10 @@ extension HttpCache {
         if alwaysValidates, Validators(response.fields, now: WallTime(seconds: 0)).isEmpty {
             return "it has no validator"
         }
-        guard turn.request.method == .post else { return nil }
+        guard turn.method == .post else { return nil }
         // A POST's response is one for GET only where it says that it is of the same resource. RFC 9110 §9.3.3.
-        let location = response.fields[.contentLocation].flatMap { key($0, turn) }
+        let location = response.fields[.contentLocation].flatMap { turn.keyOfReference?($0) }
         return location == turn.key && response.status == .ok ? nil : "it does not say that it answers GET, too"
-    }
-
-    /// The key of what a reference in the response names, if it is of the same origin.
-    private func key(_ reference: String, _ turn: CacheTurn) -> CacheKey? {
-        guard let plain = keyRule.key(for: reference, from: turn.request), let own = keyRule.key(for: turn.request)
-        else {
-            return nil
-        }
-        // In a private cache the key goes on with who asks.
-        return CacheKey(plain.bytes + turn.key.bytes.dropFirst(own.bytes.count))
     }
 
     /// When the request was sent. RFC 9111 §4.2.3.
@@ -224,14 +214,14 @@ extension HttpCache {
 
     // MARK: What is stored already
 
-    private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches(turn.values) } }
+    private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches { turn.values(of: $0) } } }
 
     /// Does something with what is stored for the request when the store has brought it, on this loop. Nobody waits for it.
     private func later(_ turn: CacheTurn, _ body: @escaping @Sendable (StoredResponse?) async -> Void) {
         guard let loop = EventLoop.current else { return }
-        Task(executorPreference: loop) { [store, key = turn.key, request = turn.request] in
+        Task(executorPreference: loop) { [store, key = turn.key, fields = turn.fields] in
             let stored = await store.load(key)
-            await body(stored.first { $0.vary.matches { request.fields.values(of: $0) } })
+            await body(stored.first { $0.vary.matches { fields.values(of: $0) } })
         }
     }
 
@@ -283,7 +273,7 @@ extension HttpCache {
         guard invalidatesOnUnsafe, (200..<400).contains(response.status.code) else { return }
         store.invalidate(turn.key)
         for name in [FieldName.location, .contentLocation] {
-            if let reference = response.fields[name], let key = key(reference, turn) { store.invalidate(key) }
+            if let reference = response.fields[name], let key = turn.keyOfReference?(reference) { store.invalidate(key) }
         }
     }
 }

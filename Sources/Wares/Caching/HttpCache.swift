@@ -71,7 +71,7 @@ public struct HttpCache: Middleware, Postware {
             return .pass
         }
         let wishes = exchange[CacheWishes.self] ?? RequestDirectives(request.fields)
-        let found = find(key, request, exchange)
+        let found = find(key, &request, exchange)
         guard case .mustWait = found else { return decide(found, key, wishes, &request, exchange) }
         return .wait { request, exchange in
             let stored = await self.store.load(key)
@@ -85,14 +85,16 @@ public struct HttpCache: Middleware, Postware {
 
     /// The key of the request; in a private cache that of its sender, too.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
-        guard let key = keyRule.key(for: copy request) else { return nil }
+        guard let key = keyRule.key(for: request) else { return nil }
         return policy.mode == .shared ? key : CacheIdentity.key(key, for: request, in: exchange)
     }
 
-    private func find(_ key: CacheKey, _ request: borrowing HttpRequest, _ exchange: Exchange) -> Found {
-        let request = copy request
+    /// By the request's address, for which it is `inout`: a closure that knows the request would have a copy made of it.
+    private func find(_ key: CacheKey, _ request: inout HttpRequest, _ exchange: Exchange) -> Found {
         var known = VaryKey.Known()
-        return store.find(key) { isMeant($0, request, exchange.wallNow, &known) }
+        return withUnsafeMutablePointer(to: &request) { request in
+            store.find(key) { isMeant($0, request.pointee, exchange.wallNow, &known) }
+        }
     }
 
     private func isMeant(
@@ -107,11 +109,17 @@ public struct HttpCache: Middleware, Postware {
         exchange.cacheResult = .bypass
         exchange.note("not for the cache: \(request.method.name) is not answered from stored responses")
         guard !request.method.isSafe, let key = key(for: request, in: exchange) else { return .pass }
-        let turn = CacheTurn(
-            request, key, RequestDirectives(request.fields),
-            isAuthorized: CacheIdentity.isKnown(request, in: exchange))
-        turn.status.forward = .method
-        exchange[CacheTurn.Key.self] = turn
+        let miss = CacheMiss(
+            key: key, wishes: RequestDirectives(request.fields), validated: nil, forward: .method)
+        exchange[CacheTurn.Key.self] = CacheTurn(
+            request, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange)
+        ) { [keyRule] reference in
+            guard let plain = keyRule.key(for: reference, from: request), let own = keyRule.key(for: request) else {
+                return nil
+            }
+            // In a private cache the key goes on with who asks.
+            return CacheKey(plain.bytes + key.bytes.dropFirst(own.bytes.count))
+        }
         return .pass
     }
 
@@ -149,7 +157,7 @@ public struct HttpCache: Middleware, Postware {
             // Nothing to ask by: it is asked for anew.
             forward = .stale
         }
-        return goOn(stored, forward, key, wishes, &request, exchange)
+        return goOn(CacheMiss(key: key, wishes: wishes, validated: stored, forward: forward), &request, exchange)
     }
 
     /// The answer that a stored response gives.
@@ -180,84 +188,79 @@ public struct HttpCache: Middleware, Postware {
     // MARK: Going upstream
 
     /// Sends the request on, unless another one's response is on its way that will do.
-    private func goOn(
-        _ stored: StoredResponse?, _ forward: CacheStatus.Forward, _ key: CacheKey, _ wishes: RequestDirectives,
-        _ request: inout HttpRequest, _ exchange: Exchange
-    ) -> Verdict {
-        let turn = CacheTurn(request, key, wishes, isAuthorized: CacheIdentity.isKnown(request, in: exchange))
-        turn.validated = stored
-        turn.status.forward = forward
-        guard collapses, turn.mayShare else { return lead(turn, nil, &request, exchange) }
-        let shared = CacheIdentity.key(key, for: request, in: exchange)
+    private func goOn(_ miss: CacheMiss, _ request: inout HttpRequest, _ exchange: Exchange) -> Verdict {
+        guard collapses, miss.mayShare(request) else { return lead(miss, nil, &request, exchange) }
+        let shared = CacheIdentity.key(miss.key, for: request, in: exchange)
         switch collapsed.join(shared, at: exchange.now) {
-        case .alone: return lead(turn, nil, &request, exchange)
-        case .lead(let response):
+        case .alone: return lead(miss, nil, &request, exchange)
+        case .lead(let first):
             // What came in between is there now: the leader before stored it, then made room for this one.
-            if stored == nil, case .response(let found) = find(key, request, exchange) {
-                CollapsedLead(response, shared, collapsed).release(.stored(found))
-                return decide(.response(found), key, wishes, &request, exchange)
+            if miss.validated == nil, case .response(let found) = find(miss.key, &request, exchange) {
+                first.release(.stored(found))
+                return decide(.response(found), miss.key, miss.wishes, &request, exchange)
             }
-            return lead(turn, CollapsedLead(response, shared, collapsed), &request, exchange)
+            return lead(miss, first, &request, exchange)
         case .follow(let response, let follower):
             return .wait { request, exchange in
-                try await self.follow(response, shared, follower, turn, &request, exchange)
+                try await self.follow(response, shared, follower, miss, &request, exchange)
             }
         }
     }
 
     /// The request goes upstream, with what asks whether the stored response still holds.
     private func lead(
-        _ turn: CacheTurn, _ leads: CollapsedLead?, _ request: inout HttpRequest, _ exchange: Exchange
+        _ miss: CacheMiss, _ leads: CollapsedLead?, _ request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
-        if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
-        turn.leads = leads
+        exchange[CacheTurn.Key.self] = CacheTurn(
+            request, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange), leads: leads)
+        if let stored = miss.validated { CacheValidation.ask(about: stored, in: &request) }
         leads?.lead(exchange)
-        exchange[CacheTurn.Key.self] = turn
         exchange.cacheResult = .miss
-        exchange.note(CacheNotes.miss(turn), asDecision: true)
+        exchange.note(CacheNotes.miss(miss), asDecision: true)
         return .pass
     }
 
     /// Waits behind the request whose response will do, too.
     private func follow(
-        _ response: CollapsedResponse, _ shared: CacheKey, _ follower: CollapsedResponse.Follower, _ turn: CacheTurn,
+        _ response: CollapsedResponse, _ shared: CacheKey, _ follower: CollapsedResponse.Follower, _ miss: CacheMiss,
         _ request: inout HttpRequest, _ exchange: Exchange
     ) async throws -> Verdict {
         defer { response.leave(follower) }
         let outcome = try await follower.wait.value(within: HttpCache.collapseTimeout, else: .goAlone)
         if Task.isCancelled {
-            if case .lead = outcome { collapsed.abandon(response, shared) }
+            if case .lead = outcome { CollapsedLead(collapsed, shared, response).abandon() }
             throw CancellationError()
         }
+        var status = miss.status
+        status.isCollapsed = true
         switch outcome {
         case .begins(let head):
-            guard head.isFailure || head.vary.matches(turn.values) else {
-                turn.status.forward = .varyMiss
-                return lead(turn, nil, &request, exchange)
+            let fields = request.fields
+            guard head.isFailure || head.vary.matches({ fields.values(of: $0) }) else {
+                let miss = CacheMiss(key: miss.key, wishes: miss.wishes, validated: miss.validated, forward: .varyMiss)
+                return lead(miss, nil, &request, exchange)
             }
-            guard var answer = response.answer(head) else { return lead(turn, nil, &request, exchange) }
-            turn.status.isCollapsed = true
+            guard var answer = response.answer(head) else { return lead(miss, nil, &request, exchange) }
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
-            tell(turn.status, in: &answer)
+            tell(status, in: &answer)
             return .abort(with: answer)
         case .stored(let stored):
             let now = exchange.wallNow
-            turn.status.isCollapsed = true
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
-            return .abort(with: answer(stored, stored.age(at: now), now, request, turn.status))
+            return .abort(with: answer(stored, stored.age(at: now), now, request, status))
         case .goAlone:
             // What was waited for may be in the store by now, or may have become fresh there.
-            if case .response(let stored) = find(turn.key, request, exchange) {
+            if case .response(let stored) = find(miss.key, &request, exchange) {
                 let now = exchange.wallNow
                 let age = stored.age(at: now)
-                if Reuse.decide(age: age, rules: stored.rules, request: turn.wishes, policy: policy) == .fresh {
+                if Reuse.decide(age: age, rules: stored.rules, request: miss.wishes, policy: policy) == .fresh {
                     return answer(stored, age, now, request, exchange)
                 }
             }
-            return lead(turn, nil, &request, exchange)
-        case .lead: return lead(turn, CollapsedLead(response, shared, collapsed), &request, exchange)
+            return lead(miss, nil, &request, exchange)
+        case .lead: return lead(miss, CollapsedLead(collapsed, shared, response), &request, exchange)
         }
     }
 
@@ -267,15 +270,13 @@ public struct HttpCache: Middleware, Postware {
         _ exchange: Exchange
     ) {
         let shared = CacheIdentity.key(key, for: request, in: exchange)
-        guard case .lead(let response) = collapsed.join(shared, at: exchange.now, follows: false) else { return }
+        guard case .lead(let lead) = collapsed.join(shared, at: exchange.now, follows: false) else { return }
         var plain = request
         plain.method = .get
         for name in CacheValidation.conditions { plain.fields.remove(name) }
+        let miss = CacheMiss(key: key, wishes: RequestDirectives(), validated: stored, forward: .stale)
         let turn = CacheTurn(
-            plain, key, RequestDirectives(), isAuthorized: CacheIdentity.isKnown(request, in: exchange))
-        turn.validated = stored
-        let lead = CollapsedLead(response, shared, collapsed)
-        turn.leads = lead
+            plain, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange), leads: lead)
         CacheValidation.ask(about: stored, in: &plain)
         if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { lead.abandon() }
     }
