@@ -68,9 +68,9 @@ public final class Exchange {
     /// The status of the final response and how the exchange ended; for `onEnd`.
     public internal(set) var finalStatus: HttpStatus?
     public internal(set) var end: ExchangeEnd?
-    /// Asked when the client leaves, or takes its content slowly, while the response is under way: whether it goes on without
-    /// waiting for the client, because others wait for it. For a ware that bounds what that costs.
-    public var outlivesClient: (() -> Bool)?
+    /// Lets others have the response, too; `nil` where it is the client's alone. A ware that sets it keeps the one that was there,
+    /// and hands on what it is told.
+    public var sharer: (any ResponseSharer)?
     /// What metrics tell apart, beside its route and service.
     public var measuring = ExchangeMeasuring.nothing
     /// Nothing goes upstream any more: what no ware answers fails there.
@@ -228,7 +228,7 @@ public final class Exchange {
         deadline = nil
         isOffline = false
         measuring = .nothing
-        if outlivesClient != nil { outlivesClient = nil }
+        if sharer != nil { sharer = nil }
         notebook.empty()
         if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
@@ -236,6 +236,15 @@ public final class Exchange {
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
         madeId = nil
     }
+}
+
+/// Lets others beside its client have an exchange's response. Called on the loop of the exchange.
+public protocol ResponseSharer: AnyObject {
+    /// Whether the response goes on without waiting for the client: asked when that leaves, or takes its content slowly. Whoever
+    /// says so bounds what that costs.
+    var outlivesClient: Bool { get }
+    /// The exchange has ended. Called once.
+    func exchangeEnded()
 }
 
 /// Names what a ware remembers in an exchange: a type private to the ware's file.

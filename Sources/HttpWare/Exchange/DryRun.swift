@@ -126,6 +126,7 @@ public struct DryRun: Sendable {
         let received = request ?? driver.exchange.request
         // What a ware would do at the end is not done.
         driver.exchange.endHandlers = []
+        driver.exchange.sharer = nil
         driver.clientLeft()
         server.closeAll()
         postwares = plan.chain.entries.postwares.map { entry in
@@ -205,6 +206,7 @@ private struct Watched: Middleware {
             let before = request
             let verdict = try (entry.ware as? any Middleware)?.handle(&request, in: exchange) ?? .pass
             exchange.endHandlers = []
+            exchange.sharer = nil
             step.compare(before, request)
             switch verdict {
             case .pass: step.decision = .passed

@@ -33,7 +33,7 @@ extension ExchangeDriver: BackgroundStarter {
 
     /// Whether the exchange has no client any more, and goes on for others.
     func goesOnWithoutClient() -> Bool {
-        guard !isBackground, isRequestWhole, let outlives = exchange.outlivesClient, outlives(),
+        guard !isBackground, isRequestWhole, exchange.sharer?.outlivesClient == true,
             server.mayRunInBackground
         else { return false }
         switch phase {

@@ -466,7 +466,7 @@ extension ExchangeDriver: ResponseHandler {
                 watchPause()
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
-            if sink.isBlocked, exchange.outlivesClient?() != true { upstream?.pause() }
+            if sink.isBlocked, exchange.sharer?.outlivesClient != true { upstream?.pause() }
         case .collectingResponse:
             collected.append(contentsOf: bytes)
             if let limit = response.content.limit, collected.count > limit {
@@ -497,7 +497,7 @@ extension ExchangeDriver: ResponseHandler {
         } catch {
             return responseFilterFailed(error)
         }
-        if sink.isBlocked, exchange.outlivesClient?() != true { upstream?.pause() }
+        if sink.isBlocked, exchange.sharer?.outlivesClient != true { upstream?.pause() }
     }
 
     /// The head is out: the client must not take what it has for whole.

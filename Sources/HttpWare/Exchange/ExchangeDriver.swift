@@ -276,6 +276,7 @@ final class ExchangeDriver: LoopTimerHandler {
             for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
             server.counters?.ended(exchange, plan)
         }
+        if let sharer = exchange.sharer.take() { sharer.exchangeEnded() }
         // They are let go, for they may hold the exchange that holds them.
         var next = 0
         while next < exchange.endHandlers.count {

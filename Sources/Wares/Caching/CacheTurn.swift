@@ -27,8 +27,8 @@ struct CacheTurn {
     ) {
         method = request.method
         fields = request.fields
-        key = miss.key
-        wishes = miss.wishes
+        key = miss.asked.key
+        wishes = miss.asked.wishes
         self.isAuthorized = isAuthorized
         validated = miss.validated
         self.leads = leads
@@ -40,11 +40,18 @@ struct CacheTurn {
     func values(of name: FieldName) -> [String] { fields.values(of: name) }
 }
 
-/// What a cache found out about a request that it lets pass.
-struct CacheMiss {
+/// What a request asks for, as a cache sees it.
+struct CacheQuestion {
     let key: CacheKey
     /// What the request asks of caches.
     let wishes: RequestDirectives
+    /// How many leaders had ended when it was asked.
+    let closings: Int
+}
+
+/// What a cache found out about a request that it lets pass.
+struct CacheMiss {
+    let asked: CacheQuestion
     /// What is stored for it, and is to be validated.
     let validated: StoredResponse?
     let forward: CacheStatus.Forward
@@ -57,8 +64,9 @@ struct CacheMiss {
 
     /// Whether another request's response will do for this one, and this one's for others: a plain GET.
     func mayShare(_ request: borrowing HttpRequest) -> Bool {
-        request.method == .get && !request.fields.mayContain(CacheMiss.ownWishes) && !wishes.noStore && !wishes.noCache
-            && wishes.maxAge == nil && wishes.minFresh == nil
+        let wishes = asked.wishes
+        return request.method == .get && !request.fields.mayContain(CacheMiss.ownWishes) && !wishes.noStore
+            && !wishes.noCache && wishes.maxAge == nil && wishes.minFresh == nil
     }
 
     private static let ownWishes = KnownFields(.ifNoneMatch, .ifModifiedSince, .range)

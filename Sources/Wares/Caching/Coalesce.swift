@@ -35,7 +35,7 @@ public struct Coalesce: Middleware, Postware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method), request.content.isEmpty, request.upgrade == nil,
             // A cache further out leads it already.
-            exchange.outlivesClient == nil, Coalesce.isPlain(request.fields),
+            exchange.sharer == nil, Coalesce.isPlain(request.fields),
             let target = CacheKeyRule().key(for: request)
         else { return .pass }
         var key = CacheIdentity.key(target, for: request, in: exchange)

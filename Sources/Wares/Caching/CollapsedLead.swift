@@ -10,6 +10,8 @@ final class CollapsedLead {
     private var response: CollapsedResponse?
     /// It was told to those who follow that nothing more comes, or another leads. Until then the place under the key is its own.
     private(set) var isOver = false
+    /// Another cache's, further out.
+    private var outer: (any ResponseSharer)?
 
     init(_ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil) {
         self.requests = requests
@@ -19,11 +21,9 @@ final class CollapsedLead {
 
     /// Lets an exchange lead: it goes on without its client while others follow, and its end ends this.
     func lead(_ exchange: Exchange) {
-        exchange.outlivesClient = { self.isWanted }
-        exchange.onEnd { _ in self.abandon() }
+        outer = exchange.sharer
+        exchange.sharer = self
     }
-
-    private var isWanted: Bool { !isOver && (response ?? requests.shared(key))?.isWanted ?? false }
 
     /// The response is one for all who follow.
     func begin(_ head: CollapsedResponse.Head) {
@@ -75,6 +75,17 @@ final class CollapsedLead {
         guard let response = requests.closeUnshared(key), !response.promote() else { return }
         requests.close(key)
         response.finish(isWhole: false)
+    }
+}
+
+extension CollapsedLead: ResponseSharer {
+    var outlivesClient: Bool {
+        !isOver && (response ?? requests.shared(key))?.isWanted ?? false || outer?.outlivesClient ?? false
+    }
+
+    func exchangeEnded() {
+        abandon()
+        outer?.exchangeEnded()
     }
 }
 

@@ -1,5 +1,6 @@
 import HttpCaching
 import HttpWare
+import Synchronization
 
 /// The requests whose responses are on their way for others, too, by key. From any thread: each shard is guarded by a lock.
 final class CollapsedRequests: Sendable {
@@ -24,6 +25,9 @@ final class CollapsedRequests: Sendable {
         var unshared: [CacheKey: LoopInstant] = [:]
     }
 
+    /// How many leaders have ended so far: who looked into a store before one did may have missed what that one stored.
+    var closings: Int { closed.load(ordering: .acquiring) }
+    private let closed = Atomic<Int>(0)
     private let shards = (0..<16).map { _ in ThreadLock(Shard()) }
     /// The most that wait behind one.
     private let mostFollowers: Int
@@ -94,7 +98,9 @@ final class CollapsedRequests: Sendable {
 
     private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {
         shard(key).withLock { shard in
-            with(&shard.places[key]) { place in
+            // Before the lock is given back: who takes the place next sees it.
+            closed.add(1, ordering: .releasing)
+            return with(&shard.places[key]) { place in
                 guard case .shared(let response) = place else {
                     place = nil
                     return nil

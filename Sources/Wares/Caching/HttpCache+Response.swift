@@ -273,7 +273,9 @@ extension HttpCache {
         guard invalidatesOnUnsafe, (200..<400).contains(response.status.code) else { return }
         store.invalidate(turn.key)
         for name in [FieldName.location, .contentLocation] {
-            if let reference = response.fields[name], let key = turn.keyOfReference?(reference) { store.invalidate(key) }
+            if let reference = response.fields[name], let key = turn.keyOfReference?(reference) {
+                store.invalidate(key)
+            }
         }
     }
 }

@@ -70,16 +70,18 @@ public struct HttpCache: Middleware, Postware {
             exchange.note(CacheNotes.bypass(request, hasKey: request.hasPath))
             return .pass
         }
-        let wishes = exchange[CacheWishes.self] ?? RequestDirectives(request.fields)
+        let asked = CacheQuestion(
+            key: key, wishes: exchange[CacheWishes.self] ?? RequestDirectives(request.fields),
+            closings: collapsed.closings)
         let found = find(key, &request, exchange)
-        guard case .mustWait = found else { return decide(found, key, wishes, &request, exchange) }
+        guard case .mustWait = found else { return decide(found, asked, &request, exchange) }
         return .wait { request, exchange in
             let stored = await self.store.load(key)
             let now = exchange.wallNow
             var known = VaryKey.Known()
             let meant = stored.first { self.isMeant($0, request, now, &known) }
             let found = meant.map { Found.response($0) } ?? .none(hasOthers: !stored.isEmpty)
-            return self.decide(found, key, wishes, &request, exchange)
+            return self.decide(found, asked, &request, exchange)
         }
     }
 
@@ -109,8 +111,8 @@ public struct HttpCache: Middleware, Postware {
         exchange.cacheResult = .bypass
         exchange.note("not for the cache: \(request.method.name) is not answered from stored responses")
         guard !request.method.isSafe, let key = key(for: request, in: exchange) else { return .pass }
-        let miss = CacheMiss(
-            key: key, wishes: RequestDirectives(request.fields), validated: nil, forward: .method)
+        let asked = CacheQuestion(key: key, wishes: RequestDirectives(request.fields), closings: 0)
+        let miss = CacheMiss(asked: asked, validated: nil, forward: .method)
         exchange[CacheTurn.Key.self] = CacheTurn(
             request, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange)
         ) { [keyRule] reference in
@@ -125,7 +127,7 @@ public struct HttpCache: Middleware, Postware {
 
     /// Answers with what was found, or sends the request on.
     private func decide(
-        _ found: Found, _ key: CacheKey, _ wishes: RequestDirectives, _ request: inout HttpRequest, _ exchange: Exchange
+        _ found: Found, _ asked: CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
         var stored: StoredResponse?
         var forward: CacheStatus.Forward
@@ -133,12 +135,12 @@ public struct HttpCache: Middleware, Postware {
         case .response(let response):
             let now = exchange.wallNow
             let age = response.age(at: now)
-            var reuse = Reuse.decide(age: age, rules: response.rules, request: wishes, policy: policy)
-            if alwaysValidates, !wishes.onlyIfCached { reuse = .validate(.isStale) }
+            var reuse = Reuse.decide(age: age, rules: response.rules, request: asked.wishes, policy: policy)
+            if alwaysValidates, !asked.wishes.onlyIfCached { reuse = .validate(.isStale) }
             switch reuse {
             case .fresh, .stale: return answer(response, age, now, request, exchange)
             case .staleWhileRevalidating:
-                revalidate(response, key, wishes, request, exchange)
+                revalidate(response, asked.key, request, exchange)
                 return answer(response, age, now, request, exchange)
             case .validate(let reason):
                 stored = response
@@ -147,7 +149,7 @@ public struct HttpCache: Middleware, Postware {
         case .none(let hasOthers): forward = hasOthers ? .varyMiss : .uriMiss
         case .mustWait: forward = .bypass
         }
-        if wishes.onlyIfCached {
+        if asked.wishes.onlyIfCached {
             exchange.cacheResult = .miss
             exchange.note("only-if-cached, and nothing is stored that will do")
             return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
@@ -157,7 +159,7 @@ public struct HttpCache: Middleware, Postware {
             // Nothing to ask by: it is asked for anew.
             forward = .stale
         }
-        return goOn(CacheMiss(key: key, wishes: wishes, validated: stored, forward: forward), &request, exchange)
+        return goOn(CacheMiss(asked: asked, validated: stored, forward: forward), &request, exchange)
     }
 
     /// The answer that a stored response gives.
@@ -190,14 +192,16 @@ public struct HttpCache: Middleware, Postware {
     /// Sends the request on, unless another one's response is on its way that will do.
     private func goOn(_ miss: CacheMiss, _ request: inout HttpRequest, _ exchange: Exchange) -> Verdict {
         guard collapses, miss.mayShare(request) else { return lead(miss, nil, &request, exchange) }
-        let shared = CacheIdentity.key(miss.key, for: request, in: exchange)
+        let shared = CacheIdentity.key(miss.asked.key, for: request, in: exchange)
         switch collapsed.join(shared, at: exchange.now) {
         case .alone: return lead(miss, nil, &request, exchange)
         case .lead(let first):
             // What came in between is there now: the leader before stored it, then made room for this one.
-            if miss.validated == nil, case .response(let found) = find(miss.key, &request, exchange) {
+            if miss.asked.closings != collapsed.closings, miss.validated == nil,
+                case .response(let found) = find(miss.asked.key, &request, exchange)
+            {
                 first.release(.stored(found))
-                return decide(.response(found), miss.key, miss.wishes, &request, exchange)
+                return decide(.response(found), miss.asked, &request, exchange)
             }
             return lead(miss, first, &request, exchange)
         case .follow(let response, let follower):
@@ -237,7 +241,7 @@ public struct HttpCache: Middleware, Postware {
         case .begins(let head):
             let fields = request.fields
             guard head.isFailure || head.vary.matches({ fields.values(of: $0) }) else {
-                let miss = CacheMiss(key: miss.key, wishes: miss.wishes, validated: miss.validated, forward: .varyMiss)
+                let miss = CacheMiss(asked: miss.asked, validated: miss.validated, forward: .varyMiss)
                 return lead(miss, nil, &request, exchange)
             }
             guard var answer = response.answer(head) else { return lead(miss, nil, &request, exchange) }
@@ -252,10 +256,10 @@ public struct HttpCache: Middleware, Postware {
             return .abort(with: answer(stored, stored.age(at: now), now, request, status))
         case .goAlone:
             // What was waited for may be in the store by now, or may have become fresh there.
-            if case .response(let stored) = find(miss.key, &request, exchange) {
+            if case .response(let stored) = find(miss.asked.key, &request, exchange) {
                 let now = exchange.wallNow
                 let age = stored.age(at: now)
-                if Reuse.decide(age: age, rules: stored.rules, request: miss.wishes, policy: policy) == .fresh {
+                if Reuse.decide(age: age, rules: stored.rules, request: miss.asked.wishes, policy: policy) == .fresh {
                     return answer(stored, age, now, request, exchange)
                 }
             }
@@ -266,15 +270,15 @@ public struct HttpCache: Middleware, Postware {
 
     /// Asks in the background whether a stale response still holds, once at a time.
     private func revalidate(
-        _ stored: StoredResponse, _ key: CacheKey, _ wishes: RequestDirectives, _ request: HttpRequest,
-        _ exchange: Exchange
+        _ stored: StoredResponse, _ key: CacheKey, _ request: HttpRequest, _ exchange: Exchange
     ) {
         let shared = CacheIdentity.key(key, for: request, in: exchange)
         guard case .lead(let lead) = collapsed.join(shared, at: exchange.now, follows: false) else { return }
         var plain = request
         plain.method = .get
         for name in CacheValidation.conditions { plain.fields.remove(name) }
-        let miss = CacheMiss(key: key, wishes: RequestDirectives(), validated: stored, forward: .stale)
+        let asked = CacheQuestion(key: key, wishes: RequestDirectives(), closings: 0)
+        let miss = CacheMiss(asked: asked, validated: stored, forward: .stale)
         let turn = CacheTurn(
             plain, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange), leads: lead)
         CacheValidation.ask(about: stored, in: &plain)

@@ -96,7 +96,7 @@ import Testing
             [
                 Observing(notes: notes),
                 OnBoth { _, exchange in
-                    exchange.outlivesClient = { true }
+                    exchange.sharer = Sharing(outlivesClient: true)
                     return .pass
                 } back: { [notes] response, exchange in
                     notes.add("half \(response.status.code)")
@@ -121,7 +121,7 @@ import Testing
         let stage = try DriverStage([
             Observing(notes: notes),
             OnRequest { _, exchange in
-                exchange.outlivesClient = { true }
+                exchange.sharer = Sharing(outlivesClient: true)
                 return .pass
             },
         ])
@@ -137,10 +137,12 @@ import Testing
         #expect(notes.all == ["/x client left -"])
     }
 
-    @Test func `an exchange that nobody waits for ends with its client`() async throws {
+    @Test func `an exchange that nobody waits for ends with its client, and who would share it is told once`()
+        async throws
+    {
         let stage = try DriverStage([
-            OnRequest { _, exchange in
-                exchange.outlivesClient = { false }
+            OnRequest { [notes] _, exchange in
+                exchange.sharer = Sharing(outlivesClient: false, notes)
                 return .pass
             }
         ])
@@ -149,13 +151,14 @@ import Testing
             stage.driver.clientLeft()
             #expect(stage.stream.isCancelled)
         }
+        #expect(notes.all == ["shared no more"])
     }
 
     @Test func `a slow client does not slow what others wait for`() async throws {
         for outlives in [true, false] {
             let stage = try DriverStage([
                 OnRequest { _, exchange in
-                    exchange.outlivesClient = { outlives }
+                    exchange.sharer = Sharing(outlivesClient: outlives)
                     return .pass
                 }
             ])
@@ -168,4 +171,16 @@ import Testing
             }
         }
     }
+}
+
+private final class Sharing: ResponseSharer {
+    let outlivesClient: Bool
+    private let notes: Notes?
+
+    init(outlivesClient: Bool, _ notes: Notes? = nil) {
+        self.outlivesClient = outlivesClient
+        self.notes = notes
+    }
+
+    func exchangeEnded() { notes?.add("shared no more") }
 }
