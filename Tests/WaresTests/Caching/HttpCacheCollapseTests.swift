@@ -1,9 +1,9 @@
 import HttpCaching
 import HttpWareTesting
 import Testing
-import Wares
 
 @testable import HttpWare
+@testable import Wares
 
 @Suite struct HttpCacheCollapseTests {
     private let fresh = "Cache-Control: max-age=60"
@@ -167,6 +167,16 @@ import Wares
         #expect(stage.asked == 2)
     }
 
+    @Test func `what another leader stored between the look and the place at the head answers`() async throws {
+        let overlooks = Flag()
+        let stage = try CacheStage { $0.store = OverlookingStore($0.store, $0.collapsed, overlooks) }
+        try stage.respond([fresh], "one", always: true)
+        #expect(try await stage.send().text == "one")
+        overlooks.set()
+        #expect(try await stage.send().isHit)
+        #expect(!overlooks.isSet && stage.asked == 1)
+    }
+
     @Test func `collapsing can be turned off`() async throws {
         let stage = try CacheStage { $0.collapses = false }
         for _ in 0..<3 { try respond(stage, 200, [fresh]) }
@@ -182,4 +192,51 @@ import Wares
         let responses = try await answers(try await crowd(stage, 20), stage)
         #expect(responses.allSatisfy { $0.content.text == text } && stage.asked == 1)
     }
+}
+
+/// Whether something is to happen. From any thread.
+private final class Flag: Sendable {
+    private let value = ThreadLock(false)
+
+    var isSet: Bool { value.withLock { $0 } }
+    func set() { value.withLock { $0 = true } }
+
+    /// Answers whether it was set.
+    func reset() -> Bool {
+        value.withLock { value in
+            defer { value = false }
+            return value
+        }
+    }
+}
+
+/// A store that has nothing when it is told to, just before another leader ends who stored it.
+private final class OverlookingStore: CacheStore {
+    private let store: any CacheStore
+    private let requests: CollapsedRequests
+    private let overlooks: Flag
+
+    init(_ store: any CacheStore, _ requests: CollapsedRequests, _ overlooks: Flag) {
+        self.store = store
+        self.requests = requests
+        self.overlooks = overlooks
+    }
+
+    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+        guard overlooks.reset() else { return store.find(key, where: isMeant) }
+        if case .lead(let other) = requests.join(key, at: LoopInstant(nanoseconds: 0)) { other.finish(isWhole: true) }
+        return .none(hasOthers: false)
+    }
+
+    func load(_ key: CacheKey) async -> [StoredResponse] { await store.load(key) }
+    func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? { store.write(under: key, length: length) }
+    func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
+        store.replace(response, with: update, under: key)
+    }
+    func remove(_ response: StoredResponse, under key: CacheKey) { store.remove(response, under: key) }
+    func invalidate(_ key: CacheKey) { store.invalidate(key) }
+    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
+        await store.purge(where: isMeant)
+    }
+    var census: StoreCensus { store.census }
 }
