@@ -180,8 +180,14 @@ public struct ServiceDefinition: Sendable {
             options.require("url")
             options.read("weight", into: &weight, in: 1...1000)
             guard let url else { return }
-            read.append(EndpointDefinition(url.value, at: url.location))
-            read[read.count - 1].weight = weight
+            var endpoint = EndpointDefinition(url.value, at: url.location)
+            endpoint.weight = weight
+            // What is told of endpoints is told by host and port.
+            if let same = read.first(where: { $0.host == endpoint.host && $0.port == endpoint.port }) {
+                options.fail(
+                    at: "url", "names the same server as \(same.location); write it once, with the weight of both")
+            }
+            read.append(endpoint)
         }
         options.requireOne(of: "baseUrl", "endpoints")
         if options.isGiven("endpoints"), options.isEmpty("endpoints") {
