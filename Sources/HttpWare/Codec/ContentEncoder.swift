@@ -51,23 +51,28 @@ extension ContentEncoder {
         _ input: UnsafeRawBufferPointer, _ step: ContentEncodingStep, into output: inout [UInt8]
     ) throws(ContentEncodingFailure) {
         var rest = input[...]
-        var failure: ContentEncodingFailure?
-        withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 1) { room in
-            do throws(ContentEncodingFailure) {
-                var hasMore = true
-                while hasMore {
-                    let progress = try run(UnsafeRawBufferPointer(rebasing: rest), step, into: room)
-                    output.append(contentsOf: room[..<progress.produced])
-                    rest = rest.dropFirst(progress.consumed)
-                    hasMore = progress.hasMore
-                    if hasMore, progress.consumed + progress.produced == 0 {
-                        throw ContentEncodingFailure(description: "\(coding.rawValue) makes no progress")
-                    }
+        // Most contents become less than half as long.
+        let room = max(leastRoom, min(input.count / 2, mostRoom))
+        var hasMore = true
+        while hasMore {
+            try output.append(addingCapacity: room) { (free: inout OutputSpan<UInt8>) throws(ContentEncodingFailure) in
+                let progress = try free.withUnsafeMutableBufferPointer {
+                    (memory, count) throws(ContentEncodingFailure) in
+                    let progress = try run(
+                        UnsafeRawBufferPointer(rebasing: rest), step, into: UnsafeMutableRawBufferPointer(memory))
+                    count = progress.produced
+                    return progress
                 }
-            } catch {
-                failure = error
+                rest = rest.dropFirst(progress.consumed)
+                hasMore = progress.hasMore
+                if hasMore, progress.consumed + progress.produced == 0 {
+                    throw ContentEncodingFailure(description: "\(coding.rawValue) makes no progress")
+                }
             }
         }
-        if let failure { throw failure }
     }
 }
+
+/// How much an encoder may make at once.
+private let leastRoom = 16 << 10
+private let mostRoom = 64 << 10

@@ -458,12 +458,14 @@ extension ExchangeDriver: ResponseHandler {
                 do {
                     let filtered = try filter(bytes, exchange.responseFilters)
                     try ExchangeDriver.count(filtered.count, of: &responseLengthLeft)
-                    filtered.withUnsafeBytes { sink.sendContent($0) }
-                    transport.output.flush()
+                    sink.sendContent(filtered)
                 } catch {
                     return responseFilterFailed(error)
                 }
                 watchPause()
+                // Only the end follows, mostly in the same event: all goes out together.
+                if response.content.length == exchange.record.responseBytes { return }
+                transport.output.flush()
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
             if sink.isBlocked, exchange.sharer?.outlivesClient != true { upstream?.pause() }
@@ -518,8 +520,7 @@ extension ExchangeDriver: ResponseHandler {
                     let rest = try finish(exchange.responseFilters)
                     try ExchangeDriver.count(rest.count, of: &responseLengthLeft)
                     if let left = responseLengthLeft, left > 0 { throw FilterFault.changedLength }
-                    rest.withUnsafeBytes { sink?.sendContent($0) }
-                    transport.output.flush()
+                    sink?.sendContent(rest)
                 } catch {
                     return responseFilterFailed(error)
                 }

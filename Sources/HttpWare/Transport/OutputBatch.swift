@@ -3,7 +3,8 @@ import Glibc
 /// Gathers what one connection sends during one event, so that a head and the content behind it leave in one system call.
 ///
 /// A loop has one. Small pieces are copied to the loop's write buffer. Large ones in the loop's read buffer are referred to
-/// until the end of the event, or until another connection writes; from other memory they leave at once.
+/// until the end of the event, or until another connection writes, and so are arrays, which it keeps until then; from other
+/// memory they leave at once.
 final class OutputBatch {
     /// Pieces up to this size are copied.
     static let smallPiece = 2048
@@ -16,6 +17,8 @@ final class OutputBatch {
     private var used = 0
     /// The last piece is the end of the buffer, and grows with it.
     private var endsInBuffer = false
+    /// What pieces refer to besides the loop's buffers.
+    private var kept: [[UInt8]] = []
     private var holder: SocketConnection?
     /// Whether an event is being handled that will flush at its end.
     var isInEvent = false
@@ -76,6 +79,27 @@ final class OutputBatch {
         if pieceCount >= OutputBatch.mostPieces - 1 { flush() }
     }
 
+    /// Sends bytes behind what is gathered. Many are kept for what follows them.
+    func append(_ bytes: [UInt8], for connection: SocketConnection) {
+        guard bytes.count > OutputBatch.smallPiece else {
+            return bytes.withUnsafeBytes { append($0, for: connection) }
+        }
+        claim(connection)
+        kept.append(bytes)
+        // The array's memory stays where it is while it is kept, for nobody changes it.
+        bytes.withUnsafeBytes { memory in
+            guard let base = memory.baseAddress else { return }
+            addPiece(UnsafeMutableRawPointer(mutating: base), memory.count)
+        }
+        endsInBuffer = false
+        if pieceCount >= OutputBatch.mostPieces - 1 { flush() }
+    }
+
+    /// Sends what is gathered now where arrays are kept for it.
+    func flushKept() {
+        if !kept.isEmpty { flush() }
+    }
+
     /// Whether the memory stays as it is until the end of the event.
     @inline(__always)
     private func isReadBuffer(_ base: UnsafeRawPointer) -> Bool {
@@ -105,6 +129,19 @@ final class OutputBatch {
         pieceCount = 0
         used = 0
         endsInBuffer = false
-        if count > 0 { holder.write(UnsafeMutableBufferPointer(start: pieces, count: count)) }
+        guard count > 0 else { return }
+        if kept.isEmpty {
+            holder.write(UnsafeMutableBufferPointer(start: pieces, count: count))
+        } else {
+            writeKept(count, to: holder)
+        }
+    }
+
+    private func writeKept(_ count: Int, to holder: SocketConnection) {
+        let arrays = kept
+        kept = []
+        withExtendedLifetime(arrays) {
+            holder.write(UnsafeMutableBufferPointer(start: pieces, count: count))
+        }
     }
 }

@@ -33,6 +33,8 @@ protocol ResponseSink: AnyObject {
     /// Sends the head of the exchange's final response; content follows unless there is none.
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool)
     func sendContent(_ bytes: UnsafeRawBufferPointer)
+    /// Sends content that may be kept instead of copied, until what follows it in the same event is there.
+    func sendContent(_ bytes: [UInt8])
     /// Ends the response, and with it the exchange.
     func sendEnd(_ trailers: HttpFields?)
     /// Ends the exchange so that nobody takes what was sent for whole.
@@ -52,6 +54,7 @@ protocol ResponseSink: AnyObject {
 
 extension ResponseSink {
     var relayTarget: SocketConnection? { nil }
+    func sendContent(_ bytes: [UInt8]) { bytes.withUnsafeBytes { sendContent($0) } }
 }
 
 /// A client's connection, whatever version it speaks.
@@ -482,17 +485,23 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         }
     }
 
-    func sendContent(_ bytes: UnsafeRawBufferPointer) {
-        guard bytes.count > 0 else { return }
+    func sendContent(_ bytes: UnsafeRawBufferPointer) { sendContent(bytes.count) { send(bytes) } }
+
+    func sendContent(_ bytes: [UInt8]) { sendContent(bytes.count) { send(bytes) } }
+
+    /// Frames what `body` sends.
+    @inline(__always)
+    private func sendContent(_ count: Int, _ body: () -> Void) {
+        guard count > 0 else { return }
         if isChunkedResponse {
             sendHead(20) {
-                $0.write(hex: bytes.count)
+                $0.write(hex: count)
                 $0.write("\r\n")
             }
-            send(bytes)
+            body()
             send(UnsafeRawBufferPointer(start: ("\r\n" as StaticString).utf8Start, count: 2))
         } else {
-            send(bytes)
+            body()
         }
         if isBlocked { progressed() }
     }
@@ -501,7 +510,10 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         guard responsePhase == .started else { return }
         if isChunkedResponse { sendHead((trailers?.bytes.count ?? 0) + 512) { $0.write(lastChunkWith: trailers) } }
         responsePhase = .ended
-        exchangeEnded()
+        handler = nil
+        // What follows depends on whether the client takes it.
+        transport.output.flushKept()
+        if !isClosed { exchangeEnded() }
     }
 
     func cutOff() {

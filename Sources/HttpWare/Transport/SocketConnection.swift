@@ -209,6 +209,12 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !isBlocked { transport.output.append(bytes, for: self) } else { keep(bytes) }
     }
 
+    /// Sends bytes behind all others, as they are.
+    final func send(_ bytes: [UInt8]) {
+        guard !isClosed, !hasFailedOutput else { return }
+        if !isBlocked { transport.output.append(bytes, for: self) } else { bytes.withUnsafeBytes { keep($0) } }
+    }
+
     /// Sends what `body` writes: no more than so many bytes. Inlined, so that nothing is copied for the closure to hold.
     @inline(__always)
     final func sendHead(_ atMost: Int, _ body: (inout HeadEncoder) -> Void) {

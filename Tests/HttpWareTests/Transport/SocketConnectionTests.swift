@@ -27,12 +27,13 @@ import Testing
             tls: nil)
     }
 
-    /// Sends bytes in pieces of that size, in one event.
-    private func send(_ content: [UInt8], by size: Int) {
+    /// Sends bytes in pieces of that size, in one event: as memory, or as arrays of which nobody else keeps one.
+    private func send(_ content: [UInt8], by size: Int, asArrays: Bool = false) {
         content.withUnsafeBytes { bytes in
             connection.transport.inEvent {
                 for start in stride(from: 0, to: bytes.count, by: size) {
-                    connection.send(UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + size, bytes.count)]))
+                    let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + size, bytes.count)])
+                    if asArrays { connection.send(Array(piece)) } else { connection.send(piece) }
                 }
             }
         }
@@ -70,8 +71,8 @@ import Testing
     }
 
     /// Pieces of 700 bytes are gathered, those of 3000 are not; a batch holds some hundred.
-    @Test(arguments: [700, 2048, 3000])
-    func `what does not fit goes out in its order`(size: Int) {
+    @Test(arguments: [700, 2048, 3000], [false, true])
+    func `what does not fit goes out in its order`(size: Int, asArrays: Bool) {
         // No stretch of it is like another one at a piece's distance.
         var content = [UInt8](repeating: 0, count: 4 << 20)
         content.withUnsafeMutableBytes { bytes in
@@ -79,13 +80,29 @@ import Testing
                 bytes.storeBytes(of: UInt32(index).bigEndian, toByteOffset: index * 4, as: UInt32.self)
             }
         }
-        send(content, by: size)
+        send(content, by: size, asArrays: asArrays)
         #expect(connection.isBlocked)
         var arrived: [UInt8] = []
         for _ in 0..<10_000 where connection.isBlocked { arrived += read(later: .seconds(1)) }
         for _ in 0..<10_000 where arrived.count < content.count { arrived += readOnce() }
         let isSame = arrived == content
         #expect(isSame && arrived.count == content.count)
+        connection.reset()
+        close(peer)
+    }
+
+    @Test func `an array goes out with what is sent before and after it in the same event`() {
+        let pieces = ["7530\r\n", String(repeating: "c", count: 30_000), "\r\n0\r\n\r\n"].map { Array($0.utf8) }
+        connection.transport.inEvent {
+            for piece in pieces {
+                connection.send(piece)
+                #expect(!Self.isReady(peer, POLLIN, within: 0), "nothing leaves before the event ends")
+            }
+        }
+        var arrived: [UInt8] = []
+        for _ in 0..<10_000 where arrived.count < 30_013 { arrived += readOnce() }
+        let isSame = arrived == pieces.reduce([], +)
+        #expect(isSame)
         connection.reset()
         close(peer)
     }
