@@ -257,6 +257,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         if !work.isEmpty { arm(afterNanoseconds: 0) }
     }
 
+    /// How many events wait behind the present one, before sockets are looked at again. On the loop's thread only.
+    public var readyCount: Int { Int(event_base_get_num_events(base, UInt32(EVENT_BASE_COUNT_ACTIVE))) }
+
     // MARK: Work
 
     /// Runs a closure on the loop's thread: after the present callback if called there, else as soon as the loop is free.

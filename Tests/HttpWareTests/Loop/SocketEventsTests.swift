@@ -75,6 +75,30 @@ import Testing
         }
     }
 
+    @Test func `a loop tells how many events wait behind the present one`() throws {
+        try withPair { loop, near, far in
+            let (reader, writer) = (Handler(loop, near), Handler(loop, far))
+            var behind: [Int] = []
+            for handler in [reader, writer] {
+                handler.onWritable = { handler in
+                    behind.append(loop.readyCount)
+                    handler.events.disableWriting()
+                }
+                handler.events.enableWriting()
+            }
+            reader.onReadable = { handler in
+                behind.append(loop.readyCount)
+                handler.events.disableReading()
+                loop.stop()
+            }
+            reader.events.enableReading()
+            writer.events.enableReading()  // nothing comes
+            send("x", to: far)
+            loop.run()
+            #expect(behind == [2, 1, 0])
+        }
+    }
+
     @Test func `a handler may close and release itself within its call`() throws {
         try withPair { loop, near, far in
             var handler: Handler? = Handler(loop, near)
