@@ -79,7 +79,9 @@ public struct HttpCache: Middleware, Postware {
             let stored = await self.store.load(key)
             let now = exchange.wallNow
             var known = VaryKey.Known()
-            let meant = stored.first { self.isMeant($0, request, now, &known) }
+            let meant = withUnsafeMutablePointer(to: &request) { request in
+                stored.first { self.isMeant($0, request, now, &known) }
+            }
             let found = meant.map { Found.response($0) } ?? .none(hasOthers: !stored.isEmpty)
             return self.decide(found, asked, &request, exchange)
         }
@@ -95,15 +97,17 @@ public struct HttpCache: Middleware, Postware {
     private func find(_ key: CacheKey, _ request: inout HttpRequest, _ exchange: Exchange) -> Found {
         var known = VaryKey.Known()
         return withUnsafeMutablePointer(to: &request) { request in
-            store.find(key) { isMeant($0, request.pointee, exchange.wallNow, &known) }
+            store.find(key) { isMeant($0, request, exchange.wallNow, &known) }
         }
     }
 
     private func isMeant(
-        _ stored: StoredResponse, _ request: HttpRequest, _ now: WallTime, _ known: inout VaryKey.Known
+        _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, _ now: WallTime,
+        _ known: inout VaryKey.Known
     ) -> Bool {
-        stored.vary.matches({ request.fields.values(of: $0) }, &known)
-            && (stored.part == nil || StoredAnswer.serves(stored, request.method, request.fields, now: now))
+        stored.vary.matches({ request.pointee.fields.values(of: $0) }, &known)
+            && (stored.part == nil
+                || StoredAnswer.serves(stored, request.pointee.method, request.pointee.fields, now: now))
     }
 
     /// A request of another method goes on; what it may change is remembered.
