@@ -47,9 +47,8 @@ struct CacheStage {
         switch kind {
         case .memory: (store, belongings) = (MemoryStore(limit: .mebibytes(64)), nil)
         case .disk:
-            let folder = Folder()
-            store = DiskStore(path: folder.path, limit: .mebibytes(16), verifier: "/bin/false")
-            belongings = folder
+            let folder = StoreFolder()
+            (store, belongings) = (folder.store, folder)
         case .redis:
             let redis = try TestRedis()
             store = RedisStore(RedisClient(try redis.definition))
@@ -93,10 +92,21 @@ struct CacheStage {
         try #require(Bool(false), "never came: \(wanted)")
     }
 
-    private final class Folder: Sendable {
-        let path = FileManager.default.temporaryDirectory.appending(path: "httpware-stage-\(UUID().uuidString)").path
+    /// A store on disk in a folder of its own, which goes with it.
+    private final class StoreFolder: Sendable {
+        let store: DiskStore
+        private let path: String
 
-        deinit { try? FileManager.default.removeItem(atPath: path) }
+        init() {
+            path = FileManager.default.temporaryDirectory.appending(path: "httpware-stage-\(UUID().uuidString)").path
+            store = DiskStore(path: path, limit: .mebibytes(16), verifier: "/bin/false")
+        }
+
+        deinit {
+            // Else it would leave its mark there afterwards.
+            store.close()
+            try? FileManager.default.removeItem(atPath: path)
+        }
     }
 
     /// How many requests the origin server was asked.
