@@ -47,7 +47,8 @@ def path(t: Trial) -> str:
 
 def wait_until_stored(t: Trial, where: str) -> None:
     """What is on its way to a disk is found a little later; the origin is not asked for it."""
-    check(eventually(lambda: t.ask(get(where, b"Cache-Control: only-if-cached, max-stale")).status != 504), "it is not stored")
+    # A disk that is busy with what others wrote takes its time.
+    check(eventually(lambda: t.ask(get(where, b"Cache-Control: only-if-cached, max-stale")).status != 504, 20), "it is not stored")
 
 
 def get(where: str, *fields: bytes, method: str = "GET") -> bytes:
