@@ -171,6 +171,12 @@ public final class Exchange {
     /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
     public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(EndHandler(body: body)) }
 
+    /// Nobody is called at the end of what wares began: for a dry run.
+    func dropEnd() {
+        endHandlers = []
+        sharer = nil
+    }
+
     /// What is called when the exchange has ended: as an array's element, a closure alone would be put into another one.
     struct EndHandler {
         let body: (Exchange) -> Void

@@ -125,8 +125,7 @@ public struct DryRun: Sendable {
         // What could not be read has parts nevertheless.
         let received = request ?? driver.exchange.request
         // What a ware would do at the end is not done.
-        driver.exchange.endHandlers = []
-        driver.exchange.sharer = nil
+        driver.exchange.dropEnd()
         driver.clientLeft()
         server.closeAll()
         postwares = plan.chain.entries.postwares.map { entry in
@@ -205,8 +204,7 @@ private struct Watched: Middleware {
             }
             let before = request
             let verdict = try (entry.ware as? any Middleware)?.handle(&request, in: exchange) ?? .pass
-            exchange.endHandlers = []
-            exchange.sharer = nil
+            exchange.dropEnd()
             step.compare(before, request)
             switch verdict {
             case .pass: step.decision = .passed

@@ -7,7 +7,7 @@ public import Glibc
 /// report whatever is handed over.
 ///
 /// Inlined where it is used, which makes it for the type of the value there: it stands in every look-up of a store.
-// @unchecked Sendable: the value is touched only between lock and unlock.
+// @unchecked Sendable: what the storage holds is touched only between lock and unlock of the mutex that it holds, too.
 public struct ThreadLock<Value>: @unchecked Sendable {
     @usableFromInline let storage: ManagedBuffer<Value, pthread_mutex_t>
 
@@ -25,7 +25,8 @@ public struct ThreadLock<Value>: @unchecked Sendable {
     @inlinable public func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
-        // What they point to is as old as the storage, which `self` holds.
+        // The pointers are good as long as the storage, which so outlives the unlocking, whoever lets go of the lock meanwhile.
+        defer { withExtendedLifetime(storage) {} }
         let (value, mutex) = storage.withUnsafeMutablePointers { ($0, $1) }
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }

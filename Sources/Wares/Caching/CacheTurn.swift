@@ -45,8 +45,8 @@ struct CacheQuestion {
     let key: CacheKey
     /// What the request asks of caches.
     let wishes: RequestDirectives
-    /// How many leaders had ended when it was asked.
-    let closings: Int
+    /// How many leaders had ended when it was asked; nothing where it is not looked for.
+    var closings: Int?
 }
 
 /// What a cache found out about a request that it lets pass.

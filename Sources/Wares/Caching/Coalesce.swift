@@ -99,8 +99,7 @@ public struct Coalesce: Middleware, Postware {
     // MARK: Responses
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard let turn = exchange[Turn.self] else { return .pass }
-        exchange[Turn.self] = nil
+        guard let turn = exchange[Turn.self].take() else { return .pass }
         let lead = turn.lead
         let isFailure = exchange.responder == .gateway || response.status.code >= 500
         if isFailure, lead.passOn() { return .pass }
@@ -110,6 +109,7 @@ public struct Coalesce: Middleware, Postware {
             return .pass
         }
         varying.note(vary.names, of: turn.target)
+        guard !lead.isOver else { return .pass }
         var shared = response
         if exchange.request.method == .head { shared.content = .none }
         lead.begin(CollapsedResponse.Head(shared, vary: vary, isFailure: isFailure))

@@ -56,7 +56,8 @@ final class CollapsedLead {
         release(.goAlone)
     }
 
-    /// The origin server failed. Answers whether another one tries; if not, the failure is for all who follow.
+    /// The origin server failed. Answers whether another one tries; if not, the failure is for all who follow. Over it is then
+    /// where nobody ever did.
     func passOn() -> Bool {
         guard !isOver else { return false }
         guard let response = requests.closeUnshared(key) else {

@@ -70,7 +70,7 @@ extension HttpCache {
 
     /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
     private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
-        if let lead = turn.leads, !lead.passOn() {
+        if let lead = turn.leads, !lead.passOn(), !lead.isOver {
             lead.begin(CollapsedResponse.Head(response, vary: .none, isFailure: true))
             if response.content.isEmpty {
                 lead.finish(isWhole: true)

@@ -115,7 +115,7 @@ public struct HttpCache: Middleware, Postware {
         exchange.cacheResult = .bypass
         exchange.note("not for the cache: \(request.method.name) is not answered from stored responses")
         guard !request.method.isSafe, let key = key(for: request, in: exchange) else { return .pass }
-        let asked = CacheQuestion(key: key, wishes: RequestDirectives(request.fields), closings: 0)
+        let asked = CacheQuestion(key: key, wishes: RequestDirectives(request.fields))
         let miss = CacheMiss(asked: asked, validated: nil, forward: .method)
         exchange[CacheTurn.Key.self] = CacheTurn(
             request, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange)
@@ -281,7 +281,7 @@ public struct HttpCache: Middleware, Postware {
         var plain = request
         plain.method = .get
         for name in CacheValidation.conditions { plain.fields.remove(name) }
-        let asked = CacheQuestion(key: key, wishes: RequestDirectives(), closings: 0)
+        let asked = CacheQuestion(key: key, wishes: RequestDirectives())
         let miss = CacheMiss(asked: asked, validated: stored, forward: .stale)
         let turn = CacheTurn(
             plain, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange), leads: lead)
