@@ -10,7 +10,7 @@ import time
 from Load.run import Traffic
 from Rig.results import line
 
-from .stand import Beside, Stand, beside_both
+from .stand import ROUNDS, Beside, Stand, beside_both
 
 
 def harmed(options, name: str, stand: Stand, harm) -> list[dict]:
@@ -104,7 +104,7 @@ def slow(options) -> list[dict]:
     count = 5000
     with Stand(options, delay=3) as control, Stand(options, delay=3) as stand:
         # What failed, by stage and what was there instead of an answer.
-        answered, failures, socks = [0], {}, {}
+        answered, failures, socks = {control: 0, stand: 0}, {}, {}
 
         def failed(stage: str, what: object) -> None:
             failures[f"{stage}: {what}"] = failures.get(f"{stage}: {what}", 0) + 1
@@ -124,7 +124,7 @@ def slow(options) -> list[dict]:
             socks[sock.fileno()] = (sock, bytearray(), time.monotonic())
             poll.register(sock, select.EPOLLIN)
 
-        def read(poll: select.epoll, descriptor: int) -> None:
+        def read(poll: select.epoll, stand: Stand, descriptor: int) -> None:
             sock, content, began = socks[descriptor]
             end = "end"
             try:
@@ -135,7 +135,7 @@ def slow(options) -> list[dict]:
             if data:
                 return
             if content.startswith(b"HTTP/1.1 200") and content.endswith(b"x" * 1024):
-                answered[0] += 1
+                answered[stand] += 1
             elif content.startswith(b"HTTP/1.1 200"):
                 failed("read", f"{end} behind {len(content)} bytes")
             elif content:
@@ -149,19 +149,18 @@ def slow(options) -> list[dict]:
             del socks[descriptor]
 
         def harm(stand: Stand) -> None:
-            answered[0] = 0
-            failures.clear()
             with select.epoll() as poll:
                 for index in range(count):
                     begin(poll, stand, index)
                 deadline = time.monotonic() + 60
                 while socks and time.monotonic() < deadline:
                     for descriptor, _ in poll.poll(1):
-                        read(poll, descriptor)
+                        read(poll, stand, descriptor)
 
         beside, calm, under = beside_both(stand, control, harm)
         for sock, _, _ in socks.values():
             sock.close()
         return [line("a slow origin server with 5,000 waiting clients", "each gets its answer",
-                     {"answered": answered[0], "failed": failures, "waiting": len(socks), "memory KiB": stand.resident()}, answered[0] == count),
+                     {"answered": answered[stand], "failed": failures, "waiting": len(socks), "memory KiB": stand.resident()},
+                     answered[stand] == answered[control] == count * ROUNDS),
                 beside.verdict("a slow origin server with 5,000 waiting clients", calm, under)]

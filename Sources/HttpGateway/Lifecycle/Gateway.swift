@@ -73,6 +73,7 @@ public final class Gateway: @unchecked Sendable {
         try refuseUnfitting(configuration)
         try sockets.requireFree(configuration.listeners)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
+        Socket.reserveDescriptors()
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
             admin = try configuration.admin.map {

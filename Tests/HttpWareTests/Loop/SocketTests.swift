@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Testing
 
@@ -107,6 +108,54 @@ import Testing
     @Test func `port 0 and Unix sockets are looked at when they are bound`() throws {
         try Socket.requireFree(.loopback)
         try Socket.requireFree(.unix(path: "/nonexistent/socket"))
+    }
+
+    @Test func `over the loopback a connection stands at once`() throws {
+        let listener = try Socket.listen(on: .loopback)
+        defer { Socket.close(listener) }
+        let address = try #require(Socket.localAddress(listener))
+        // A busy machine may leave a segment for later.
+        let stands = try (0..<50).contains { _ in
+            let connection = Socket.connect(to: address)
+            Socket.close(try accepted(listener).0)
+            switch connection {
+            case .connected(let descriptor):
+                Socket.close(descriptor)
+                return true
+            case .inProgress(let descriptor): Socket.close(descriptor)
+            case .failed(let code): throw SystemError("connect", code: code)
+            }
+            return false
+        }
+        #expect(stands)
+    }
+
+    @Test func `a connection that nobody has room for is in progress`() throws {
+        let listener = try Socket.listen(on: .loopback)
+        defer { Socket.close(listener) }
+        #expect(listen(listener, 0) == 0)
+        let address = try #require(Socket.localAddress(listener))
+        // The queue holds one more than it was told: the handshake of those behind it is not answered.
+        let waiting = try (0..<4).compactMap { _ -> Int32? in
+            switch Socket.connect(to: address) {
+            case .connected(let descriptor):
+                Socket.close(descriptor)
+                return nil
+            case .inProgress(let descriptor): return descriptor
+            case .failed(let code): throw SystemError("connect", code: code)
+            }
+        }
+        #expect(waiting.contains { Socket.peerAddress($0) == nil })
+        for descriptor in waiting { Socket.close(descriptor) }
+    }
+
+    @Test func `there is room for descriptors before they are there`() throws {
+        Socket.reserveDescriptors()
+        var limit = rlimit()
+        #expect(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("FDSize:") })
+        #expect(try #require(UInt(line.split(separator: "\t")[1])) >= min(UInt(limit.rlim_cur), 65536))
     }
 
     @Test func `a refused connection says so`() throws {
