@@ -16,7 +16,7 @@ HEAD = b"GET /said HTTP/1.1\r\nHost: a.test\r\nX-A: " + b"a" * 60 + b"\r\n\r\n"
 def opened(stand: Stand, index: int) -> socket.socket:
     sock = socket.socket()
     sock.settimeout(20)
-    sock.bind((f"127.0.1.{1 + index % 4}", 0))
+    sock.bind((f"127.0.1.{1 + index % 64}", 0))
     sock.connect(("127.0.0.1", stand.web))
     return sock
 

@@ -114,7 +114,7 @@ def slow(options) -> list[dict]:
             sock.settimeout(20)
             stage = "connect"
             try:
-                sock.bind((f"127.0.1.{1 + index % 4}", 0))
+                sock.bind((f"127.0.1.{1 + index % 64}", 0))
                 sock.connect(("127.0.0.1", stand.web))
                 stage = "send"
                 sock.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
