@@ -14,13 +14,13 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
 
     /// How many connections one event accepts, where so many other events wait behind it.
     ///
-    /// Few, for each that is accepted brings two or three events to the loop's turns, and those who are there wait for all
-    /// of them; more where much else is ready anyway, or a busy loop would hardly accept. An eighth is less than the accepted
-    /// bring themselves, so that a storm does not feed on itself. While 5,000 connect, the longest turn takes 0.6 ms of CPU,
-    /// and took 7.7 when each event accepted 64.
+    /// One, for each that is accepted brings two or three events to the loop's turns, and those who are there wait for all
+    /// of them; what is left in the queue is told again, which costs no more than to find the queue empty. More where much else
+    /// is ready anyway, or a busy loop would hardly accept. An eighth is less than the accepted bring themselves, so that a
+    /// storm does not feed on itself.
     static func share(beside ready: Int) -> Int { min(max(ready / 8, leastAccepts), mostAccepts) }
 
-    private static let leastAccepts = 4
+    private static let leastAccepts = 1
     private static let mostAccepts = 64
     /// How long accepting rests when descriptors or places are used up.
     private static let rest = Duration.milliseconds(50)

@@ -5,7 +5,7 @@ import Testing
 @testable import HttpGateway
 
 @Suite struct AcceptorTests {
-    @Test func `a storm of connections is accepted a few at a time, so that each turn is short`() throws {
+    @Test func `connections are accepted one at a time, so that each turn is short`() throws {
         let loop = try EventLoop(name: "acceptor")
         let router = RouteTable([], listenerPlan: ExchangePlan(chain: .empty, service: nil, route: nil))
         let server = LoopServer(
@@ -22,20 +22,20 @@ import Testing
             for client in clients { Socket.close(client) }
             if case .unix(let path) = address { unlink(path) }
         }
-        for _ in 0..<10 {
+        for _ in 0..<2 {
             guard case .connected(let client) = Socket.connect(to: address) else { throw SystemError("connect") }
             clients.append(client)
         }
 
         acceptor.socketReadable()
-        #expect(server.connectionCount == 4)
+        #expect(server.connectionCount == 1)
         acceptor.socketReadable()
-        #expect(server.connectionCount == 8)
+        #expect(server.connectionCount == 2)
         acceptor.socketReadable()
-        #expect(server.connectionCount == 10)
+        #expect(server.connectionCount == 2)
     }
 
-    @Test(arguments: [(0, 4), (32, 4), (100, 12), (512, 64), (4096, 64)])
+    @Test(arguments: [(0, 1), (15, 1), (16, 2), (100, 12), (512, 64), (4096, 64)])
     func `the more else is ready, the more are accepted, up to a bound`(ready: Int, accepted: Int) {
         #expect(Acceptor.share(beside: ready) == accepted)
     }
