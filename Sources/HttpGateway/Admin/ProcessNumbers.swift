@@ -1,4 +1,5 @@
 import Glibc
+import HttpWare
 
 /// What the system says of this process.
 struct ProcessNumbers {
@@ -15,10 +16,7 @@ struct ProcessNumbers {
         let pages = ProcessNumbers.read("/proc/self/statm").split(separator: " ").compactMap { Int($0) }
         let pageSize = sysconf(Int32(_SC_PAGESIZE))
         if pages.count >= 2 { (virtualBytes, residentBytes) = (pages[0] * pageSize, pages[1] * pageSize) }
-        var limit = rlimit()
-        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
-            mostDescriptors = Int(clamping: limit.rlim_cur)
-        }
+        mostDescriptors = Socket.mostDescriptors ?? 0
         openDescriptors = ProcessNumbers.countDescriptors()
         // POSIX: a million of them are a second.
         cpuSeconds = Double(max(0, clock())) / 1e6

@@ -142,18 +142,11 @@ public enum Socket {
         // After a signal the connect goes on by itself: EINTR is EINPROGRESS here.
         if errno == EINPROGRESS || errno == EINTR {
             // Over the loopback it stands by now, and need not be waited for.
-            return isConnected(descriptor) ? .connected(descriptor) : .inProgress(descriptor)
+            return peerAddress(descriptor) == nil ? .inProgress(descriptor) : .connected(descriptor)
         }
         let code = errno
         close(descriptor)
         return .failed(code)
-    }
-
-    /// Whether the handshake of TCP is done.
-    private static func isConnected(_ descriptor: Int32) -> Bool {
-        var address = sockaddr()
-        var length = socklen_t(0)
-        return getpeername(descriptor, &address, &length) == 0
     }
 
     /// The error that waits at a socket, taken from it; 0 for none. After a connect in progress: whether it stands.
@@ -224,6 +217,13 @@ public enum Socket {
 
     // MARK: Asking and setting
 
+    /// How many descriptors the process may have (`ulimit -n`); `nil` where the system does not say.
+    public static var mostDescriptors: Int? {
+        var limit = rlimit()
+        let code = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return code == 0 ? Int(clamping: limit.rlim_cur) : nil
+    }
+
     /// As many descriptors as `reserveDescriptors` makes room for: half a MiB of the kernel's memory.
     private static let reservedDescriptors = 65536
 
@@ -232,11 +232,10 @@ public enum Socket {
     /// The system doubles the table when it is full. Where threads share it, whoever opens a descriptor meanwhile waits until
     /// each processor has been seen elsewhere (`synchronize_rcu`): 11 to 16 ms for all loops at 2,048 descriptors of a busy machine.
     public static func reserveDescriptors() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        guard let mostDescriptors else { return }
         let descriptor = csystem_eventfd()
         guard descriptor >= 0 else { return }
-        let last = Int32(min(limit.rlim_cur, rlim_t(reservedDescriptors))) - 1
+        let last = Int32(min(mostDescriptors, reservedDescriptors)) - 1
         let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, last)
         if copy >= 0 { close(copy) }
         close(descriptor)
