@@ -22,6 +22,9 @@ public struct CacheKey: Sendable, Hashable {
     }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(hashed) }
+
+    /// For dictionaries, which would hash the hash once more: two thirds of a look-up.
+    public func _rawHashValue(seed: Int) -> Int { hashed ^ seed }
 }
 
 extension CacheKey: CustomStringConvertible {

@@ -4,7 +4,7 @@ public import HttpWare
 ///
 /// Keys are spread over shards, each behind a lock of its own that is held for a look-up or a change only.
 public final class MemoryStore: CacheStore {
-    private let shards: [ThreadLock<MemoryShard>]
+    private let shards: ThreadLocks<MemoryShard>
     /// The most bytes that one response may take: what a shard has room for.
     let largest: Int
 
@@ -12,18 +12,14 @@ public final class MemoryStore: CacheStore {
     public init(limit: ByteCount, shards count: Int = 16) {
         let each = max(1, limit.bytes / count)
         largest = each
-        shards = (0..<count).map { _ in ThreadLock(MemoryShard(limit: each)) }
-    }
-
-    private func shard(_ key: CacheKey) -> ThreadLock<MemoryShard> {
-        shards[Int(truncatingIfNeeded: UInt(bitPattern: key.hashed) >> 40) % shards.count]
+        shards = ThreadLocks(count) { MemoryShard(limit: each) }
     }
 
     public func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
-        shard(key).withLock { $0.find(key, where: isMeant) }
+        shards.withLock(of: key.spread) { $0.find(key, where: isMeant) }
     }
 
-    public func load(_ key: CacheKey) async -> [StoredResponse] { shard(key).withLock { $0.all(key) } }
+    public func load(_ key: CacheKey) async -> [StoredResponse] { shards.withLock(of: key.spread) { $0.all(key) } }
 
     public func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? {
         (length ?? 0) <= largest ? MemoryWriter(self, key, length: length) : nil
@@ -32,29 +28,28 @@ public final class MemoryStore: CacheStore {
     /// Stores a response whose content is at hand. Answers whether it had room.
     @discardableResult
     public func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
-        shard(key).withLock { $0.store(response, under: key) }
+        shards.withLock(of: key.spread) { $0.store(response, under: key) }
     }
 
     public func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
-        shard(key).withLock { $0.replace(response, with: update, under: key) }
+        shards.withLock(of: key.spread) { $0.replace(response, with: update, under: key) }
     }
 
     public func remove(_ response: StoredResponse, under key: CacheKey) {
-        _ = shard(key).withLock { $0.remove(response, under: key) }
+        _ = shards.withLock(of: key.spread) { $0.remove(response, under: key) }
     }
 
-    public func invalidate(_ key: CacheKey) { shard(key).withLock { $0.invalidate(key) } }
+    public func invalidate(_ key: CacheKey) { shards.withLock(of: key.spread) { $0.invalidate(key) } }
 
     public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
         var count = 0
         scan { key, response in
             guard isMeant(key, response.head) else { return true }
             // One that was updated since is another one now.
-            let shard = shard(key)
-            let others = shard.withLock { $0.remove(response, under: key) ? nil : $0.all(key) }
+            let others = shards.withLock(of: key.spread) { $0.remove(response, under: key) ? nil : $0.all(key) }
             if others == nil { count += 1 }
             for other in others ?? [] where isMeant(key, other.head) {
-                if shard.withLock({ $0.remove(other, under: key) }) { count += 1 }
+                if shards.withLock(of: key.spread, { $0.remove(other, under: key) }) { count += 1 }
             }
             return true
         }
@@ -75,9 +70,9 @@ public final class MemoryStore: CacheStore {
     /// Gives every response that is there all the while, until `body` answers false. No lock is held while it works, and
     /// none for longer than it takes to find some of them.
     private func scan(_ body: (CacheKey, StoredResponse) -> Bool) {
-        for shard in shards {
+        for shard in 0..<shards.count {
             var place = 0
-            while let batch = shard.withLock({ $0.next(&place, most: MemoryStore.batch) }) {
+            while let batch = shards.withLock(of: shard, { $0.next(&place, most: MemoryStore.batch) }) {
                 for (key, response) in batch where !body(key.map { CacheKey($0) } ?? response.key, response) { return }
             }
         }
@@ -86,8 +81,8 @@ public final class MemoryStore: CacheStore {
     private static let batch = 256
 
     public var census: StoreCensus {
-        shards.reduce(into: StoreCensus()) { sum, shard in
-            let part = shard.withLock { $0.census }
+        (0..<shards.count).reduce(into: StoreCensus()) { sum, shard in
+            let part = shards.withLock(of: shard) { $0.census }
             sum.responses += part.responses
             sum.bytes += part.bytes
             sum.limit += part.limit

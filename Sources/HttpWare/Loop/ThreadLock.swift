@@ -39,3 +39,56 @@ public struct ThreadLock<Value>: @unchecked Sendable {
 final class LockedValue<Value>: ManagedBuffer<Value, pthread_mutex_t> {
     deinit { _ = withUnsafeMutablePointerToElements { pthread_mutex_destroy($0) } }
 }
+
+/// Values that threads share, each behind a lock of its own, so that they seldom wait for each other: what there is by key is spread
+/// over them.
+///
+/// Like so many `ThreadLock`s, but to reach one of them counts no reference to it, which all threads would do at the same place.
+// @unchecked Sendable: an element's value is touched only between lock and unlock of the mutex beside it.
+public struct ThreadLocks<Value>: @unchecked Sendable {
+    @usableFromInline let storage: ManagedBuffer<Int, LockedElement<Value>>
+
+    /// Puts `count` values behind locks, at least one.
+    public init(_ count: Int, _ value: () -> Value) {
+        let count = max(1, count)
+        storage = LockedElements<Value>.create(minimumCapacity: count) { _ in count }
+        storage.withUnsafeMutablePointerToElements { elements in
+            for index in 0..<count {
+                (elements + index).initialize(to: LockedElement(value: value()))
+                let code = pthread_mutex_init(&elements[index].mutex, nil)
+                precondition(code == 0)  // glibc's never fails without attributes
+            }
+        }
+    }
+
+    public var count: Int { storage.header }
+
+    /// Lends the value of a place, which is taken modulo their number. The closure is short, and takes no other lock.
+    @inlinable public func withLock<Result, Failure: Error>(
+        of place: Int, _ body: (inout Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        defer { withExtendedLifetime(storage) {} }
+        let element = storage.withUnsafeMutablePointers { count, elements in
+            elements + Int(UInt(bitPattern: place) % UInt(count.pointee))
+        }
+        pthread_mutex_lock(&element.pointee.mutex)
+        defer { pthread_mutex_unlock(&element.pointee.mutex) }
+        return try body(&element.pointee.value)
+    }
+}
+
+@usableFromInline
+struct LockedElement<Value> {
+    @usableFromInline var value: Value
+    @usableFromInline var mutex = pthread_mutex_t()
+}
+
+@usableFromInline
+final class LockedElements<Value>: ManagedBuffer<Int, LockedElement<Value>> {
+    deinit {
+        _ = withUnsafeMutablePointers { count, elements in
+            for index in 0..<count.pointee { pthread_mutex_destroy(&elements[index].mutex) }
+            elements.deinitialize(count: count.pointee)
+        }
+    }
+}
