@@ -51,7 +51,7 @@ final class CacheIntake: ContentFilter {
             }
         }
         part?.append(contentsOf: piece)
-        turn.leads?.append(piece)
+        turn.append(piece)
     }
 
     private static let largestPiece = 256 << 10
@@ -89,7 +89,7 @@ final class CacheIntake: ContentFilter {
 
     /// Only behind the store's end, so that whoever comes finds the one or the other.
     private func endSharing(isWhole: Bool) {
-        turn.leads?.finish(isWhole: isWhole)
+        turn.finish(isWhole: isWhole)
     }
 }
 
@@ -115,6 +115,6 @@ final class CacheRevalidation: BackgroundReceiver {
 
     func responseEnded(isWhole: Bool) {
         if isWhole { intake?.finish() } else { intake?.abandon() }
-        turn.leads?.abandon()
+        turn.abandon()
     }
 }

@@ -14,13 +14,13 @@ enum CacheNotes {
     }
 
     /// Why a request goes upstream.
-    static func miss(_ miss: CacheMiss) -> String {
-        switch miss.forward {
+    static func miss(_ asked: CacheQuestion) -> String {
+        switch asked.forward {
         case .uriMiss: "miss: nothing is stored for it"
         case .varyMiss: "miss: what is stored answers other request fields"
         case .request: "miss: the request wants it validated"
         case .stale:
-            if let stored = miss.validated {
+            if let stored = asked.validated {
                 stored.rules.needsValidation
                     ? "miss: what is stored says no-cache, and is validated"
                     : "miss: what is stored is stale, and is validated"

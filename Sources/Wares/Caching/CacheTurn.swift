@@ -1,71 +1,69 @@
 import HttpCaching
 import HttpWare
 
-/// What a cache remembers of a request that it let pass, until the response comes.
-struct CacheTurn {
+/// What a cache remembers of a request that it let pass, until the response comes. One object with the leader's end of what others
+/// follow, so that a miss allocates one; it is over from the start where nobody can.
+final class CacheTurn: CollapsedLead {
     /// Where it is in its exchange.
     enum Key: ExchangeKey { typealias Value = CacheTurn }
 
     /// The request's method and fields, as they came to the cache.
     let method: HttpMethod
     let fields: HttpFields
-    let key: CacheKey
-    /// What it asks of caches.
-    let wishes: RequestDirectives
+    let asked: CacheQuestion
     let isAuthorized: Bool
-    /// What went upstream asks whether this one still holds.
-    let validated: StoredResponse?
-    /// Others follow.
-    let leads: CollapsedLead?
-    var status: CacheStatus
+    var status = CacheStatus()
     /// The key of what a reference in the response names, if it is of the same origin: where the request may change something.
     let keyOfReference: ((String) -> CacheKey?)?
 
+    var key: CacheKey { asked.key }
+    /// What it asks of caches.
+    var wishes: RequestDirectives { asked.wishes }
+    /// What went upstream asks whether this one still holds.
+    var validated: StoredResponse? { asked.validated }
+
+    /// `place` is where others follow; `response` what they have from a leader before.
     init(
-        _ request: borrowing HttpRequest, _ miss: CacheMiss, isAuthorized: Bool, leads: CollapsedLead? = nil,
+        _ request: borrowing HttpRequest, _ asked: consuming CacheQuestion, in exchange: Exchange,
+        _ requests: CollapsedRequests, leads place: consuming CacheKey?, _ response: CollapsedResponse? = nil,
         keyOfReference: ((String) -> CacheKey?)? = nil
     ) {
         method = request.method
         fields = request.fields
-        key = miss.asked.key
-        wishes = miss.asked.wishes
-        self.isAuthorized = isAuthorized
-        validated = miss.validated
-        self.leads = leads
-        status = miss.status
+        isAuthorized = CacheIdentity.isKnown(request, in: exchange)
+        status.forward = asked.forward
         self.keyOfReference = keyOfReference
+        let leads = place != nil
+        let place = place ?? asked.key
+        self.asked = asked
+        super.init(requests, place, response, isOver: !leads)
     }
 
     /// The request's value lines, for `Vary`.
     func values(of name: FieldName) -> [String] { fields.values(of: name) }
 }
 
-/// What a request asks for, as a cache sees it.
+/// What a request asks of a cache, and what was found out about it.
 struct CacheQuestion {
     let key: CacheKey
     /// What the request asks of caches.
     let wishes: RequestDirectives
     /// How many leaders had ended when it was asked; nothing where it is not looked for.
     var closings: Int?
-}
-
-/// What a cache found out about a request that it lets pass.
-struct CacheMiss {
-    let asked: CacheQuestion
     /// What is stored for it, and is to be validated.
-    let validated: StoredResponse?
-    let forward: CacheStatus.Forward
+    var validated: StoredResponse?
+    /// Why it goes upstream.
+    var forward = CacheStatus.Forward.uriMiss
 
-    var status: CacheStatus {
-        var status = CacheStatus()
-        status.forward = forward
-        return status
+    init(key: CacheKey, wishes: RequestDirectives, closings: Int? = nil) {
+        self.key = key
+        self.wishes = wishes
+        self.closings = closings
     }
 
     /// Whether another request's response will do for this one, and this one's for others: a plain GET.
     func mayShare(_ request: borrowing HttpRequest) -> Bool {
-        let wishes = asked.wishes
-        return request.method == .get && !request.fields.mayContain(CacheMiss.ownWishes) && !wishes.noStore
+        request.method == .get && !request.fields.mayContain(CacheQuestion.ownWishes) && !wishes.noStore
             && !wishes.noCache && wishes.maxAge == nil && wishes.minFresh == nil
     }
 

@@ -48,7 +48,7 @@ public struct Coalesce: Middleware, Postware {
         }
         switch requests.join(key, at: exchange.now) {
         case .alone: return .pass
-        case .lead(let first): return lead(first, target, request, exchange)
+        case .lead: return lead(CollapsedLead(requests, key), target, request, exchange)
         case .follow(let response, let follower):
             let shared = key
             return .wait { request, exchange in

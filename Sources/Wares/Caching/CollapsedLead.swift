@@ -3,7 +3,7 @@ import HttpWare
 
 /// The leader's end of a collapsed response. Used on the leader's loop only; what is not ended by its exchange's end is
 /// abandoned there.
-final class CollapsedLead {
+class CollapsedLead {
     private let requests: CollapsedRequests
     private let key: CacheKey
     /// What those who follow have, as soon as that is known here.
@@ -13,10 +13,12 @@ final class CollapsedLead {
     /// Another cache's, further out.
     private var outer: (any ResponseSharer)?
 
-    init(_ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil) {
+    /// `response` is what a leader before has left.
+    init(_ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil, isOver: Bool = false) {
         self.requests = requests
         self.key = key
         self.response = response
+        self.isOver = isOver
     }
 
     /// Lets an exchange lead: it goes on without its client while others follow, and its end ends this.

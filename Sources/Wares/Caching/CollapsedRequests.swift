@@ -6,7 +6,8 @@ import Synchronization
 final class CollapsedRequests: Sendable {
     /// What a request that comes is to do.
     enum Role {
-        case lead(CollapsedLead)
+        /// The place is kept until a `CollapsedLead` ends.
+        case lead
         case follow(CollapsedResponse, CollapsedResponse.Follower)
         /// Too many wait, it is too late to follow, or the key's response turned out not to be for sharing not long ago.
         case alone
@@ -28,7 +29,7 @@ final class CollapsedRequests: Sendable {
     /// How many leaders have ended so far: who looked into a store before one did may have missed what that one stored.
     var closings: Int { closed.load(ordering: .acquiring) }
     private let closed = Atomic<Int>(0)
-    private let shards = (0..<16).map { _ in ThreadLock(Shard()) }
+    private let shards = ThreadLocks(16) { Shard() }
     /// The most that wait behind one.
     private let mostFollowers: Int
     /// The most bytes that are kept for those who are slower.
@@ -42,15 +43,13 @@ final class CollapsedRequests: Sendable {
         self.window = window
     }
 
-    private func shard(_ key: CacheKey) -> ThreadLock<Shard> { shards[key.spread & 15] }
-
     /// Finds the place of a request that comes now. One that does not follow goes alone where another leads.
     func join(_ key: CacheKey, at now: LoopInstant, follows: Bool = true) -> Role {
         enum Step {
             case lead, alone
             case follow(CollapsedResponse)
         }
-        let step = shard(key).withLock { shard -> Step in
+        let step = shards.withLock(of: key.spread) { shard -> Step in
             if !shard.unshared.isEmpty, let until = shard.unshared[key] {
                 if now < until { return .alone }
                 shard.unshared[key] = nil
@@ -64,7 +63,7 @@ final class CollapsedRequests: Sendable {
             }
         }
         switch step {
-        case .lead: return .lead(CollapsedLead(self, key))
+        case .lead: return .lead
         case .alone: return .alone
         case .follow(let response):
             guard let follower = response.follow(most: mostFollowers) else { return .alone }
@@ -73,7 +72,7 @@ final class CollapsedRequests: Sendable {
     }
 
     /// What is shared under the key that a request leads, made if there was nobody to share it with so far.
-    func open(_ key: CacheKey) -> CollapsedResponse { shard(key).withLock { open(&$0.places[key]) } }
+    func open(_ key: CacheKey) -> CollapsedResponse { shards.withLock(of: key.spread) { open(&$0.places[key]) } }
 
     private func open(_ place: inout Place?) -> CollapsedResponse {
         if case .shared(let response) = place { return response }
@@ -84,7 +83,7 @@ final class CollapsedRequests: Sendable {
 
     /// What is shared under the key; `nil` while nobody came to share it.
     func shared(_ key: CacheKey) -> CollapsedResponse? {
-        shard(key).withLock { shard in
+        shards.withLock(of: key.spread) { shard in
             if case .shared(let response) = shard.places[key] { response } else { nil }
         }
     }
@@ -97,7 +96,7 @@ final class CollapsedRequests: Sendable {
     func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
 
     private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {
-        shard(key).withLock { shard in
+        shards.withLock(of: key.spread) { shard in
             // Before the lock is given back: who takes the place next sees it.
             closed.add(1, ordering: .releasing)
             return with(&shard.places[key]) { place in
@@ -113,7 +112,7 @@ final class CollapsedRequests: Sendable {
 
     /// Requests for the key do not wait for each other for a while.
     func markUnshared(_ key: CacheKey, at now: LoopInstant) {
-        shard(key).withLock { shard in
+        shards.withLock(of: key.spread) { shard in
             if shard.unshared.count >= CollapsedRequests.mostUnshared / 16 { shard.unshared.removeAll() }
             shard.unshared[key] = now + CollapsedRequests.pause
         }

@@ -17,39 +17,39 @@ extension HttpCache {
     // MARK: The response half
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard var turn = exchange[CacheTurn.Key.self].take() else { return .pass }
+        guard let turn = exchange[CacheTurn.Key.self].take() else { return .pass }
         if !turn.method.isSafe { invalidate(turn, response) }
         switch take(response, turn, in: exchange) {
-        case .updated(let stored): return answer(updated: stored, &turn, exchange)
-        case .failed: return answer(failure: &response, &turn, exchange)
+        case .updated(let stored): return answer(updated: stored, turn, exchange)
+        case .failed: return answer(failure: &response, turn, exchange)
         case .storing(let intake, let vary):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
-            turn.leads?.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false))
+            turn.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false))
             tell(turn.status, in: &response)
             pass(response, through: intake, exchange)
             return .pass
         case .passing(let reason):
             exchange.note("not stored: \(reason)")
             if response.status.code >= 500 { return pass(failure: &response, turn, exchange) }
-            turn.leads?.refuse(at: exchange.now)
+            turn.refuse(at: exchange.now)
             if turn.status.forward != .method { tell(turn.status, in: &response) }
             return .pass
         }
     }
 
     /// The stored response still holds.
-    private func answer(updated stored: StoredResponse, _ turn: inout CacheTurn, _ exchange: Exchange) -> Answer {
-        turn.leads?.release(.stored(stored))
+    private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+        turn.release(.stored(stored))
         exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
-        return .replace(with: answer(stored, &turn, exchange))
+        return .replace(with: answer(stored, turn, exchange))
     }
 
     /// The origin server failed: a stale response, where that is allowed.
     private func answer(
-        failure response: inout HttpResponse, _ turn: inout CacheTurn, _ exchange: Exchange
+        failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Answer {
         if let stored = turn.validated, !alwaysValidates {
             let age = stored.age(at: exchange.wallNow)
@@ -57,11 +57,11 @@ extension HttpCache {
                 age: age, rules: stored.rules, request: turn.wishes, policy: policy,
                 isDisconnected: exchange.responder == .gateway)
             if mayUse {
-                turn.leads?.release(.stored(stored))
+                turn.release(.stored(stored))
                 exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
-                return .replace(with: answer(stored, &turn, exchange))
+                return .replace(with: answer(stored, turn, exchange))
             }
         }
         exchange.note("not stored: the origin server failed")
@@ -70,20 +70,20 @@ extension HttpCache {
 
     /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
     private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
-        if let lead = turn.leads, !lead.passOn(), !lead.isOver {
-            lead.begin(CollapsedResponse.Head(response, vary: .none, isFailure: true))
+        if !turn.passOn(), !turn.isOver {
+            turn.begin(CollapsedResponse.Head(response, vary: .none, isFailure: true))
             if response.content.isEmpty {
-                lead.finish(isWhole: true)
+                turn.finish(isWhole: true)
             } else {
-                exchange.filterResponseContent(with: CollapsedFilter(lead))
-                exchange.onEnd { _ in lead.finish(isWhole: false) }
+                exchange.filterResponseContent(with: CollapsedFilter(turn))
+                exchange.onEnd { _ in turn.finish(isWhole: false) }
             }
         }
         tell(turn.status, in: &response)
         return .pass
     }
 
-    private func answer(_ stored: StoredResponse, _ turn: inout CacheTurn, _ exchange: Exchange) -> HttpResponse {
+    private func answer(_ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> HttpResponse {
         let now = exchange.wallNow
         let age = stored.age(at: now)
         turn.status.ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000

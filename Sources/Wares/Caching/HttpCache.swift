@@ -74,8 +74,8 @@ public struct HttpCache: Middleware, Postware {
             key: key, wishes: exchange[CacheWishes.self] ?? RequestDirectives(request.fields),
             closings: collapsed.closings)
         let found = find(key, &request, exchange)
-        guard case .mustWait = found else { return decide(found, asked, &request, exchange) }
-        return .wait { request, exchange in
+        guard case .mustWait = found else { return decide(found, consume asked, &request, exchange) }
+        return .wait { [asked] request, exchange in
             let stored = await self.store.load(key)
             let now = exchange.wallNow
             var known = VaryKey.Known()
@@ -115,11 +115,10 @@ public struct HttpCache: Middleware, Postware {
         exchange.cacheResult = .bypass
         exchange.note("not for the cache: \(request.method.name) is not answered from stored responses")
         guard !request.method.isSafe, let key = key(for: request, in: exchange) else { return .pass }
-        let asked = CacheQuestion(key: key, wishes: RequestDirectives(request.fields))
-        let miss = CacheMiss(asked: asked, validated: nil, forward: .method)
-        exchange[CacheTurn.Key.self] = CacheTurn(
-            request, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange)
-        ) { [keyRule] reference in
+        var asked = CacheQuestion(key: key, wishes: RequestDirectives(request.fields))
+        asked.forward = .method
+        exchange[CacheTurn.Key.self] = CacheTurn(request, asked, in: exchange, collapsed, leads: nil) {
+            [keyRule] reference in
             guard let plain = keyRule.key(for: reference, from: request), let own = keyRule.key(for: request) else {
                 return nil
             }
@@ -131,10 +130,8 @@ public struct HttpCache: Middleware, Postware {
 
     /// Answers with what was found, or sends the request on.
     private func decide(
-        _ found: Found, _ asked: CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
+        _ found: Found, _ asked: consuming CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
-        var stored: StoredResponse?
-        var forward: CacheStatus.Forward
         switch found {
         case .response(let response):
             let now = exchange.wallNow
@@ -147,23 +144,22 @@ public struct HttpCache: Middleware, Postware {
                 revalidate(response, asked.key, request, exchange)
                 return answer(response, age, now, request, exchange)
             case .validate(let reason):
-                stored = response
-                forward = reason == .request ? .request : .stale
+                asked.forward = reason == .request ? .request : .stale
+                if response.part == nil {
+                    asked.validated = response
+                    // Nothing to ask by: it is asked for anew.
+                    if response.validators.isEmpty { asked.forward = .stale }
+                }
             }
-        case .none(let hasOthers): forward = hasOthers ? .varyMiss : .uriMiss
-        case .mustWait: forward = .bypass
+        case .none(let hasOthers): asked.forward = hasOthers ? .varyMiss : .uriMiss
+        case .mustWait: asked.forward = .bypass
         }
         if asked.wishes.onlyIfCached {
             exchange.cacheResult = .miss
             exchange.note("only-if-cached, and nothing is stored that will do")
             return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
         }
-        if stored?.part != nil { stored = nil }
-        if let stored, stored.validators.isEmpty {
-            // Nothing to ask by: it is asked for anew.
-            forward = .stale
-        }
-        return goOn(CacheMiss(asked: asked, validated: stored, forward: forward), &request, exchange)
+        return goOn(consume asked, &request, exchange)
     }
 
     /// The answer that a stored response gives.
@@ -194,44 +190,47 @@ public struct HttpCache: Middleware, Postware {
     // MARK: Going upstream
 
     /// Sends the request on, unless another one's response is on its way that will do.
-    private func goOn(_ miss: CacheMiss, _ request: inout HttpRequest, _ exchange: Exchange) -> Verdict {
-        guard collapses, miss.mayShare(request) else { return lead(miss, nil, &request, exchange) }
-        let shared = CacheIdentity.key(miss.asked.key, for: request, in: exchange)
-        switch collapsed.join(shared, at: exchange.now) {
-        case .alone: return lead(miss, nil, &request, exchange)
-        case .lead(let first):
-            // What came in between is there now: the leader before stored it, then made room for this one.
-            if miss.asked.closings != collapsed.closings, miss.validated == nil,
-                case .response(let found) = find(miss.asked.key, &request, exchange)
-            {
-                first.release(.stored(found))
-                return decide(.response(found), miss.asked, &request, exchange)
-            }
-            return lead(miss, first, &request, exchange)
-        case .follow(let response, let follower):
-            return .wait { request, exchange in
-                try await self.follow(response, shared, follower, miss, &request, exchange)
+    private func goOn(
+        _ asked: consuming CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
+    ) -> Verdict {
+        guard collapses, asked.mayShare(request) else { return lead(consume asked, &request, exchange) }
+        let shared = CacheIdentity.key(asked.key, for: request, in: exchange)
+        let role = collapsed.join(shared, at: exchange.now)
+        if case .follow(let response, let follower) = role {
+            return .wait { [asked, shared] request, exchange in
+                try await self.follow(response, shared, follower, asked, &request, exchange)
             }
         }
+        guard case .lead = role else { return lead(consume asked, &request, exchange) }
+        // What came in between is there now: the leader before stored it, then made room for this one.
+        if asked.closings != collapsed.closings, asked.validated == nil,
+            case .response(let found) = find(asked.key, &request, exchange)
+        {
+            collapsed.close(shared)?.release(.stored(found))
+            return decide(.response(found), consume asked, &request, exchange)
+        }
+        return lead(consume asked, &request, exchange, place: consume shared)
     }
 
-    /// The request goes upstream, with what asks whether the stored response still holds.
+    /// The request goes upstream, with what asks whether the stored response still holds. Others follow it in its place, if it has
+    /// one, and have what is there of the response.
     private func lead(
-        _ miss: CacheMiss, _ leads: CollapsedLead?, _ request: inout HttpRequest, _ exchange: Exchange
+        _ asked: consuming CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange,
+        place: consuming CacheKey? = nil, _ response: CollapsedResponse? = nil
     ) -> Verdict {
-        exchange[CacheTurn.Key.self] = CacheTurn(
-            request, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange), leads: leads)
-        if let stored = miss.validated { CacheValidation.ask(about: stored, in: &request) }
-        leads?.lead(exchange)
+        let turn = CacheTurn(request, consume asked, in: exchange, collapsed, leads: consume place, response)
+        if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
+        if !turn.isOver { turn.lead(exchange) }
         exchange.cacheResult = .miss
-        exchange.note(CacheNotes.miss(miss), asDecision: true)
+        exchange.note(CacheNotes.miss(turn.asked), asDecision: true)
+        exchange[CacheTurn.Key.self] = turn
         return .pass
     }
 
     /// Waits behind the request whose response will do, too.
     private func follow(
-        _ response: CollapsedResponse, _ shared: CacheKey, _ follower: CollapsedResponse.Follower, _ miss: CacheMiss,
-        _ request: inout HttpRequest, _ exchange: Exchange
+        _ response: CollapsedResponse, _ shared: CacheKey, _ follower: CollapsedResponse.Follower,
+        _ asked: CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
     ) async throws -> Verdict {
         defer { response.leave(follower) }
         let outcome = try await follower.wait.value(within: HttpCache.collapseTimeout, else: .goAlone)
@@ -239,16 +238,18 @@ public struct HttpCache: Middleware, Postware {
             if case .lead = outcome { CollapsedLead(collapsed, shared, response).abandon() }
             throw CancellationError()
         }
-        var status = miss.status
+        var status = CacheStatus()
+        status.forward = asked.forward
         status.isCollapsed = true
         switch outcome {
         case .begins(let head):
             let fields = request.fields
             guard head.isFailure || head.vary.matches({ fields.values(of: $0) }) else {
-                let miss = CacheMiss(asked: miss.asked, validated: miss.validated, forward: .varyMiss)
-                return lead(miss, nil, &request, exchange)
+                var asked = asked
+                asked.forward = .varyMiss
+                return lead(asked, &request, exchange)
             }
-            guard var answer = response.answer(head) else { return lead(miss, nil, &request, exchange) }
+            guard var answer = response.answer(head) else { return lead(asked, &request, exchange) }
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
             tell(status, in: &answer)
@@ -260,15 +261,15 @@ public struct HttpCache: Middleware, Postware {
             return .abort(with: answer(stored, stored.age(at: now), now, request, status))
         case .goAlone:
             // What was waited for may be in the store by now, or may have become fresh there.
-            if case .response(let stored) = find(miss.asked.key, &request, exchange) {
+            if case .response(let stored) = find(asked.key, &request, exchange) {
                 let now = exchange.wallNow
                 let age = stored.age(at: now)
-                if Reuse.decide(age: age, rules: stored.rules, request: miss.asked.wishes, policy: policy) == .fresh {
+                if Reuse.decide(age: age, rules: stored.rules, request: asked.wishes, policy: policy) == .fresh {
                     return answer(stored, age, now, request, exchange)
                 }
             }
-            return lead(miss, nil, &request, exchange)
-        case .lead: return lead(miss, CollapsedLead(collapsed, shared, response), &request, exchange)
+            return lead(asked, &request, exchange)
+        case .lead: return lead(asked, &request, exchange, place: shared, response)
         }
     }
 
@@ -277,16 +278,16 @@ public struct HttpCache: Middleware, Postware {
         _ stored: StoredResponse, _ key: CacheKey, _ request: HttpRequest, _ exchange: Exchange
     ) {
         let shared = CacheIdentity.key(key, for: request, in: exchange)
-        guard case .lead(let lead) = collapsed.join(shared, at: exchange.now, follows: false) else { return }
+        guard case .lead = collapsed.join(shared, at: exchange.now, follows: false) else { return }
         var plain = request
         plain.method = .get
         for name in CacheValidation.conditions { plain.fields.remove(name) }
-        let asked = CacheQuestion(key: key, wishes: RequestDirectives())
-        let miss = CacheMiss(asked: asked, validated: stored, forward: .stale)
-        let turn = CacheTurn(
-            plain, miss, isAuthorized: CacheIdentity.isKnown(request, in: exchange), leads: lead)
+        var asked = CacheQuestion(key: key, wishes: RequestDirectives())
+        asked.validated = stored
+        asked.forward = .stale
+        let turn = CacheTurn(plain, asked, in: exchange, collapsed, leads: shared)
         CacheValidation.ask(about: stored, in: &plain)
-        if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { lead.abandon() }
+        if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { turn.abandon() }
     }
 }
 

@@ -224,7 +224,9 @@ private final class OverlookingStore: CacheStore {
 
     func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
         guard overlooks.reset() else { return store.find(key, where: isMeant) }
-        if case .lead(let other) = requests.join(key, at: LoopInstant(nanoseconds: 0)) { other.finish(isWhole: true) }
+        if case .lead = requests.join(key, at: LoopInstant(nanoseconds: 0)) {
+            CollapsedLead(requests, key).finish(isWhole: true)
+        }
         return .none(hasOthers: false)
     }
 
