@@ -55,7 +55,7 @@ public struct ThreadLocks<Value>: @unchecked Sendable {
         storage.withUnsafeMutablePointerToElements { elements in
             for index in 0..<count {
                 (elements + index).initialize(to: LockedElement(value: value()))
-                let code = pthread_mutex_init(&elements[index].mutex, nil)
+                let code = pthread_mutex_init(LockedElement.mutex(of: elements + index), nil)
                 precondition(code == 0)  // glibc's never fails without attributes
             }
         }
@@ -71,23 +71,31 @@ public struct ThreadLocks<Value>: @unchecked Sendable {
         let element = storage.withUnsafeMutablePointers { count, elements in
             elements + Int(UInt(bitPattern: place) % UInt(count.pointee))
         }
-        pthread_mutex_lock(&element.pointee.mutex)
-        defer { pthread_mutex_unlock(&element.pointee.mutex) }
+        let mutex = LockedElement.mutex(of: element)
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
         return try body(&element.pointee.value)
     }
 }
 
 @usableFromInline
 struct LockedElement<Value> {
+    /// Stands first, for it is reached by the element's address: threads that wait for it do not have the element.
+    private var mutex = pthread_mutex_t()
     @usableFromInline var value: Value
-    @usableFromInline var mutex = pthread_mutex_t()
+
+    init(value: Value) { self.value = value }
+
+    @inlinable static func mutex(of element: UnsafeMutablePointer<Self>) -> UnsafeMutablePointer<pthread_mutex_t> {
+        UnsafeMutableRawPointer(element).assumingMemoryBound(to: pthread_mutex_t.self)
+    }
 }
 
 @usableFromInline
 final class LockedElements<Value>: ManagedBuffer<Int, LockedElement<Value>> {
     deinit {
-        _ = withUnsafeMutablePointers { count, elements in
-            for index in 0..<count.pointee { pthread_mutex_destroy(&elements[index].mutex) }
+        withUnsafeMutablePointers { count, elements in
+            for index in 0..<count.pointee { pthread_mutex_destroy(LockedElement.mutex(of: elements + index)) }
             elements.deinitialize(count: count.pointee)
         }
     }

@@ -28,11 +28,11 @@ class CollapsedLead {
     }
 
     /// The response is one for all who follow.
-    func begin(_ head: CollapsedResponse.Head) {
+    func begin(_ head: @autoclosure () -> CollapsedResponse.Head) {
         guard !isOver else { return }
         let response = response ?? requests.open(key)
         self.response = response
-        response.begin(head)
+        response.begin(head())
     }
 
     func append(_ piece: [UInt8]) { if !isOver { response?.append(piece) } }
