@@ -42,6 +42,18 @@ long csystem_splice_memory(int pipe, const void *bytes, unsigned long count);
 long csystem_receive(int descriptor, void *buffer, unsigned long count);
 long csystem_send(int descriptor, const void *bytes, unsigned long count);
 
+/// Makes an epoll instance, close-on-exec. Answers -1 and sets errno on failure.
+int csystem_epoll(void);
+
+/// Has it watch a descriptor for something to read, under a tag. Answers -1 and sets errno on failure.
+int csystem_epoll_add(int epoll, int descriptor, void *tag);
+
+/// Has it forget the descriptor.
+int csystem_epoll_remove(int epoll, int descriptor);
+
+/// Takes the tags of descriptors that are ready, at most 64, without waiting. Answers how many; -1 and errno on failure.
+int csystem_epoll_take(int epoll, void **tags, int most);
+
 /// The commit that the program was built from, as Package.swift was told by HTTPWARE_COMMIT; else "unknown".
 const char *csystem_commit(void);
 

@@ -32,6 +32,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// as long.
     unowned(unsafe) var transport: AnyObject?
 
+    /// The sockets that are told of behind others; `nil` where the system gave no descriptor for them.
+    private(set) lazy var patientSockets = PatientSockets(self)
+
     /// The timers that are filed.
     var timers = TimerHeap<LoopTimer>()
 
@@ -103,6 +106,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     deinit {
         // Nobody waits for its end any more.
         if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
+        patientSockets = nil
         if let wakeEvent { event_free(wakeEvent) }
         if let timerEvent { event_free(timerEvent) }
         if let turnEvent { event_free(turnEvent) }

@@ -30,6 +30,9 @@ public final class SocketEvents {
     /// Whether `socketWritable` is called.
     public var isWriting: Bool { writeEvent != nil }
 
+    /// Whether `socketReadable` is called behind others.
+    public private(set) var isPatient = false
+
     private var readEvent: OpaquePointer?
     private var writeEvent: OpaquePointer?
 
@@ -49,6 +52,10 @@ public final class SocketEvents {
     public func enableReading() -> Bool {
         if isReading { return true }
         guard descriptor >= 0 else { return false }
+        if isPatient, loop.patientSockets?.add(self) ?? false {
+            isReading = true
+            return true
+        }
         if readEvent == nil {
             readEvent = event_new(
                 loop.base, descriptor, Int16(EV_READ | EV_PERSIST), socketReadable,
@@ -61,9 +68,18 @@ public final class SocketEvents {
 
     /// Stops telling when the descriptor is readable: backpressure. The event stays made.
     public func disableReading() {
-        guard isReading, let readEvent else { return }
-        event_del(readEvent)
+        guard isReading else { return }
+        if isPatient { loop.patientSockets?.remove(self) } else if let readEvent { event_del(readEvent) }
         isReading = false
+    }
+
+    /// Whether it is told of what there is to read behind others: what comes in many pieces.
+    public func setPatient(_ isPatient: Bool) {
+        guard isPatient != self.isPatient, descriptor >= 0, !isPatient || loop.patientSockets != nil else { return }
+        let wasReading = isReading
+        disableReading()
+        self.isPatient = isPatient
+        if wasReading { enableReading() }
     }
 
     /// Begins to tell, again and again, when the descriptor is writable. Answers whether that worked.
@@ -102,6 +118,8 @@ public final class SocketEvents {
         guard descriptor >= 0 else { return -1 }
         loop.preconditionOwned()
         disableWriting()
+        if isPatient { disableReading() }
+        isPatient = false
         if let readEvent { event_free(readEvent) }
         readEvent = nil
         isReading = false
@@ -113,7 +131,7 @@ public final class SocketEvents {
 // The events are freed before their SocketEvents goes, also those that wait for their turn, so the argument is alive on entry.
 // During the call it may go; what is used after the call is only the handler's strong reference and the loop, which runs.
 
-private func socketReadable(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
+func socketReadable(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
     tell(argument) { $0.socketReadable() }
 }
 

@@ -230,37 +230,51 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
 
     override func received(_ bytes: UnsafeRawBufferPointer) {
         if carry.isEmpty {
-            process(bytes)
+            let used = process(bytes)
+            if used < bytes.count, !isClosed { carry.append(contentsOf: bytes[used...]) }
+            stopReadingIfFull()
         } else {
             carry.append(contentsOf: bytes)
             processCarry()
+            // Two pieces, and no head: what comes in pieces waits behind what comes whole.
+            if case .awaitingHead = phase, !carry.isEmpty, !isClosed { socket.setPatient(true) }
         }
     }
 
     private func processCarry() {
-        let held = carry
+        var held = carry
         carry = []
-        held.withUnsafeBytes { process($0) }
+        let used = held.withUnsafeBytes { process($0) }
+        guard used < held.count, !isClosed else { return }
+        held.removeFirst(used)
+        carry = held
+        stopReadingIfFull()
     }
 
-    private func process(_ input: UnsafeRawBufferPointer) {
+    /// Level-triggered reading would come again and again for what is not wanted yet.
+    private func stopReadingIfFull() {
+        if case .complete = phase, carry.count >= ServerConnection.mostCarried { socket.disableReading() }
+    }
+
+    /// Answers how many bytes it has used: the rest is to be kept.
+    private func process(_ input: UnsafeRawBufferPointer) -> Int {
         isProcessing = true
+        defer { isProcessing = false }
         var position = 0
         while position < input.count, !isClosed, !isPaused {
             switch phase {
             case .awaitingHead:
                 if pendingCount > ServerConnection.mostPending {
-                    keep(input, position)
-                    isProcessing = false
                     isHeldBack = true
-                    return socket.disableReading()
+                    socket.disableReading()
+                    return position
                 }
                 guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
-                    if case .awaitingHead = phase, !isClosed { keep(input, position) }
-                    isProcessing = false
-                    return
+                    if case .awaitingHead = phase { return position }
+                    return input.count
                 }
                 position += length
+                socket.setPatient(false)
                 started()
             case .length(let left):
                 let count = min(left, input.count - position)
@@ -271,12 +285,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
                 if left == count { requestComplete(nil) }
             case .chunked:
                 decodeChunk(input, &position)
-            case .complete:
-                keep(input, position)
-                isProcessing = false
-                // Level-triggered reading would come again and again for what is not wanted yet.
-                if carry.count >= ServerConnection.mostCarried { socket.disableReading() }
-                return
+            case .complete: return position
             case .tunnel:
                 progressed()
                 handler?.tunnelReceivedFromClient(UnsafeRawBufferPointer(rebasing: input[position...]))
@@ -287,11 +296,8 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
                 if left < input.count { close() }
             }
         }
-        if position < input.count, !isClosed { keep(input, position) }
-        isProcessing = false
+        return position
     }
-
-    private func keep(_ input: UnsafeRawBufferPointer, _ position: Int) { carry.append(contentsOf: input[position...]) }
 
     /// The length of the head; `nil` when it is not whole or was refused.
     private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
@@ -324,6 +330,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         let handler = self.handler
         self.handler = nil
         handler?.clientLeft()
+        socket.setPatient(false)
         let connection = Http2ServerConnection(
             transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
         source.replaced(self, by: connection)

@@ -221,4 +221,99 @@ import Testing
             Socket.close(far)
         }
     }
+
+    // MARK: Patient ones
+
+    @Test func `a patient socket is told like others, also when it was made so while it is watched`() throws {
+        try withPair { loop, near, far in
+            let handler = Handler(loop, near)
+            #expect(handler.events.enableReading())
+            handler.events.setPatient(true)
+            #expect(handler.events.isReading && handler.events.isPatient)
+            handler.onReadable = { handler in
+                _ = Socket.read(near, into: loop.readBuffer)
+                if handler.readable == 2 { handler.events.setPatient(false) }
+                if handler.readable == 3 { loop.stop() } else { self.send("x", to: far) }
+            }
+            send("x", to: far)
+            loop.run()
+            #expect(handler.readable == 3 && handler.events.isReading && !handler.events.isPatient)
+            Socket.close(far)
+        }
+    }
+
+    @Test func `a patient socket that is not read is not told, and one that is read again is`() throws {
+        try withPair { loop, near, far in
+            let handler = Handler(loop, near)
+            handler.events.setPatient(true)
+            #expect(handler.events.enableReading())
+            handler.events.disableReading()
+            send("x", to: far)
+            loop.later { loop.later { loop.stop() } }
+            loop.run()
+            #expect(handler.readable == 0 && !handler.events.isReading)
+            Socket.close(far)
+        }
+        try withPair { loop, near, far in
+            let handler = Handler(loop, near)
+            handler.onReadable = { _ in
+                _ = Socket.read(near, into: loop.readBuffer)
+                loop.stop()
+            }
+            handler.events.setPatient(true)
+            #expect(handler.events.enableReading())
+            handler.events.disableReading()
+            #expect(handler.events.enableReading())
+            send("x", to: far)
+            loop.run()
+            #expect(handler.readable == 1)
+            Socket.close(far)
+        }
+    }
+
+    @Test func `others are told between patient ones, and one that goes meanwhile is not told`() throws {
+        let loop = try EventLoop(name: "test")
+        var patient: [Handler] = []
+        var far: [Int32] = []
+        var order = ""
+        func pair() throws -> (Int32, Int32) {
+            var ends: [Int32] = [-1, -1]
+            let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+            #expect(socketpair(AF_UNIX, type, 0, &ends) == 0)
+            return (ends[0], ends[1])
+        }
+        let (near, other) = try pair()
+        let usual = Handler(loop, near)
+        usual.onReadable = { _ in
+            _ = Socket.read(near, into: loop.readBuffer)
+            order += "u"
+        }
+        #expect(usual.events.enableReading())
+        for _ in 0..<100 {
+            let (near, end) = try pair()
+            let handler = Handler(loop, near)
+            handler.onReadable = { handler in
+                _ = Socket.read(handler.events.descriptor, into: loop.readBuffer)
+                order += "p"
+                // With the first one the next goes, which is ready as well; and the usual one has something to tell.
+                if order.filter({ $0 == "p" }).count == 1 {
+                    let next = patient[1] === handler ? patient[0] : patient[1]
+                    next.events.close()
+                    self.send("x", to: other)
+                }
+                if order.filter({ $0 == "p" }).count == 99 { loop.stop() }
+            }
+            handler.events.setPatient(true)
+            #expect(handler.events.enableReading())
+            send("x", to: end)
+            patient.append(handler)
+            far.append(end)
+        }
+        loop.run()
+        #expect(order.filter { $0 == "p" }.count == 99 && patient.allSatisfy { $0.readable < 2 })
+        // Behind the turn that had begun, before all others.
+        let place = order.firstIndex(of: "u").map { order.distance(from: order.startIndex, to: $0) }
+        #expect((place ?? 100) <= 64, "\(order)")
+        for descriptor in far + [other] { Socket.close(descriptor) }
+    }
 }
