@@ -112,36 +112,23 @@ public struct HttpRequest: Sendable {
     /// the query. RFC 9110 §7.1, §4.2.3.
     public func targetUri(includesQuery: Bool = true) -> [UInt8] {
         let scheme: StaticString = target.isSecure ? "https://" : "http://"
-        let port = target.port.flatMap { $0 == (target.isSecure ? 443 : 80) ? nil : $0 }
-        let query = includesQuery && target.hasQuery ? target.query.range : nil
-        let (host, path) = (target.host.range, target.path.range)
-        let room =
-            scheme.utf8CodeUnitCount + host.count + path.count + (query?.count ?? 0) + HttpRequest.roomForPortAndMark
-        // Put together where it is copied from once: each `append` to an array would look whether there is room. What is here known
-        // by itself need not be copied with the whole request.
-        return target.bytes.withUnsafeBytes { all in
-            withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { uri in
-                var count = 0
-                func add(_ bytes: UnsafeRawBufferPointer) {
-                    UnsafeMutableRawBufferPointer(rebasing: uri[count...]).copyMemory(from: bytes)
-                    count += bytes.count
-                }
-                add(UnsafeRawBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
-                add(UnsafeRawBufferPointer(rebasing: all[host]))
-                if let port { Array(":\(port)".utf8).withUnsafeBytes { add($0) } }
-                add(UnsafeRawBufferPointer(rebasing: all[path]))
-                if let query {
-                    uri[count] = 0x3f
-                    count += 1
-                    add(UnsafeRawBufferPointer(rebasing: all[query]))
-                }
-                return [UInt8](UnsafeRawBufferPointer(rebasing: uri[..<count]))
+        var uri: [UInt8] = []
+        uri.reserveCapacity(
+            scheme.utf8CodeUnitCount + Int(target.host.count) + Int(target.path.count) + Int(target.query.count) + 7)
+        uri.append(contentsOf: UnsafeBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
+        target.bytes.withUnsafeBufferPointer { all in
+            uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.host.range]))
+            if let port = target.port, port != (target.isSecure ? 443 : 80) {
+                uri.append(contentsOf: ":\(port)".utf8)
+            }
+            uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.path.range]))
+            if includesQuery, target.hasQuery {
+                uri.append(0x3f)
+                uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.query.range]))
             }
         }
+        return uri
     }
-
-    /// `:65535`, and `?`.
-    private static let roomForPortAndMark = 7
 
     /// A GET request for what the reference names, seen from this request's target; `nil` when it is no http or https
     /// reference. RFC 3986 §5.2.
