@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
-#include <sys/epoll.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,6 +19,22 @@ int csystem_accept(int listener, void *address, unsigned int *length) {
 }
 
 int csystem_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+
+int csystem_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int csystem_epoll_add(int epoll, int descriptor, void *tag) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = tag};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+int csystem_epoll_remove(int epoll, int descriptor) { return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL); }
+
+int csystem_epoll_take(int epoll, void **tags, int most) {
+    struct epoll_event events[64];
+    int count = epoll_wait(epoll, events, most < 64 ? most : 64, 0);
+    for (int index = 0; index < count; index++) tags[index] = events[index].data.ptr;
+    return count;
+}
 
 void *csystem_current_loop(void) { return current_loop; }
 
@@ -60,19 +76,3 @@ long csystem_send(int descriptor, const void *bytes, unsigned long count) {
 #define TEXT(macro) TEXT_OF(macro)
 
 const char *csystem_commit(void) { return TEXT(HTTPWARE_COMMIT); }
-
-int csystem_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
-
-int csystem_epoll_add(int epoll, int descriptor, void *tag) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = tag};
-    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
-}
-
-int csystem_epoll_remove(int epoll, int descriptor) { return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL); }
-
-int csystem_epoll_take(int epoll, void **tags, int most) {
-    struct epoll_event events[64];
-    int count = epoll_wait(epoll, events, most < 64 ? most : 64, 0);
-    for (int index = 0; index < count; index++) tags[index] = events[index].data.ptr;
-    return count;
-}

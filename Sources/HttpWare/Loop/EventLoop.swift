@@ -32,8 +32,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// as long.
     unowned(unsafe) var transport: AnyObject?
 
-    /// The sockets that are told of behind others; `nil` where the system gave no descriptor for them.
-    private(set) lazy var patientSockets = PatientSockets(self)
+    /// The sockets that are told of behind others, made when the first is; `nil` where the system gave no descriptor for them.
+    private(set) lazy var lowPrioritySockets = LowPrioritySockets(self)
 
     /// The timers that are filed.
     var timers = TimerHeap<LoopTimer>()
@@ -106,7 +106,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     deinit {
         // Nobody waits for its end any more.
         if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
-        patientSockets = nil
+        lowPrioritySockets = nil
         if let wakeEvent { event_free(wakeEvent) }
         if let timerEvent { event_free(timerEvent) }
         if let turnEvent { event_free(turnEvent) }

@@ -30,8 +30,8 @@ public final class SocketEvents {
     /// Whether `socketWritable` is called.
     public var isWriting: Bool { writeEvent != nil }
 
-    /// Whether `socketReadable` is called behind others.
-    public private(set) var isPatient = false
+    /// Whether `socketReadable` is called behind that of others.
+    public private(set) var isLowPriority = false
 
     private var readEvent: OpaquePointer?
     private var writeEvent: OpaquePointer?
@@ -52,9 +52,11 @@ public final class SocketEvents {
     public func enableReading() -> Bool {
         if isReading { return true }
         guard descriptor >= 0 else { return false }
-        if isPatient, loop.patientSockets?.add(self) ?? false {
-            isReading = true
-            return true
+        if isLowPriority {
+            isReading = loop.lowPrioritySockets?.add(self) ?? false
+            if isReading { return true }
+            // The system has no room for it there.
+            isLowPriority = false
         }
         if readEvent == nil {
             readEvent = event_new(
@@ -69,16 +71,18 @@ public final class SocketEvents {
     /// Stops telling when the descriptor is readable: backpressure. The event stays made.
     public func disableReading() {
         guard isReading else { return }
-        if isPatient { loop.patientSockets?.remove(self) } else if let readEvent { event_del(readEvent) }
+        if isLowPriority { loop.lowPrioritySockets?.remove(self) } else if let readEvent { event_del(readEvent) }
         isReading = false
     }
 
-    /// Whether it is told of what there is to read behind others: what comes in many pieces.
-    public func setPatient(_ isPatient: Bool) {
-        guard isPatient != self.isPatient, descriptor >= 0, !isPatient || loop.patientSockets != nil else { return }
+    /// Lets others be told first of what there is to read, or ends that. For what comes in many small pieces; it changes nothing where
+    /// the system has no room for it.
+    public func setLowPriority(_ isLowPriority: Bool) {
+        guard isLowPriority != self.isLowPriority, descriptor >= 0, !isLowPriority || loop.lowPrioritySockets != nil
+        else { return }
         let wasReading = isReading
         disableReading()
-        self.isPatient = isPatient
+        self.isLowPriority = isLowPriority
         if wasReading { enableReading() }
     }
 
@@ -118,8 +122,8 @@ public final class SocketEvents {
         guard descriptor >= 0 else { return -1 }
         loop.preconditionOwned()
         disableWriting()
-        if isPatient { disableReading() }
-        isPatient = false
+        if isLowPriority { disableReading() }
+        isLowPriority = false
         if let readEvent { event_free(readEvent) }
         readEvent = nil
         isReading = false

@@ -237,7 +237,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             carry.append(contentsOf: bytes)
             processCarry()
             // Two pieces, and no head: what comes in pieces waits behind what comes whole.
-            if case .awaitingHead = phase, !carry.isEmpty, !isClosed { socket.setPatient(true) }
+            if case .awaitingHead = phase, !carry.isEmpty, !isClosed { socket.setLowPriority(true) }
         }
     }
 
@@ -274,7 +274,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
                     return input.count
                 }
                 position += length
-                socket.setPatient(false)
+                socket.setLowPriority(false)
                 started()
             case .length(let left):
                 let count = min(left, input.count - position)
@@ -330,7 +330,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         let handler = self.handler
         self.handler = nil
         handler?.clientLeft()
-        socket.setPatient(false)
+        socket.setLowPriority(false)
         let connection = Http2ServerConnection(
             transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
         source.replaced(self, by: connection)

@@ -222,30 +222,30 @@ import Testing
         }
     }
 
-    // MARK: Patient ones
+    // MARK: Low priority
 
-    @Test func `a patient socket is told like others, also when it was made so while it is watched`() throws {
+    @Test func `a socket of low priority is told like others, also when it was made so while it is watched`() throws {
         try withPair { loop, near, far in
             let handler = Handler(loop, near)
             #expect(handler.events.enableReading())
-            handler.events.setPatient(true)
-            #expect(handler.events.isReading && handler.events.isPatient)
+            handler.events.setLowPriority(true)
+            #expect(handler.events.isReading && handler.events.isLowPriority)
             handler.onReadable = { handler in
                 _ = Socket.read(near, into: loop.readBuffer)
-                if handler.readable == 2 { handler.events.setPatient(false) }
+                if handler.readable == 2 { handler.events.setLowPriority(false) }
                 if handler.readable == 3 { loop.stop() } else { self.send("x", to: far) }
             }
             send("x", to: far)
             loop.run()
-            #expect(handler.readable == 3 && handler.events.isReading && !handler.events.isPatient)
+            #expect(handler.readable == 3 && handler.events.isReading && !handler.events.isLowPriority)
             Socket.close(far)
         }
     }
 
-    @Test func `a patient socket that is not read is not told, and one that is read again is`() throws {
+    @Test func `a socket of low priority that is not read is not told, and one that is read again is`() throws {
         try withPair { loop, near, far in
             let handler = Handler(loop, near)
-            handler.events.setPatient(true)
+            handler.events.setLowPriority(true)
             #expect(handler.events.enableReading())
             handler.events.disableReading()
             send("x", to: far)
@@ -260,7 +260,7 @@ import Testing
                 _ = Socket.read(near, into: loop.readBuffer)
                 loop.stop()
             }
-            handler.events.setPatient(true)
+            handler.events.setLowPriority(true)
             #expect(handler.events.enableReading())
             handler.events.disableReading()
             #expect(handler.events.enableReading())
@@ -271,9 +271,18 @@ import Testing
         }
     }
 
-    @Test func `others are told between patient ones, and one that goes meanwhile is not told`() throws {
+    @Test func `what cannot be watched with low priority is watched as others are, if it can be`() throws {
         let loop = try EventLoop(name: "test")
-        var patient: [Handler] = []
+        let events = SocketEvents(loop: loop, descriptor: open("/dev/null", O_RDONLY | O_CLOEXEC))
+        events.setLowPriority(true)
+        #expect(events.isLowPriority && !events.enableReading())
+        #expect(!events.isLowPriority && !events.isReading)
+        events.close()
+    }
+
+    @Test func `others are told between those of low priority, and one that goes meanwhile is not told`() throws {
+        let loop = try EventLoop(name: "test")
+        var low: [Handler] = []
         var far: [Int32] = []
         var order = ""
         func pair() throws -> (Int32, Int32) {
@@ -294,23 +303,23 @@ import Testing
             let handler = Handler(loop, near)
             handler.onReadable = { handler in
                 _ = Socket.read(handler.events.descriptor, into: loop.readBuffer)
-                order += "p"
+                order += "l"
                 // With the first one the next goes, which is ready as well; and the usual one has something to tell.
-                if order.filter({ $0 == "p" }).count == 1 {
-                    let next = patient[1] === handler ? patient[0] : patient[1]
+                if order.filter({ $0 == "l" }).count == 1 {
+                    let next = low[1] === handler ? low[0] : low[1]
                     next.events.close()
                     self.send("x", to: other)
                 }
-                if order.filter({ $0 == "p" }).count == 99 { loop.stop() }
+                if order.filter({ $0 == "l" }).count == 99 { loop.stop() }
             }
-            handler.events.setPatient(true)
+            handler.events.setLowPriority(true)
             #expect(handler.events.enableReading())
             send("x", to: end)
-            patient.append(handler)
+            low.append(handler)
             far.append(end)
         }
         loop.run()
-        #expect(order.filter { $0 == "p" }.count == 99 && patient.allSatisfy { $0.readable < 2 })
+        #expect(order.filter { $0 == "l" }.count == 99 && low.allSatisfy { $0.readable < 2 })
         // Behind the turn that had begun, before all others.
         let place = order.firstIndex(of: "u").map { order.distance(from: order.startIndex, to: $0) }
         #expect((place ?? 100) <= 64, "\(order)")

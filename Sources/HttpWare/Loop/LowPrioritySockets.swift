@@ -2,27 +2,28 @@ import CLibevent
 import CSystemShims
 import Glibc
 
-/// Sockets that are told of behind others: those whose clients send what belongs together in many pieces.
+/// Sockets that are told of behind others: those whose clients send a head in many pieces.
 ///
-/// Each such piece costs as much as a request and brings nothing about. They are in a set of their own, which is one event among the
-/// loop's: a turn takes a few of them, and then looks at all others again. On the loop's thread only.
-final class PatientSockets {
+/// Each such piece costs as much as a request and brings nothing about. They are in an epoll instance of their own, which is one event
+/// among the loop's: a turn takes a few of them, then looks at all others again. (Priorities of libevent would have the loop ask again at
+/// each look for all that wait, for it watches by level.) On the loop's thread only.
+final class LowPrioritySockets {
     private let descriptor: Int32
     private var event: OpaquePointer?
-    /// Those that are told of in this turn, `nil` where one was taken away since.
-    private var ready: [UnsafeMutableRawPointer?] = Array(repeating: nil, count: PatientSockets.aTurn)
+    /// Those that are told of in this turn, by `SocketEvents`; `nil` where one was taken away since.
+    private var ready: [UnsafeMutableRawPointer?] = Array(repeating: nil, count: LowPrioritySockets.mostPerTurn)
     private var count: Int32 = 0
     private var next = 0
 
-    /// How many are told of in a turn: a third of a millisecond.
-    private static let aTurn = 32
+    /// How many are told of in a turn of the loop: some 0.3 ms at 10 µs each.
+    private static let mostPerTurn = 32
 
     /// `nil` where the system gives no descriptor.
     init?(_ loop: EventLoop) {
         descriptor = csystem_epoll()
         guard descriptor >= 0 else { return nil }
         event = event_new(
-            loop.base, descriptor, Int16(EV_READ | EV_PERSIST), patientSocketsReady,
+            loop.base, descriptor, Int16(EV_READ | EV_PERSIST), lowPrioritySocketsReady,
             Unmanaged.passUnretained(self).toOpaque())
         guard let event, event_add(event, nil) == 0 else { return nil }
     }
@@ -45,7 +46,7 @@ final class PatientSockets {
     }
 
     fileprivate func tellReady() {
-        count = csystem_epoll_take(descriptor, &ready, Int32(PatientSockets.aTurn))
+        count = csystem_epoll_take(descriptor, &ready, Int32(LowPrioritySockets.mostPerTurn))
         next = 0
         while next < Int(count) {
             let socket = ready[next]
@@ -56,7 +57,7 @@ final class PatientSockets {
     }
 }
 
-private func patientSocketsReady(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
+private func lowPrioritySocketsReady(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
     guard let argument else { return }
-    Unmanaged<PatientSockets>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.tellReady() }
+    Unmanaged<LowPrioritySockets>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.tellReady() }
 }
