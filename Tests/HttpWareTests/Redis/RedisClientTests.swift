@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `a server that stops costs each command its 50 ms once, and then nothing until the pause is over`()
+    @Test func `a server that stops costs each command its 40 ms once, and then nothing until the pause is over`()
         async throws
     {
         let redis = try TestRedis()
@@ -80,7 +80,7 @@ import Testing
         clock.advance(by: .milliseconds(1))
         let waiting = seat.begin { await client.commands([["GET", "a"], ["GET", "b"]]) }
         try await until { client.status.commands == 3 }
-        clock.advance(by: .milliseconds(49))
+        clock.advance(by: RedisClient.patience - .milliseconds(1))
         await seat.settle()
         #expect(client.status.failures == 0)
         clock.advance(by: .milliseconds(1))
@@ -107,7 +107,7 @@ import Testing
             Issue.record("answered")
             return
         }
-        clock.advance(by: .milliseconds(50))
+        clock.advance(by: RedisClient.patience)
         _ = await trial.value
         redis.resume()
         try await until {
