@@ -205,6 +205,8 @@ def origin() -> int:
 
 
 def image(options: argparse.Namespace) -> list[dict]:
+    if not shutil.which("debootstrap"):
+        return [line("image", "the Dockerfile's steps are taken", "debootstrap is not there; install it first", False)]
     if not options.inside:  # in a mount namespace of its own, so that no mount is left behind
         command = ["unshare", "--mount", "--propagation", "private", sys.executable, __file__, *sys.argv[1:], "--inside"]
         return [json.loads(text) for text in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines()] or [

@@ -68,12 +68,21 @@ class Origin:
         with self.lock:
             self.script = None
             connections, threads = self.connections, self.threads
+        self._pass_over()
         for connection in connections:
             connection.end_sending()
         for thread in threads:
             thread.join(1.5)
         for connection in connections:
             connection.close()
+
+    def _pass_over(self) -> None:
+        """Those that wait to be accepted are closed without a script: the last of them is ours."""
+        try:
+            with socket.create_connection(self.listener.getsockname()[:2], 1) as last:
+                last.recv(1)
+        except OSError:
+            pass  # nobody listens any more
 
     def close(self) -> None:
         self.listener.close()
