@@ -33,6 +33,9 @@ stores: {{ kept: {{ disk: {{ path: "{kept}", maxSize: 64MiB }} }} }}
 services:
   origin: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 5s, response: 10s, idle: 10s }} }}
   hasty: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
+  slowContent: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 500ms, idle: 3s }} }}
+  slowHead: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 3s, idle: 500ms }} }}
+  h2slowContent: {{ baseUrl: "http://127.0.0.1:{main}", protocol: h2, timeouts: {{ connect: 1s, response: 500ms, idle: 3s }} }}
   patient:
     baseUrl: "http://127.0.0.1:{main}"
     timeouts: {{ connect: 1s, response: 20s, idle: 20s }}
@@ -43,6 +46,7 @@ services:
   h2hasty: {{ baseUrl: "http://127.0.0.1:{main}", protocol: h2, timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
   dead: {{ baseUrl: "http://127.0.0.1:{closed}", timeouts: {{ connect: 1s, response: 1s }} }}
   full: {{ baseUrl: "http://127.0.0.1:{full}", timeouts: {{ connect: 500ms, response: 1s }} }}
+  walled: {{ baseUrl: "http://127.0.0.1:{full}", timeouts: {{ connect: 20s, response: 20s }} }}
   nameless: {{ baseUrl: "http://does-not-exist.invalid:{main}", timeouts: {{ connect: 2s, response: 1s }} }}
   named: {{ baseUrl: "http://localhost:{main}", timeouts: {{ connect: 1s, response: 1s }} }}
   half:
@@ -62,13 +66,23 @@ chains:
   limited: {{ middlewares: [{{ bodyLimit: {{ max: 10B }} }}] }}
   cached: {{ middlewares: [{{ httpCache: {{ maxObject: 1MiB }} }}] }}
   kept: {{ middlewares: [{{ httpCache: {{ store: kept, maxObject: 1MiB }} }}] }}
+  shortConnect: {{ middlewares: [{{ timeout: {{ connect: 400ms }} }}] }}
+  shortIdle: {{ middlewares: [{{ timeout: {{ idle: 400ms }} }}] }}
+  shortTries: {{ middlewares: [{{ retry: {{ perTry: 400ms, retryOn: [timeout], backoff: 1ms..1ms }} }}] }}
 routes:
+  - {{ name: shortConnect, match: {{ path: "/shortConnect/**" }}, service: walled, chain: shortConnect }}
+  - {{ name: shortIdle, match: {{ path: "/shortIdle/**" }}, service: patient, chain: shortIdle }}
+  - {{ name: shortTries, match: {{ path: "/shortTries/**" }}, service: walled, chain: shortTries }}
+  - {{ name: shortTriesUpload, match: {{ path: "/shortTriesUpload/**" }}, service: patient, chain: shortTries }}
   - {{ name: mock, match: {{ path: "/mock" }}, chain: mock }}
   - {{ name: barred, match: {{ path: "/barred/**" }}, service: origin, chain: barred }}
   - {{ name: limited, match: {{ path: "/limited/**" }}, service: origin, chain: limited }}
   - {{ name: cached, match: {{ path: "/cached/**" }}, service: origin, chain: cached }}
   - {{ name: kept, match: {{ path: "/kept/**" }}, service: origin, chain: kept }}
   - {{ name: hasty, match: {{ path: "/hasty/**" }}, service: hasty }}
+  - {{ name: slowContent, match: {{ path: "/slowContent/**" }}, service: slowContent }}
+  - {{ name: slowHead, match: {{ path: "/slowHead/**" }}, service: slowHead }}
+  - {{ name: h2slowContent, match: {{ path: "/h2slowContent/**" }}, service: h2slowContent }}
   - {{ name: patient, match: {{ path: "/patient/**" }}, service: patient }}
   - {{ name: total, match: {{ path: "/total/**" }}, service: total }}
   - {{ name: h2, match: {{ path: "/h2/**" }}, service: h2 }}

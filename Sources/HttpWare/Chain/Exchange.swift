@@ -271,7 +271,7 @@ public enum ExchangeMeasuring: Sendable {
 public struct ExchangeTimeouts: Sendable, Equatable {
     /// Until a connection is made.
     public var connect: Duration?
-    /// From the request's end, or its last progress, to the response's head.
+    /// From the request's end, or the last progress of one that the origin server does not take, to the response's head.
     public var response: Duration?
     /// Without progress.
     public var idle: Duration?

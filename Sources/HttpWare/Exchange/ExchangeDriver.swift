@@ -324,11 +324,26 @@ final class ExchangeDriver: LoopTimerHandler {
     private func totalTimeout() {
         switch phase {
         case .ended, .tunnel, .awaitingRequest: break
+        case _ where isClientAwaited:
+            isRequestRefused = true
+            fail(GatewayError(.downstream, .requestTimeout, "the request's content did not come in time"))
         default:
             isRequestRefused = true
             let error = GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may")
             if phase == .connecting || phase == .awaitingResponse { endpointFailed(error) }
             fail(error)
+        }
+    }
+
+    /// Whether nothing but the rest of the request is waited for. RFC 9110 §15.5.9.
+    private var isClientAwaited: Bool {
+        guard !isRequestWhole else { return false }
+        switch phase {
+        case .collectingRequest: return true
+        case .awaitingResponse:
+            let isContinueAwaited = exchange.request.expectsContinue && !hasSentContinue && !hasSentContent
+            return isForwarding && upstream?.isBlocked == false && !isContinueAwaited
+        default: return false
         }
     }
 

@@ -55,6 +55,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// How the request's content goes out.
     private var isChunkedRequest = false
     private var isRequestSent = true
+    /// The client sends no content until the origin server asks for it. RFC 9110 §10.1.1.
+    private var isContinueAwaited = false
     private var responseNanoseconds: Int64 = 0
     private var idleNanoseconds: Int64 = 0
     /// It has served a request before this one.
@@ -101,6 +103,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         idleNanoseconds = idleTimeout
         if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
         isRequestSent = exchange.request.content.isEmpty
+        isContinueAwaited = exchange.request.expectsContinue
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
         sendHead(exchange.request.encodedBound + options.encodedBound) { $0.write(&exchange.request, options) }
     }
@@ -108,6 +111,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 0 else { return }
+        isContinueAwaited = false
         progressed()
         if isChunkedRequest {
             sendHead(20) {
@@ -272,6 +276,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
             guard interimCount <= ClientConnection.mostInterim else {
                 return fail(.badResponse("too many interim responses"))
             }
+            isContinueAwaited = false
             handler?.responseInterim(&response)
             progressed()
             response.reset()
@@ -286,6 +291,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
                 return fail(.upgradeFailed("the origin server did not answer to the WebSocket's key"))
             }
             phase = .tunnel
+            progressed()
             handler?.responseStarted(&response)
             return
         }
@@ -297,6 +303,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
             if !response.endsByClose { chunks = ChunkedDecoder(limits: .response) }
         }
         let isEmpty = response.content.isEmpty
+        // From here on the time without progress counts.
+        if !isEmpty { progressed() }
         isPersistent = response.isPersistent
         handler?.responseStarted(&response)
         // Also when nobody wants it any more: the connection is free.
@@ -410,6 +418,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         switch phase {
         case .idle, .ended: close()
         case .head:
+            // While it waits for the rest of the request the client's own timer counts.
+            if !isRequestSent, !isBlocked, !isContinueAwaited { return progressed() }
             fail(GatewayError(.upstream, .responseTimeout, "\(endpoint.name) did not respond in time"))
         case .length, .chunked, .untilClose, .tunnel:
             // While the client is slow the client's own timer counts.

@@ -11,6 +11,9 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     private var responseNanoseconds: Int64 = 0
     private var idleNanoseconds: Int64 = 0
     private var isOutputAwaited = false
+    private var isRequestSent = true
+    /// The client sends no content until the origin server asks for it. RFC 9110 §10.1.1.
+    private var isContinueAwaited = false
     /// A request that waits for the origin server's settings.
     private var awaiting: (request: HttpRequest, options: HeadEncoder.RequestOptions)?
     /// The client's, while a WebSocket is asked for.
@@ -54,6 +57,8 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         hasReceived = false
         interimCount = 0
         isOutputAwaited = false
+        isRequestSent = request.content.isEmpty
+        isContinueAwaited = request.expectsContinue
         held = []
         hasHeldEnd = false
         heldTrailers = nil
@@ -95,11 +100,13 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
 
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
         guard isOpen, bytes.count > 0 else { return }
+        isContinueAwaited = false
         progressed()
         write(bytes)
     }
 
     func sendEnd(_ trailers: HttpFields?) {
+        isRequestSent = true
         progressed()
         end(trailers)
     }
@@ -143,6 +150,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
             guard interimCount <= ClientConnection.mostInterim else {
                 return fail(.badResponse("too many interim responses"))
             }
+            isContinueAwaited = false
             progressed()
             return handler.responseInterim(&response)
         }
@@ -290,8 +298,9 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        // While the client is slow the client's own timer counts.
-        if isInputPaused { return progressed() }
+        // While the client is slow, with the response or the rest of its request, the client's own timer counts.
+        let isClientAwaited = !hasFinal && !isRequestSent && outputCount == 0 && !isContinueAwaited
+        if isInputPaused || isClientAwaited { return progressed() }
         let error =
             hasFinal
             ? GatewayError(.upstream, .responseIncomplete, "the response made no progress")

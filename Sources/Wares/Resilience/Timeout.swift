@@ -18,12 +18,12 @@ public struct Timeout: Middleware {
     public var idle: Duration?
     /// From the request's head to the response's end.
     public var total: Duration?
-    /// Of the answer where the response has not begun by then.
-    public var status: HttpStatus
+    /// Of the answer where the response has not begun by then; `nil` leaves it at that of another entry, or 504.
+    public var status: HttpStatus?
 
     public init(
         connect: Duration? = nil, response: Duration? = nil, idle: Duration? = nil, total: Duration? = nil,
-        status: HttpStatus = .gatewayTimeout
+        status: HttpStatus? = nil
     ) {
         self.connect = connect
         self.response = response
@@ -37,7 +37,7 @@ public struct Timeout: Middleware {
         if let response { exchange.timeouts.response = response }
         if let idle { exchange.timeouts.idle = idle }
         if let total { exchange.timeouts.total = total }
-        exchange.timeouts.status = status
+        if let status { exchange.timeouts.status = status }
         return .pass
     }
 }
@@ -54,7 +54,8 @@ extension Timeout: ConfigurableWare {
         details: #"""
             `connect` is the time until there is a connection, `response` from the request's end to the head of the response, `idle` without
             progress, `total` from the request's head to the end of the response, waits and further tries included. What is not written is
-            the service's. A response that has not begun when its time is over becomes `status`; one that has is cut off.
+            the service's. A response that has not begun when its time is over becomes `status`; one that has is cut off. While the client
+            sends its content the listener's limits count: what stops coming is answered with 408, as it is when `total` is over by then.
             """#)
 
     public init(options: inout OptionsReader) {
@@ -66,7 +67,7 @@ extension Timeout: ConfigurableWare {
         options.read(
             "total", into: &total, in: .milliseconds(1) ... .seconds(86_400),
             doc: "from the request's head to the response's end")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of what came too late")
+        options.read("status", into: &status, in: HttpStatus.errors, doc: "of what came too late; 504 without")
         if !["connect", "response", "idle", "total"].contains(where: { options.isGiven($0) }) {
             options.fail("limits nothing; write connect, response, idle or total")
         }

@@ -17,6 +17,17 @@ import Testing
         #expect(response.content.text?.contains("\"status\":503") == true)
     }
 
+    @Test func `an entry without a status leaves that of another`() async throws {
+        let exchange = try TestExchange([
+            Timeout(response: .seconds(2), status: .serviceUnavailable), Timeout(connect: .seconds(1)),
+        ])
+        exchange.upstream.neverRespond()
+        let pending = await exchange.start(.get("/"))
+        await exchange.untilAsked(1)
+        await exchange.advance(by: .seconds(2))
+        #expect(try await pending.response().status == .serviceUnavailable)
+    }
+
     @Test func `without a status it is 504 - RFC 9110 §15.6.5`() async throws {
         let exchange = try TestExchange(Timeout.self, options: ["total": "2s"])
         exchange.upstream.neverRespond()

@@ -83,6 +83,66 @@ def _(t: Trial) -> None:
     check(not response.whole and response.body == b"abc", response)
 
 
+@case("CONFIG §2: behind a response's head the idle timeout counts, not what the head may take", nginx=FAULTS)
+def _(t: Trial) -> None:
+    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), time.sleep(1), c.send(b"def"), c.fill()))
+    response = t.ask(head(start=b"GET /slowContent/ HTTP/1.1"))
+    check(response.whole, "the response timeout of 500 ms cut the content off:", response)
+    client, began = t.client(), time.monotonic()
+    client.send(head(start=b"GET /slowHead/ HTTP/1.1"))
+    response = client.read_response()
+    check(not response.whole and time.monotonic() - began < 0.95, "the idle timeout of 500 ms did not cut the content off:", response)
+
+
+@case("RFC 6455 §4.1: behind the handshake the idle timeout counts, not what the head may take", nginx=FAULTS)
+def _(t: Trial) -> None:
+    t.origin(lambda c: (c.read_request_head(), c.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"), time.sleep(1), c.send(b"later"), c.fill()))
+    client = t.client()
+    client.send(head(b"Upgrade: echo", b"Connection: Upgrade", start=b"GET /slowContent/ HTTP/1.1"))
+    expect_same("head", client.read_head().start, b"HTTP/1.1 101 Switching Protocols")
+    check(eventually(lambda: client.fill() and bytes(client.buffer) == b"later", 3), "the tunnel was cut off")
+
+
+def stalls(name: str, path: bytes, within: float) -> None:
+    @case(f"RFC 9110 §15.5.9: content that stops coming is the client's fault, 408, {name}", nginx=FAULTS)
+    def run(t: Trial) -> None:
+        client, began = t.client("tight", timeout=5), time.monotonic()
+        client.send(head(b"Content-Length: 8", start=b"POST " + path + b" HTTP/1.1") + b"abc")
+        response = client.read_response()
+        expect_status(response, 408)
+        check(time.monotonic() - began < within, f"took {time.monotonic() - began:.2f} s")
+
+
+stalls("not the origin server's of HTTP/1.1, whose response may take less", b"/slowContent/", 1.5)
+stalls("by the total timeout", b"/total/", 0.85)
+stalls("not a try's", b"/shortTriesUpload/", 1.5)
+
+
+def ends(name: str, path: bytes, least: float, most: float) -> None:
+    @case(f"WARES: {name}", nginx=FAULTS)
+    def run(t: Trial) -> None:
+        t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), c.fill()))
+        client, began = t.client(timeout=8), time.monotonic()
+        client.send(head(start=b"GET " + path + b" HTTP/1.1"))
+        response = client.read_response()
+        took = time.monotonic() - began
+        check(not response.whole if response.status == 200 else response.status == 504, response)
+        check(least < took < most, f"took {took:.2f} s")
+
+
+ends("timeout.connect is in place of the service's", b"/shortConnect/", 0.35, 2)
+ends("timeout.idle is in place of the service's", b"/shortIdle/", 0.35, 2)
+ends("retry.perTry ends a try without a connection, and each has its own time", b"/shortTries/", 0.75, 3)
+
+
+@case("RFC 9110 §10.1.1: an origin server that says neither 100 nor anything else is late, 504", nginx=FAULTS)
+def _(t: Trial) -> None:
+    t.origin(lambda c: (c.fill(), c.fill()))
+    client = t.client()
+    client.send(head(b"Content-Length: 8", b"Expect: 100-continue", start=b"POST /slowContent/ HTTP/1.1"))
+    expect_status(client.read_response(), 504)
+
+
 @case("content that keeps coming outlives the idle timeout")
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n"), [(time.sleep(0.3), c.send(b"x")) for _ in range(8)], c.fill()))

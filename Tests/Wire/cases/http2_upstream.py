@@ -501,6 +501,14 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
+@http2("RFC 9110 §15.5.9: content that stops coming is the client's fault, 408, not the origin server's")
+def _(t: Trial) -> None:
+    t.origin(serving(lambda o, stream, fields, body: None))
+    client = t.client("tight")
+    client.send(b"POST /h2slowContent/ HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nabc")
+    expect_status(client.read_response(), 408)
+
+
 @http2("a client that leaves gives its stream upstream up")
 def _(t: Trial) -> None:
     kept: list = []
