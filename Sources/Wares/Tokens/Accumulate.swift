@@ -101,14 +101,8 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         if reason == .credentialRefreshing { return handleRefresh(request, exchange) }
         guard let gate = gate(of: exchange) else { return .pass }
-        switch gate.queue.enter(bytes: size(of: request), at: exchange.now) {
+        switch gate.queue.enter(bytes: size(of: request)) {
         case .open: return .pass
-        case .wait(let turn):
-            return .wait { _, exchange in
-                try await exchange.sleep(for: turn)
-                exchange.note("held \(turn.milliseconds)ms for its turn")
-                return .pass
-            }
         case .overflow: return .abort(with: refusal("too many requests are held"))
         case .held(let place):
             return .wait { _, exchange in
@@ -122,15 +116,11 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         TokenHold.size(of: request, kept: reason == .upstreamDown ? Accumulate.mostKept.bytes : 0)
     }
 
-    /// Waits until the gate opens; whether it did in time. All waits of a request together have the time limit.
+    /// Waits until the gate opens and it has its turn; whether that was in time. All waits of a request together have the time limit.
     private func wait(_ place: HoldQueue.Place, _ gate: Gate, _ exchange: Exchange) async throws -> Bool {
         let began = exchange.now
         let before = exchange[Held.self]?.time ?? .zero
-        let hasOpened = try await gate.queue.wait(place, for: limits.timeout - before)
-        if hasOpened {
-            let turn = gate.queue.turn(at: exchange.now)
-            if turn > .zero { try await exchange.sleep(for: turn) }
-        }
+        let hasOpened = try await gate.queue.wait(place, for: limits.timeout - before, in: exchange)
         let held = exchange.now - began
         var holds = exchange[Held.self] ?? Holds()
         holds.time += held
@@ -147,15 +137,17 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         case .refused(let failure): return .abort(with: refusal(failure.reason))
         case .held(let place):
             return .wait { _, exchange in
-                let outcome = try await place.outcome()
+                let began = exchange.now
+                var isInTime = true
+                if case .timedOut = try await place.outcome() { isInTime = false }
                 exchange.note(TokenHold.words(place, exchange))
-                if case .timedOut = outcome {
-                    credential.noteTimeout()
-                    return .abort(with: self.refusal("it was held for too long"))
+                if isInTime {
+                    let left = self.limits.timeout - (exchange.now - began)
+                    isInTime = try await self.gate().queue.waitForTurn(within: left, in: exchange)
                 }
-                let turn = self.gate().queue.turn(at: exchange.now)
-                if turn > .zero { try await exchange.sleep(for: turn) }
-                return .pass
+                if isInTime { return .pass }
+                credential.noteTimeout()
+                return .abort(with: self.refusal("it was held for too long"))
             }
         }
     }
@@ -174,9 +166,9 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
             let gate = gate(of: exchange)
         else { return .pass }
         guard failure.fault.isUnreachable else { return answerToReset(failure, exchange) }
-        switch gate.queue.enter(bytes: size(of: exchange.request), at: exchange.now) {
+        switch gate.queue.enter(bytes: size(of: exchange.request)) {
         // It came back meanwhile.
-        case .open, .wait: return .replay(after: Accumulate.pause)
+        case .open: return .replay(after: Accumulate.pause)
         case .overflow: return .replace(with: refusal("too many requests are held"))
         case .held(let place):
             return .wait { _, exchange in
@@ -234,7 +226,8 @@ extension Accumulate: ConfigurableWare {
             at once. `manual` holds between
             `POST /v1/holds/LABEL/close` and `open` of the admin listener; LABEL is that of the entry, else `accumulate`.
 
-            One that finds no room, or waits longer than `timeout`, is answered 503 with `Retry-After`.
+            With `releaseRate` those that were held go one after the other; what comes meanwhile passes. One that finds no room, or waits
+            longer than `timeout`, its turn included, is answered 503 with `Retry-After`.
             """#)
 
     public convenience init(options: inout OptionsReader) {

@@ -18,7 +18,10 @@ final class HoldQueue: Sendable {
 
     private struct State {
         var isClosed = false
+        /// Those that the gate keeps.
         var waiting: [Int: Place] = [:]
+        /// All that have a place: these, and those that were let go and wait for their turn.
+        var count = 0
         var bytes = 0
         var taken = 0
         /// When the next one may go, where they go at a rate.
@@ -35,7 +38,7 @@ final class HoldQueue: Sendable {
     }
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
-    var count: Int { state.withLock { $0.waiting.count } }
+    var count: Int { state.withLock { $0.count } }
 
     /// Closes the gate, or opens it and lets all go. Answers whether that changed anything.
     @discardableResult
@@ -46,7 +49,6 @@ final class HoldQueue: Sendable {
             guard !isClosed else { return ([], hasChanged) }
             let places = state.waiting.values.sorted { $0.number < $1.number }
             state.waiting = [:]
-            state.bytes = 0
             return (places, hasChanged)
         }
         for place in places { place.wait.resume(returning: true) }
@@ -56,55 +58,56 @@ final class HoldQueue: Sendable {
     /// What a request finds at the gate.
     enum Entry {
         case open
-        /// It is open, and others go first.
-        case wait(Duration)
         case held(Place)
         case overflow
     }
 
-    func enter(bytes: Int, at now: LoopInstant) -> Entry {
+    func enter(bytes: Int) -> Entry {
         state.withLock { state in
-            guard state.isClosed else {
-                guard interval > .zero, state.nextRelease > now else { return .open }
-                return .wait(HoldQueue.slot(&state, now, interval))
-            }
-            guard state.waiting.count < limits.max, state.bytes + bytes <= limits.maxBytes.bytes else {
-                return .overflow
-            }
+            guard state.isClosed else { return .open }
+            guard state.count < limits.max, state.bytes + bytes <= limits.maxBytes.bytes else { return .overflow }
             state.taken += 1
             let place = Place(number: state.taken, bytes: bytes)
             state.waiting[place.number] = place
+            state.count += 1
             state.bytes += bytes
             return .held(place)
         }
     }
 
-    /// Waits until the gate opens, at most so long; whether it did. Throws `CancellationError` when the client left. The place is
-    /// free afterwards.
-    func wait(_ place: Place, for patience: Duration) async throws -> Bool {
+    /// Waits until the gate opens, and then for its turn, at most so long for both; whether it came. Throws `CancellationError` when the
+    /// client left. The place is free afterwards.
+    func wait(_ place: Place, for patience: Duration, in exchange: Exchange) async throws -> Bool {
+        let began = exchange.now
         let timer = HandedTimer(EventLoop.current?.schedule(after: patience) { place.wait.resume(returning: false) })
         defer {
             timer.timer?.cancel()
             leave(place)
         }
-        return try await place.wait.value()
+        guard try await place.wait.value() else { return false }
+        return try await waitForTurn(within: patience - (exchange.now - began), in: exchange)
     }
 
-    /// How long a request that was let go waits for its turn.
-    func turn(at now: LoopInstant) -> Duration {
-        guard interval > .zero else { return .zero }
-        return state.withLock { HoldQueue.slot(&$0, now, interval) }
-    }
-
-    private static func slot(_ state: inout State, _ now: LoopInstant, _ interval: Duration) -> Duration {
-        let turn = max(state.nextRelease, now)
-        state.nextRelease = turn + interval
-        return turn - now
+    /// Waits until a request that was let go may go, unless that takes longer; whether it may.
+    func waitForTurn(within patience: Duration, in exchange: Exchange) async throws -> Bool {
+        guard interval > .zero else { return true }
+        let now = exchange.now
+        let turn = state.withLock { state -> Duration? in
+            let turn = max(state.nextRelease, now)
+            guard turn - now <= patience else { return nil }
+            state.nextRelease = turn + interval
+            return turn - now
+        }
+        guard let turn else { return false }
+        if turn > .zero { try await exchange.sleep(for: turn) }
+        return true
     }
 
     private func leave(_ place: Place) {
         state.withLock { state in
-            if state.waiting.removeValue(forKey: place.number) != nil { state.bytes -= place.bytes }
+            state.waiting[place.number] = nil
+            state.count -= 1
+            state.bytes -= place.bytes
         }
     }
 }

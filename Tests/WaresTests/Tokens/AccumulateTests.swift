@@ -79,6 +79,50 @@ import Testing
         #expect(exchange.upstream.requests.map(\.path) == ["/0", "/1", "/2"])
     }
 
+    @Test func `whose turn is later than it may wait is refused, and what comes meanwhile passes`() async throws {
+        let ware = Accumulate(
+            while: .manual, limits: HoldLimits(max: 3, timeout: .seconds(2)), releaseRate: Rate(1, per: .second))
+        ware.setClosed(true)
+        let exchange = try TestExchange([ware])
+        var pending: [TestExchange.Pending] = []
+        for index in 0..<3 {
+            pending.append(await exchange.start(.get("/\(index)")))
+            await untilHeld(ware, index + 1)
+        }
+        await exchange.advance(by: .milliseconds(500))
+        ware.setClosed(false)
+        #expect(try await pending[0].response().status == .ok)
+        // Of its 2 seconds 1.5 are left, and its turn is in 2.
+        #expect(try await pending[2].response().status == .serviceUnavailable)
+        #expect(try await exchange.send(.get("/new")).status == .ok)
+        #expect(ware.heldCount == 1, "who waits for its turn has its place")
+        await exchange.advance(by: .seconds(1))
+        #expect(try await pending[1].response().status == .ok)
+        #expect(ware.heldCount == 0)
+    }
+
+    @Test func `who waits for its turn takes room from those who come while it is closed again`() async throws {
+        let ware = Accumulate(
+            while: .manual, limits: HoldLimits(max: 2, timeout: .seconds(9)), releaseRate: Rate(1, per: .second))
+        ware.setClosed(true)
+        let exchange = try TestExchange([ware])
+        let first = await exchange.start(.get("/first"))
+        await untilHeld(ware, 1)
+        let second = await exchange.start(.get("/second"))
+        await untilHeld(ware, 2)
+        ware.setClosed(false)
+        #expect(try await first.response().status == .ok)
+        ware.setClosed(true)
+        let third = await exchange.start(.get("/third"))
+        await untilHeld(ware, 2)
+        #expect(try await exchange.send(.get("/fourth")).status == .serviceUnavailable)
+        await exchange.advance(by: .seconds(1))
+        #expect(try await second.response().status == .ok)
+        ware.setClosed(false)
+        await exchange.advance(by: .seconds(1))
+        #expect(try await third.response().status == .ok)
+    }
+
     // MARK: While the origin server is down
 
     /// An exchange whose origin server refuses connections, with that ware around it.
