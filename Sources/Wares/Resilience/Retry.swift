@@ -58,8 +58,10 @@ public struct Retry: Middleware, Postware {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        exchange.withServiceNote(RetryBudget.self) { $0.count(at: exchange.now) }
-        if exchange[Tries.self] != nil { exchange[Tries.self] = nil }
+        if exchange[Tries.self] == nil {
+            exchange[Tries.self] = 1
+            exchange.withServiceNote(RetryBudget.self) { $0.count(at: exchange.now) }
+        }
         if let perTry { exchange.timeouts.perTry = perTry }
         return .pass
     }
@@ -121,7 +123,7 @@ public struct Retry: Middleware, Postware {
         }
     }
 
-    /// How often the request was sent inward from here.
+    /// How often the request was sent inward, by all entries together: a second entry does not multiply what the first one asks for.
     private enum Tries: ExchangeKey { typealias Value = Int }
 }
 
@@ -136,12 +138,14 @@ extension Retry: ConfigurableWare {
         details: #"""
             A failure is one of `retryOn`, as `circuitBreaker` has them: statuses, `connect`, `reset`, `timeout`. A request is sent again
             with one of `methods` only – another one where no connection was made, or where the origin server says that it did not look
-            at it – and with content only if all of it was kept. It goes to another endpoint of the service where there is one.
+            at it – and with content only if all of it was kept. It goes to another endpoint of the service where there is one. Several entries
+            count together, so that they do not multiply the requests.
 
             Before each further try a random part of `backoff` is waited for: from nothing to its lower end, which doubles up to the upper one; or
             `Retry-After`, if that is longer. Asks the response for more than `retryAfter`, or is less time left for the whole, it goes on as it is.
 
-            `budget` is the part of a service's requests of the last ten seconds that may be sent again, of all loops and entries together;
+            `budget` is the part of a service's requests of the last ten seconds that may be sent again, of all loops and entries together, those
+            that pass no entry left out;
             ten in that time always may. `perTry` ends a try whose response has not begun by then, with 504.
             """#)
 

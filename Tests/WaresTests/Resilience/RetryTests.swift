@@ -52,6 +52,38 @@ import Testing
         #expect(exchange.notes.first == "retried after connection_refused, 2nd of 2")
     }
 
+    @Test(arguments: [(2, 1, 2), (2, 2, 2), (3, 2, 3), (1, 3, 3)])
+    func `several entries do not multiply the requests`(outer: Int, inner: Int, sent: Int) async throws {
+        let exchange = try TestExchange([retry(attempts: outer), retry(attempts: inner)])
+        exchange.upstream.always(respondWith: HttpResponse(.serviceUnavailable))
+        for count in 1...3 {
+            #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
+            #expect(exchange.upstream.requests.count == sent * count)
+        }
+    }
+
+    @Test func `several entries count a request once for the budget`() async throws {
+        let exchange = try TestExchange([retry(attempts: 2, budget: 0.2), retry(attempts: 1, budget: 0.2)])
+        exchange.upstream.always(respondWith: HttpResponse(.serviceUnavailable))
+        for _ in 0..<101 { _ = try await exchange.send(.get("/")) }
+        #expect(exchange.upstream.requests.count == 121)
+    }
+
+    @Test(arguments: [true, false])
+    func `what the origin server did not look at is sent again whatever the method - RFC 9113 §8.7`(
+        isUnprocessed: Bool
+    ) throws {
+        let exchange = Exchange(loop: try EventLoop(name: "retry"))
+        exchange.request = .post("/")
+        exchange.responder = .gateway
+        exchange.failure = GatewayError(
+            .upstream, .connectionTerminated, "refused", mayRetry: true, isUnprocessed: isUnprocessed)
+        var response = HttpResponse(.badGateway)
+        var isSentAgain = false
+        if case .replay = retry().handle(&response, in: exchange) { isSentAgain = true }
+        #expect(isSentAgain == isUnprocessed)
+    }
+
     @Test func `what another ware answers is not asked for again`() async throws {
         let exchange = try TestExchange(observing: [retry(), Mock(.serviceUnavailable)])
         #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
