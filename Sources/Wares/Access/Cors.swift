@@ -122,8 +122,10 @@ public struct Cors: Middleware, Postware {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         for name in Cors.answers where response.fields.contains(name) { response.fields.remove(name) }
         if !isForAll { response.fields.addVary(.origin) }
-        guard let origin = exchange[Allowed.self] else { return .pass }
-        allow(origin, &response)
+        let origin = exchange[Allowed.self]
+        // What is for all says so without an origin, too: a cache may give it to a page that has one.
+        guard isForAll || origin != nil else { return .pass }
+        allow(origin ?? "", &response)
         if let exposed { response.fields.append(exposed) }
         return .pass
     }
