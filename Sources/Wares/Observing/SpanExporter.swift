@@ -1,3 +1,4 @@
+import Credentials
 import HttpWare
 import Synchronization
 
@@ -32,6 +33,8 @@ final class SpanExporter: Sendable {
     /// The most that one call carries.
     static let batch = 512
     private static let attempts = 3
+    /// The most that is waited for before another one, whatever the collector asks for.
+    private static let longestPause = Duration.seconds(30)
     private static let step = Duration.milliseconds(100)
     private static let steps = 10
 
@@ -106,24 +109,58 @@ final class SpanExporter: Sendable {
 
     private func send(_ spans: [String], _ loop: EventLoop) async {
         for attempt in 0..<SpanExporter.attempts {
-            let outcome = await call(spans)
-            if outcome == .taken { return state.withLock { $0.exported += spans.count } }
-            state.withLock { $0.failures += 1 }
-            if outcome == .refused || attempt == SpanExporter.attempts - 1 { break }
-            try? await loop.sleep(for: .seconds(1 << attempt))
+            let asked: Duration
+            switch await call(spans, loop) {
+            case .taken(let count):
+                return state.withLock {
+                    $0.exported += count
+                    $0.dropped += spans.count - count
+                }
+            case .refused:
+                return state.withLock {
+                    $0.failures += 1
+                    $0.dropped += spans.count
+                }
+            case .failed(let pause): asked = min(pause ?? .zero, SpanExporter.longestPause)
+            }
+            let isEnding = state.withLock { state in
+                state.failures += 1
+                return state.isEnding
+            }
+            guard attempt < SpanExporter.attempts - 1 else { break }
+            try? await loop.sleep(for: max(.seconds(1 << attempt), isEnding ? .zero : asked))
         }
         state.withLock { $0.dropped += spans.count }
     }
 
-    private enum Outcome { case taken, refused, failed }
+    private enum Outcome {
+        /// So many of the spans.
+        case taken(Int)
+        case refused
+        /// It may be tried again, after that pause if the collector asks for one.
+        case failed(Duration?)
+    }
 
     /// OTLP/HTTP: 429, 502, 503 and 504 may be tried again, and what had no response.
-    private func call(_ spans: [String]) async -> Outcome {
+    private func call(_ spans: [String], _ loop: EventLoop) async -> Outcome {
         let content = HttpContent.text(head + spans.joined(separator: ",") + "]}]}]}")
         guard let request = try? HttpRequest(.post, endpoint, fields: fields, content: content) else { return .refused }
-        guard let response = try? await client.send(request, limits: limits) else { return .failed }
-        if response.status.code / 100 == 2 { return .taken }
-        return [429, 502, 503, 504].contains(response.status.code) ? .failed : .refused
+        guard let response = try? await client.send(request, limits: limits) else { return .failed(nil) }
+        if response.status.code / 100 == 2 {
+            return .taken(max(0, spans.count - SpanExporter.rejected(response.content.bytes ?? [])))
+        }
+        guard [429, 502, 503, 504].contains(response.status.code) else { return .refused }
+        return .failed(RetryAfter.pause(response, at: loop.wallNow()))
+    }
+
+    /// How many spans a collector that took the call did not take: `partialSuccess.rejectedSpans`, a number or, as protobuf writes it in
+    /// JSON, a text.
+    private static func rejected(_ content: [UInt8]) -> Int {
+        guard let rejected = (try? JsonValue(content))?["partialSuccess"]?["rejectedSpans"] else { return 0 }
+        return switch rejected {
+        case .string(let text), .number(let text): max(0, Int(text) ?? 0)
+        default: 0
+        }
     }
 }
 

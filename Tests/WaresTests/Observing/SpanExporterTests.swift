@@ -75,6 +75,35 @@ import Testing
         #expect(exporter.numbers.map(\.value) == [0, 2, 3, 0])
     }
 
+    @Test(arguments: [("6", 61), ("3600", 301)])
+    func `a collector that asks for a pause has it, half a minute at most`(asked: String, tenths: Int) async throws {
+        var busy = HttpResponse(.tooManyRequests)
+        try busy.fields.set(.retryAfter, to: asked)
+        calls.script(Self.url, .respond(busy), ScriptedCalls.json("{}".utf8))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(2, to: exporter, on: loop)
+        await pass(10, loop)
+        #expect(calls.requests.count == 1)
+        await pass(tenths - 2, loop)
+        #expect(calls.requests.count == 1)
+        await pass(3, loop)
+        #expect(calls.requests.count == 2)
+        #expect(exporter.numbers.map(\.value) == [2, 0, 1, 0])
+    }
+
+    @Test(arguments: ["5", "\"5\""])
+    func `spans that the collector takes out of a call are dropped`(count: String) async throws {
+        calls.script(Self.url, ScriptedCalls.json(#"{"partialSuccess":{"rejectedSpans":\#(count)}}"#.utf8))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(7, to: exporter, on: loop)
+        await pass(11, loop)
+        #expect(exporter.numbers.map(\.value) == [2, 5, 0, 0])
+    }
+
     @Test func `what waits at the end is sent then, and the end waits for it`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.serviceUnavailable)), ScriptedCalls.json("{}".utf8))
         let exporter = try exporter()
