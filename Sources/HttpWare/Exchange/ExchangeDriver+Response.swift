@@ -507,12 +507,19 @@ extension ExchangeDriver: ResponseHandler {
         fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 
+    /// A digest behind content that a filter changed is one of other bytes. RFC 9530 §2.
+    private func dropUntrueTrailers() {
+        guard exchange.responseFilters.contains(where: { !$0.keepsLength }) else { return }
+        for name in HttpFields.digests { responseTrailers?.remove(name) }
+    }
+
     func responseEnded(_ trailers: HttpFields?) {
         upstream = nil
         isForwarding = false
         hasUpstreamEnded = true
         if isAtEndpoint { leaveEndpoint() }
         if trailers != nil || responseTrailers != nil { responseTrailers = trailers }
+        if responseTrailers != nil { dropUntrueTrailers() }
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {

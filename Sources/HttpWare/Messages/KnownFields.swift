@@ -11,3 +11,8 @@ extension HttpFields {
     @inline(__always)
     public func mayContain(_ names: KnownFields) -> Bool { present & names.bits != 0 }
 }
+
+extension HttpFields {
+    /// The fields that hold a digest of content or representation. RFC 9530, RFC 3230, RFC 1864.
+    public static let digests: [FieldName] = ["Content-Digest", "Repr-Digest", "Digest", "Content-MD5"]
+}

@@ -103,10 +103,8 @@ public struct Compress: Postware, CountingWare {
     }
 
     private static let events = "text/event-stream"
-    /// What holds for other bytes: their number, ranges and digests (RFC 9530).
-    private static let untrue: [FieldName] = [
-        .contentLength, .acceptRanges, "Content-MD5", "Digest", "Content-Digest", "Repr-Digest",
-    ]
+    /// What holds for other bytes: their number, ranges and digests.
+    private static let untrue: [FieldName] = [.contentLength, .acceptRanges] + HttpFields.digests
 }
 
 extension Compress: ConfigurableWare {

@@ -202,6 +202,24 @@ import Testing
         #expect(ware.counter.numbers.map(\.value) == [4, 1, 1])
     }
 
+    @Test(arguments: ["gzip", "br", "zstd"])
+    func `a higher level makes less of it`(coding: String) async throws {
+        // Words in an order that does not come again soon.
+        var number = 1
+        let words = (0..<20_000).map { _ in
+            number = number * 7919 % 1_000_003
+            return String(number % 500 * 7919, radix: 36)
+        }
+        let text = words.joined(separator: " ")
+        var sizes: [Int] = []
+        for level in ["1", "9"] {
+            let ware = try TestExchange.make(Compress.self, ["level": .init(.scalar(level, isQuoted: false))])
+            let response = try await get(try page(text: text), ware, accept: coding)
+            sizes.append(response.content.bytes?.count ?? 0)
+        }
+        #expect(sizes[1] > 0 && sizes[1] < sizes[0], "\(sizes)")
+    }
+
     // MARK: Options
 
     @Test func `the defaults are those of the catalogue`() throws {

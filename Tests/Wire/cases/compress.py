@@ -145,3 +145,14 @@ def _(t: Trial) -> None:
     client = gateway.send("/cut", "GET", "Accept-Encoding: gzip")
     data = client.read_rest()
     check(data.startswith(b"HTTP/1.1 200") and not data.endswith(b"0\r\n\r\n"), data[-20:])
+
+
+@case("RFC 9530 §2: a digest behind content that is compressed goes, other trailers stay", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    head = b"HTTP/1.1 200 OK\r\n" + JSON + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+    t.origin(answering(head + chunk(TEXT) + b"0\r\nContent-Digest: sha-256=:AAAA:\r\nX-Last: 1\r\n\r\n"))
+    for fields, expected in [(["Accept-Encoding: gzip"], [("X-Last", "1")]), ([], [("Content-Digest", "sha-256=:AAAA:"), ("X-Last", "1")])]:
+        response = gateway.ask("/a", "GET", "TE: trailers", *fields)
+        expect_same("content", gzip.decompress(response.body) if fields else response.body, TEXT)
+        expect_same("trailers", response.trailers, expected)
