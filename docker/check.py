@@ -299,6 +299,11 @@ def compose(options: argparse.Namespace) -> list[dict]:
         missing += [f"{name}: {other}" for other in service.get("depends_on", []) if other not in document["services"]]
     wanted = {"redis", "origin", "prometheus", "grafana", "gateway-1", "gateway-2"}
     lines.append(line("compose: names", "each config, secret and service that is named is there", missing, not missing and wanted <= document["services"].keys()))
+    # Compose copies what is no file into the container, and a root that is read-only takes nothing.
+    copied = [f"{name}: {part['source'] if isinstance(part, dict) else part}" for name, service in document["services"].items() if service.get("read_only")
+              for kind in ("configs", "secrets") for part in service.get(kind, [])
+              if "file" not in document[kind].get(part["source"] if isinstance(part, dict) else part, {})]
+    lines.append(line("compose: read-only services", "each of their configs and secrets is a file", copied, not copied))
     scraped = [target for job in yaml.safe_load((HERE / "compose/prometheus.yaml").read_text())["scrape_configs"] for each in job["static_configs"] for target in each["targets"]]
     lines.append(line("compose: Prometheus", "asks each gateway", scraped, {target.split(":")[0] for target in scraped} == {"gateway-1", "gateway-2"}))
     # Every metric that the dashboard shows is one that the gateway has, by the text of its source.
