@@ -4,9 +4,9 @@ public struct Balancing: Sendable {
     public enum Rule: Sendable, Equatable {
         /// Each in its turn, as often as it weighs.
         case roundRobin
-        /// The one with the fewest requests under way, for its weight.
+        /// The one with the fewest requests under way, for its weight; of several each as often as it weighs.
         case leastRequests
-        /// The one with fewer of two that are drawn by weight.
+        /// The one with fewer for its weight of two that are drawn by weight, else the first of them.
         case random2
         /// The same one for the same key, unless that has too many requests: rendezvous hashing with bounded loads.
         case hash(RequestKey)

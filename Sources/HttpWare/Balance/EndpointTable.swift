@@ -85,51 +85,66 @@ final class EndpointTable: Sendable {
         return (offer + 1) * part / EndpointTable.warm > offer * part / EndpointTable.warm
     }
 
-    /// One of those with the least load, each of them in its turn.
+    /// One of those with the fewest requests for their share; of several, such as idle ones, each as often as its share is of theirs.
     private func least(from turn: Int, _ tried: [EndpointMember], _ now: Int64) -> Int? {
         var best: Int?
+        var shares = 0
         var equal = 0
         for index in open.indices where !isTried(index, tried) {
-            guard let other = best else {
-                (best, equal) = (index, 1)
-                continue
-            }
-            if hasLess(index, other, now) {
-                (best, equal) = (index, 1)
-            } else if !hasLess(other, index, now) {
+            if let other = best, !hasLess(index, other, now) {
+                guard !hasLess(other, index, now) else { continue }
+                shares += share(index, now)
                 equal += 1
+            } else {
+                (best, shares, equal) = (index, share(index, now), 1)
             }
         }
         guard let best, equal > 1 else { return best }
-        var left = Int(UInt(bitPattern: turn) % UInt(equal))
+        // Multiples of the golden ratio lie evenly, however many of them are looked at.
+        var left = point(UInt64(bitPattern: Int64(turn)) &* 0x9e37_79b9_7f4a_7c15, of: shares)
         for index in best..<open.count where !isTried(index, tried) && !hasLess(best, index, now) {
-            if left == 0 { return index }
-            left -= 1
+            left -= share(index, now)
+            if left < 0 { return index }
         }
         // Another loop changed their loads meanwhile.
         return best
     }
 
-    /// Whether one more request would weigh less on the first than on the second.
+    /// Whether the first has fewer requests for its share.
     private func hasLess(_ left: Int, _ right: Int, _ now: Int64) -> Bool {
-        let leftLoad = open[left].member.load + 1
-        let rightLoad = open[right].member.load + 1
-        return leftLoad &* share(right, now) < rightLoad &* share(left, now)
+        open[left].member.load &* share(right, now) < open[right].member.load &* share(left, now)
     }
 
+    /// Two are drawn by their shares; where both have as many requests for theirs, the first takes it: the draw was fair already.
     private func ofTwo(_ random: UInt64, _ turn: Int, _ tried: [EndpointMember], _ now: Int64) -> Int? {
-        // Drawn by weight, because a weight of two is two turns.
         guard tried.isEmpty else { return least(from: turn, tried, now) }
-        let first = Int(turns[Int(random % UInt64(turns.count))])
+        let shares = now < warmUntil ? open.indices.reduce(0) { $0 + share($1, now) } : 0
+        let first = drawn(random, shares, now)
         var draw = random
         for _ in 0..<4 {
             draw = StableHash.spread(draw)
-            let second = Int(turns[Int(draw % UInt64(turns.count))])
+            let second = drawn(draw, shares, now)
             if second != first { return hasLess(second, first, now) ? second : first }
         }
         // One weighs far more than all others.
         let second = first + 1 < open.count ? first + 1 : 0
         return hasLess(second, first, now) ? second : first
+    }
+
+    /// One of all by its weight, or by its share while one of them warms up: then `shares` is the sum of them.
+    private func drawn(_ random: UInt64, _ shares: Int, _ now: Int64) -> Int {
+        guard shares > 0 else { return Int(turns[Int(random % UInt64(turns.count))]) }
+        var left = point(random, of: shares)
+        for index in open.indices {
+            left -= share(index, now)
+            if left < 0 { return index }
+        }
+        return open.count - 1
+    }
+
+    /// A number below the sum, as far in it as the number is in all numbers of 64 bits.
+    private func point(_ number: UInt64, of sum: Int) -> Int {
+        Int(truncatingIfNeeded: number.multipliedFullWidth(by: UInt64(sum)).high)
     }
 
     /// The one that the key ranks highest of those whose load is within the bound. Rendezvous hashing: the ranks of the others do not

@@ -62,6 +62,27 @@ import Testing
         #expect(stage.member(1).load == 300)
     }
 
+    @Test(arguments: [[3, 1], [2, 1, 1], [1, 1, 1], [1, 20]])
+    func `of idle ones each gets what it weighs`(weights: [Int]) {
+        let sum = weights.reduce(0, +)
+        for (rule, slack) in [(Balancing.Rule.leastRequests, 2), (.random2, 60)] {
+            let counts = BalanceStage(weights) { $0.rule = rule }.counts(of: 1000)
+            for (weight, count) in zip(weights, counts) {
+                #expect(abs(count - 1000 * weight / sum) <= slack, "\(rule): \(counts)")
+            }
+        }
+    }
+
+    @Test(arguments: [Balancing.Rule.leastRequests, .random2])
+    func `one with fewer requests for its weight takes the next`(rule: Balancing.Rule) {
+        let stage = BalanceStage([3, 1]) { $0.rule = rule }
+        for _ in 0..<2 { stage.member(1).enter() }
+        stage.member(2).enter()
+        #expect(stage.counts(of: 100) == [100, 0])
+        for _ in 0..<2 { stage.member(1).enter() }
+        #expect(stage.counts(of: 100) == [0, 100])
+    }
+
     // MARK: Consistent hashing
 
     @Test func `a key keeps its endpoint, and when one goes only its keys move`() {
@@ -113,15 +134,18 @@ import Testing
 
     // MARK: Slow start
 
-    @Test(arguments: [Balancing.Rule.roundRobin, .leastRequests, .random2, .hash(.route)])
-    func `one that comes back gets a tenth of its share at first, then more and more`(rule: Balancing.Rule) {
+    @Test(arguments: [Balancing.Rule.roundRobin, .leastRequests, .random2, .hash(.route)], [true, false])
+    func `one that comes back gets a tenth of its share at first, then more and more`(
+        rule: Balancing.Rule, together: Bool
+    ) {
         let stage = BalanceStage([1, 1]) {
             $0.rule = rule
             $0.slowStart = .seconds(10)
             $0.healthCheck = Balancing.HealthCheck(path: "/")
         }
-        /// How many of 1,000 requests under way are at the second endpoint, or of 1,000 that were one by one.
+        /// How many of 1,000 requests are at the second endpoint: all under way together, or each over before the next.
         func part() -> Int {
+            guard together else { return stage.counts(of: 1000)[1] }
             var members: [EndpointMember] = []
             for index in 0..<1000 {
                 if let member = stage.take(key: StableHash.spread(UInt64(index))) { members.append(member) }
