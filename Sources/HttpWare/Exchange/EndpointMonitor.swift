@@ -86,7 +86,7 @@ public final class EndpointMonitor {
         else { return }
         let host: String? = if case .value(let value) = service.host { value } else { nil }
         let call = SideCall(
-            request, CallLimits(timeout: check.timeout), transport, to: endpoint, host: host
+            request, CallLimits(timeout: check.timeout), transport, to: endpoint, host: host, cutsContent: true
         ) { [weak self] result in
             guard let self else { return }
             checks[ObjectIdentifier(member)] = nil

@@ -14,6 +14,8 @@ final class SideCall: HttpCall {
     /// Where it goes, in place of where the request's target says; and what its `Host` says then.
     private let given: Endpoint?
     private let givenHost: String?
+    /// Content beyond the limit is left where it is, in place of failing the call: only the head matters.
+    private let cutsContent: Bool
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
     private var redirectsLeft: Int
@@ -22,7 +24,8 @@ final class SideCall: HttpCall {
 
     init(
         _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport, to given: Endpoint? = nil,
-        host givenHost: String? = nil, _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+        host givenHost: String? = nil, cutsContent: Bool = false,
+        _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
         exchange = Exchange(loop: transport.loop)
         exchange.request = request
@@ -30,6 +33,7 @@ final class SideCall: HttpCall {
         self.transport = transport
         self.given = given
         self.givenHost = givenHost
+        self.cutsContent = cutsContent
         self.completion = completion
         redirectsLeft = limits.redirects
         deniesPrivate = limits.deniesPrivate
@@ -170,6 +174,10 @@ extension SideCall: ResponseHandler {
     }
 
     private func tooLarge() {
+        if cutsContent {
+            response.content = .bytes(content)
+            return finish(.success(response))
+        }
         finish(
             .failure(
                 GatewayError(

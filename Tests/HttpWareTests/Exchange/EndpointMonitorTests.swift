@@ -89,6 +89,22 @@ import Testing
         #expect(reports.allSatisfy { $0.checksPassed == 0 })
     }
 
+    @Test func `the status decides, however much content comes with it`() async throws {
+        let content = [UInt8](repeating: 0x78, count: 2 << 20)
+        let well = try LocalOrigin { _ in HttpResponse(.ok, content: .bytes(content)) }
+        let ill = try LocalOrigin { _ in HttpResponse(.serviceUnavailable, content: .bytes(content)) }
+        let reports = try await follow(
+            [Endpoint(host: "127.0.0.1", port: well.port), Endpoint(host: "127.0.0.1", port: ill.port)]
+        ) {
+            $0.healthCheck = Balancing.HealthCheck(path: "/")
+            $0.healthCheck?.timeout = .seconds(1_000_000)
+        } until: {
+            $0[0].state == .unhealthy || $0[1].state == .unhealthy && $0[0].checksPassed >= 3
+        }
+        #expect(reports.map(\.state) == [.open, .unhealthy])
+        #expect(reports.map(\.lastFailure?.what) == [nil, "check: status 503"])
+    }
+
     // MARK: Names
 
     @Test func `the addresses of a name are followed by the TTL, and kept while nobody answers`() async throws {

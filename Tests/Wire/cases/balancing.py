@@ -9,8 +9,11 @@ import threading
 import time
 
 from gateways import OwnGateway
-from Rig.origins import Origin
+from Rig.certificates import certificates
+from Rig.origins import Origin, OriginConnection
 from suite import Trial, case, check, expect_same, expect_status
+
+from .tls import secure
 
 NO = "services of httpware"
 
@@ -191,6 +194,40 @@ def _(t: Trial) -> None:
     expect_same("both", set(gateway.bodies("/checked/", 4)), {b"a", b"b"})
     gateway.b.kill()
     check(gateway.eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "nobody there, and it is not out")
+
+
+@case("healthCheck over TLS: one with a certificate of the authority is well, however much it answers; another is not", nginx=NO)
+def _(t: Trial) -> None:
+    def serve(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(32):
+            connection.send(b"10000\r\n" + bytes(65536) + b"\r\n")
+        connection.send(b"0\r\n\r\n")
+
+    known, stranger = Origin(), Origin()
+    for origin, name in ((known, "a"), (stranger, "stranger")):
+        origin.begin(secure(serve, name))
+        t.at_end(origin.kill)
+    gateway = OwnGateway(t, "balancing", f"""version: 1
+listeners: {{{{ web: {{{{ bind: "127.0.0.1:{{web}}" }}}} }}}}
+admin: {{{{ bind: "127.0.0.1:{{admin}}" }}}}
+services:
+  api:
+    endpoints: ["https://127.0.0.1:{known.port}", "https://127.0.0.1:{stranger.port}"]
+    tls: {{{{ ca: "{certificates() / 'ca.pem'}" }}}}
+    healthCheck: {{{{ path: /health, interval: 50ms, timeout: 5s, fails: 2 }}}}
+routes: [{{{{ service: api }}}}]
+""", patience=20.0)
+
+    def addresses() -> list[dict]:
+        return [endpoint["addresses"][0] for endpoint in gateway.service("api")["endpoints"]]
+
+    check(gateway.eventually(lambda: addresses()[0]["checks"]["passed"] > 2 and addresses()[1]["checks"]["failed"] > 2), addresses())
+    expect_same("states", [address["state"] for address in addresses()], ["open", "unhealthy"])
+    expect_same("failed", addresses()[0]["checks"]["failed"], 0)
+    check("tls_certificate_error" in json.dumps(addresses()[1]), addresses()[1])
+    expect_same("asked", len(stranger.requests), 0)
 
 
 @case("accumulate: over a restart of the origin no request fails", nginx=NO)
