@@ -33,6 +33,8 @@ public final class Gateway: @unchecked Sendable {
     private var isSucceeded = false
     /// Asked for while a reload was under way.
     private var isSuccessionWanted = false
+    /// A reload was refused for the successor's sake: it is made up for if that does not serve.
+    private var isReloadOwed = false
     private var watcher: FileWatcher?
     /// A change of the files asked for the reload that is under way.
     private var isWatched = false
@@ -122,7 +124,7 @@ public final class Gateway: @unchecked Sendable {
                 control.stop()
             } else {
                 log.write(.info, "draining")
-                successor?.giveUp()
+                giveSuccessorUp()
                 tellManager("STOPPING=1", "STATUS=draining")
                 drain()
             }
@@ -202,11 +204,16 @@ public final class Gateway: @unchecked Sendable {
     }
 
     private func startReload(isWatched: Bool = false, _ done: @escaping @Sendable (ReloadOutcome) -> Void) {
-        if reloading != nil || successor != nil { return waiting.append(done) }
+        if reloading != nil { return waiting.append(done) }
         self.isWatched = isWatched
         guard let source else { return done(.failed("the configuration was not read from a file")) }
         reloading = [done]
         tellManager("RELOADING=1", "MONOTONIC_USEC=\(SystemLoopClock().now().nanoseconds / 1000)")
+        if let successor {
+            isReloadOwed = true
+            let reason = "process \(successor.pid) is starting in this one's place, and reads the files itself"
+            return endReload(.failed(reason))
+        }
         let before = watcher?.look() ?? FileLook()
         // Files may be slow: not on a loop.
         Task.detached { [running, control, loops = workers.count] in
@@ -358,7 +365,16 @@ public final class Gateway: @unchecked Sendable {
     private func stay(_ reason: String) {
         successor = nil
         log.write(.error, "not handed over: \(reason); this process runs on")
-        reloadWaiting()
+        guard isReloadOwed else { return }
+        isReloadOwed = false
+        startReload { _ in }
+    }
+
+    private func giveSuccessorUp() {
+        guard let successor else { return }
+        self.successor = nil
+        successor.giveUp()
+        log.write(.notice, "not handed over: process \(successor.pid) did not serve yet, and has ended")
     }
 
     private func handOver() {
@@ -371,7 +387,6 @@ public final class Gateway: @unchecked Sendable {
         admin = nil
         // Nobody is in a hurry: connections close behind their next response, where a client does not notice.
         drain(idleFor: .seconds(10))
-        reloadWaiting()
     }
 
     // MARK: The admin listener

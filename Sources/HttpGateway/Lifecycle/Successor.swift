@@ -84,8 +84,11 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
 
     func timerFired(_ timer: LoopTimer) { fail { _ in "it did not serve within \(Successor.patience)" } }
 
-    /// Ends it, for this process ends, too.
-    func giveUp() { fail { _ in "this process ends" } }
+    /// Ends it, for this process ends, too. Nobody is told.
+    func giveUp() {
+        told = nil
+        fail { $0 }
+    }
 
     /// Makes sure that it has ended; one that is ending anyway keeps its exit status.
     private func fail(_ reason: (_ status: String) -> String) {

@@ -337,3 +337,43 @@ def _(t: Trial) -> None:
     binary.symlink_to(t.setup.binary)
     end(t, successor(served.process))
     said(t, ("127.0.0.1", port))
+
+
+@case("operations: while another process does not serve yet, a reload is refused at once, and made up for; SIGTERM ends both", nginx=NO)
+def _(t: Trial) -> None:
+    port, admin = free_port(), free_port()
+    binary = t.setup.place.subfolder("program") / "httpware"
+    binary.unlink(missing_ok=True)
+    binary.symlink_to(t.setup.binary)
+    served = Served(t, text(port, f'admin: {{ bind: "127.0.0.1:{admin}" }}\n'), ports=[port, admin], binary=str(binary))
+    process = served.process
+    binary.unlink()
+    binary.write_text("#!/bin/sh\nexec sleep 300\n")
+    binary.chmod(0o755)
+
+    def started(count: int) -> int:
+        process.signal(signal.SIGUSR2)
+        check(eventually(lambda: process.log.count("starting the program anew") == count, 5), "nothing is started:", process.log)
+        pid = int(re.findall(r"starting the program anew, as process (\d+)", process.log)[-1])
+        end(t, pid)
+        return pid
+
+    pid = started(1)
+    client = connect(("127.0.0.1", admin), 5)
+    t.clients.append(client)
+    client.send(head(b"Content-Length: 0", start=b"POST /v1/reload HTTP/1.1").replace(b"a.test", b"127.0.0.1"))
+    response = client.read_response("POST")
+    expect_status(response, 409)
+    check(b"process %d is starting" % pid in response.body, response.body)
+    process.signal(signal.SIGHUP)
+    check(eventually(lambda: process.log.count(f"not reloaded: process {pid} is starting") == 2, 5), "nothing said:", process.log)
+    said(t, ("127.0.0.1", port))
+    os.kill(pid, signal.SIGKILL)
+    check(eventually(lambda: "reloaded: no change" in process.log, 5), "not made up for:", process.log)
+    check("it ended with signal 9; this process runs on" in process.log, process.log)
+    pid = started(2)
+    process.signal(signal.SIGTERM)
+    expect_same("the exit status", process.wait(5), 0)
+    check(not is_alive(pid), "the other process is left")
+    check(f"not handed over: process {pid} did not serve yet, and has ended" in process.log, process.log)
+    expect_same("how often it runs on", process.log.count("runs on"), 3)
