@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races leaks stores reference
+.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -63,6 +63,10 @@ leaks: setup
 stores: setup
 	HTTPWARE_BENCH=1 swift build -c release --scratch-path .build-bench --product StoreTrial
 	python3 Tests/Load/stores.py --binary .build-bench/release/StoreTrial
+
+# The image without a container engine, and the other files in docker/: needs root, debootstrap, 8 GiB of disk and ten minutes.
+images: build
+	python3 docker/check.py --binary $(BINARY)
 
 # The article about wares, from what they declare.
 reference: build
