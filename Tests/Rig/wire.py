@@ -99,9 +99,18 @@ class Wire:
         for index in range(len(data)):
             if not self.send(data[index : index + 1]):
                 return False
-            if select.select([self.sock], [], [], pause)[0] and index + 1 < len(data):
+            if self.is_readable(pause) and index + 1 < len(data):
                 return False
         return True
+
+    def is_readable(self, within: float) -> bool:
+        """Whether something came, or the end. `select` knows no descriptor above 1,023, and `poll` no time below a millisecond."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        if within >= 0.001 or poll.poll(0):
+            return bool(poll.poll(within * 1000))
+        time.sleep(within)
+        return bool(poll.poll(0))
 
     def feed(self, data: bytes, bytewise: bool) -> bool:
         return self.dribble(data) if bytewise else self.send(data)
@@ -185,7 +194,7 @@ class Wire:
 
     def is_silent(self, during: float = 0.15) -> bool:
         """Whether the peer neither sends nor closes for that time."""
-        return not self.buffer and not select.select([self.sock], [], [], during)[0]
+        return not self.buffer and not self.is_readable(during)
 
     # Messages
 
