@@ -20,6 +20,8 @@ public final class RedisStore: CacheStore {
         var keys: Set<CacheKey> = []
         /// There were too many to remember.
         var isEverything = false
+        /// All of it is being taken away.
+        var isPurging = false
 
         func contains(_ key: CacheKey) -> Bool { isEverything || keys.contains(key) }
     }
@@ -72,6 +74,7 @@ public final class RedisStore: CacheStore {
         case .began:
             near.clear(isTold: true)
             payWhatIsOwed()
+        case .answered: payWhatIsOwed()
         case .ended: near.clear(isTold: false)
         case .message(let message):
             switch RedisChange(message, except: sender) {
@@ -209,14 +212,22 @@ public final class RedisStore: CacheStore {
         }
     }
 
-    /// Redis answers again: what had to go meanwhile goes now.
+    /// Redis answers: what had to go and could not goes now.
     private func payWhatIsOwed() {
-        let owed = owed.withLock { $0 }
-        for key in owed.keys { invalidate(key) }
-        guard owed.isEverything else { return }
+        let (keys, isEverything) = owed.withLock { owed in
+            let begins = owed.isEverything && !owed.isPurging
+            if begins { owed.isPurging = true }
+            return (owed.keys, begins)
+        }
+        for key in keys { invalidate(key) }
+        guard isEverything else { return }
         Task.detached { [weak self] in
-            guard let self, await self.purge({ _, _ in true }).isWhole else { return }
-            self.owed.withLock { $0.isEverything = false }
+            guard let self else { return }
+            let isWhole = await self.purge({ _, _ in true }).isWhole
+            self.owed.withLock { owed in
+                owed.isPurging = false
+                if isWhole { owed.isEverything = false }
+            }
         }
     }
 

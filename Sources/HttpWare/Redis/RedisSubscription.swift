@@ -3,6 +3,8 @@ public enum RedisEvent: Sendable {
     /// Messages come from now on. What was sent before is lost.
     case began
     case message([UInt8])
+    /// The server gave a sign of life that it was asked for.
+    case answered
     /// Messages may be lost from now on.
     case ended
 }
@@ -119,7 +121,9 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest
         case .on where kind.isText("message") && parts.count == 3:
             guard let content = parts[2].bytes else { return lose("it sends what is no message") }
             tell(.message(content))
-        case .on(let connection, _) where kind.isText("pong"): state = .on(connection, isAsked: false)
+        case .on(let connection, _) where kind.isText("pong"):
+            state = .on(connection, isAsked: false)
+            tell(.answered)
         default: lose("it sends what is no message")
         }
     }

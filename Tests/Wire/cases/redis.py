@@ -213,3 +213,16 @@ def _(t: Trial) -> None:
     pair.redis.start()
     check(eventually(lambda: all(gateway.ask("/refuse/").status in (200, 429) for gateway in both), 15), "does not count again")
     check(pair.a.process.is_running and pair.b.process.is_running, "a gateway ended")
+
+
+@case("Redis: what had to go while it was stopped for a moment goes from the other gateway, too", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(FRESH))
+    pair = Pair(t)
+    for gateway in (pair.a, pair.b):
+        check(eventually(lambda: gateway.status("/a") == "hit" and gateway.store()["responses"] > 0), "not stored")
+    pair.redis.process.signal(signal.SIGSTOP)
+    expect_status(pair.a.ask("/a", method="POST"), 200)
+    threading.Event().wait(1.2)  # longer than Redis is waited for, and less than its silence ends the subscription
+    pair.redis.process.signal(signal.SIGCONT)
+    check(eventually(lambda: pair.b.status("/a") != "hit", 8), "still there on the other gateway")
