@@ -3,7 +3,7 @@ import Synchronization
 /// Talks to one Redis server, from any loop: each has a connection of its own, made when it is needed first.
 ///
 /// What a command costs is bounded: it has a deadline, and after a failure commands fail at once until the server was left alone
-/// for a while. Nothing here waits for a server that is away.
+/// for a while. Nothing here waits for a server that is away. That one does not answer, the clients of one server tell each other.
 ///
 /// ```swift
 /// let reply = try await redis.command(["EVAL", script, 1, RedisArgument(key), 100])
@@ -98,7 +98,10 @@ public final class RedisClient: Sendable {
             return true
         }
         guard mayBegin else { return nil }
-        let link = RedisLink(definition, health: health, loop: loop, resolver: transport.resolver)
+        let others = transport.guests.values.lazy.compactMap { $0 as? RedisLink }
+        let silence = others.first { $0.place == definition.url.place }?.silence ?? RedisSilence()
+        let link = RedisLink(
+            definition, health: health, loop: loop, resolver: transport.resolver, silence: silence)
         transport.guests[number] = link
         return link
     }

@@ -1,7 +1,8 @@
 /// One loop's way to a Redis server: a connection that is made when a command wants it, and made anew after it was lost.
 ///
 /// Every command has a deadline, and how many wait is bounded. After a failure commands fail at once, until the server was left
-/// alone for a while; then one of them tries. Used on its loop's thread only.
+/// alone for a while; then one of them tries. A server that does not answer in time is left alone by all links of the loop to
+/// it, so that a request waits for it once, whatever it asks it. Used on its loop's thread only.
 final class RedisLink: RedisConnectionOwner, LoopGuest {
     typealias Completion = (Result<RedisReply, RedisFailure>) -> Void
 
@@ -20,19 +21,29 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
     private var waitingBytes = 0
     private var backoff = RedisBackoff()
     private var pausedUntil: LoopInstant?
+    /// What all links of the loop to this server know.
+    let silence: RedisSilence
     private var isClosed = false
 
-    init(_ definition: RedisDefinition, health: RedisHealth, loop: EventLoop, resolver: Resolver?) {
+    /// `silence` is that of the loop's other links to the same server.
+    init(
+        _ definition: RedisDefinition, health: RedisHealth, loop: EventLoop, resolver: Resolver?, silence: RedisSilence
+    ) {
         self.definition = definition
         self.health = health
         self.loop = loop
         self.resolver = resolver
+        self.silence = silence
     }
+
+    /// Where its server is.
+    var place: RedisUrl.Place { definition.url.place }
 
     /// Whether a command that is sent now may be answered: the server did not fail just now.
     var mayAnswer: Bool {
         guard !isClosed else { return false }
         if let pausedUntil, pausedUntil > loop.now { return false }
+        if let end = silence.end, end > loop.now { return false }
         return connection != nil || connector == nil || backoff.failures == 0
     }
 
@@ -79,6 +90,7 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
         self.connection = connection
         connection.owner = self
         pausedUntil = nil
+        silence.end = nil
         health.change { $0.connections += 1 }
         for call in waiting {
             call.sentAt = loop.now
@@ -96,6 +108,7 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
         guard call.isWanted else { return }
         backoff.succeed()
         pausedUntil = nil
+        silence.end = nil
         health.answered()
         if case .error(let text) = reply {
             call.finish(.failure(RedisFailure(refusal: text)))
@@ -107,26 +120,29 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
     /// No answer came in time. Its place among those that wait is kept, where the answer may still come.
     fileprivate func timedOut(_ call: RedisCall) {
         let reason = "the server does not answer in time"
-        if let sentAt = call.sentAt, let connection, connection.lastReceived < sentAt { return drop(reason) }
+        if let sentAt = call.sentAt, let connection, connection.lastReceived < sentAt {
+            return drop(reason, isSilent: true)
+        }
         if call.sentAt == nil, let index = waiting.firstIndex(where: { $0 === call }) {
             waiting.remove(at: index)
             waitingBytes -= call.command.count
         }
-        pause(reason)
+        pause(reason, isSilent: true)
         health.change { $0.failures += 1 }
         call.finish(.failure(RedisFailure(call.sentAt == nil ? .unavailable : .noAnswer, reason)))
     }
 
-    /// Leaves the server alone for a while.
-    private func pause(_ reason: String) {
+    /// Leaves the server alone for a while; where it is silent, the loop's other links to it do, too.
+    private func pause(_ reason: String, isSilent: Bool = false) {
         pausedUntil = loop.now + backoff.fail()
+        if isSilent { silence.end = pausedUntil }
         health.failed(reason)
     }
 
     /// Gives the connection up, and with it all that waits.
-    private func drop(_ reason: String) {
+    private func drop(_ reason: String, isSilent: Bool = false) {
         lose()
-        pause(reason)
+        pause(reason, isSilent: isSilent)
         giveUp(RedisFailure(.noAnswer, reason))
     }
 
@@ -162,6 +178,13 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
         lose()
         giveUp(RedisFailure(.unavailable, "the connection is closed"))
     }
+}
+
+/// That a server does not answer, as all links of one loop to it know. What only one of them is refused – its password, its
+/// database – is no part of it. Used on the loop's thread only.
+final class RedisSilence {
+    /// Until when the server is left alone.
+    var end: LoopInstant?
 }
 
 /// A command that waits for its answer.

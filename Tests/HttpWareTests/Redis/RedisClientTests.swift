@@ -117,6 +117,49 @@ import Testing
         #expect(client.status.fault == nil)
     }
 
+    @Test func `a loop waits once for a server that stops, however many clients ask it`() async throws {
+        let redis = try TestRedis()
+        let clock = ManualClock()
+        let seat = try TestLoop(clock: clock)
+        let definition = try redis.definition
+        let clients = ["a:", "b:", "c:"].map { RedisClient(RedisDefinition(url: definition.url, prefix: $0)) }
+        // The third one is not on the loop yet.
+        for client in clients[..<2] { #expect(await ask(client, seat, ["PING"]) == .success(text("PONG"))) }
+        redis.pause()
+        clock.advance(by: .milliseconds(1))
+        let waiting = seat.begin { await clients[0].commands([["GET", "a"]]) }
+        try await until { clients[0].status.commands == 2 }
+        clock.advance(by: RedisClient.patience)
+        guard case .failure = await waiting.value[0] else {
+            Issue.record("answered")
+            return
+        }
+        // At once: the clock stands still.
+        for client in clients[1...] {
+            guard case .failure(let failure) = await ask(client, seat, ["GET", "a"]) else {
+                Issue.record("answered")
+                return
+            }
+            #expect(failure.kind == .unavailable)
+        }
+        #expect(clients.map(\.status.commands) == [2, 1, 0])
+        redis.resume()
+        clock.advance(by: .milliseconds(100))
+        for client in clients { #expect(await ask(client, seat, ["GET", "a"]) == .success(.null)) }
+    }
+
+    @Test func `a client whose password is wrong keeps no other one from the server`() async throws {
+        let redis = try TestRedis(password: "right")
+        let seat = try TestLoop(clock: ManualClock())
+        let definition = try redis.definition
+        let wrong = RedisClient(RedisDefinition(url: definition.url, password: Secret("wrong")))
+        guard case .failure = await ask(wrong, seat, ["PING"]) else {
+            Issue.record("let in")
+            return
+        }
+        #expect(await ask(RedisClient(definition), seat, ["PING"]) == .success(text("PONG")))
+    }
+
     @Test func `a server that was killed is found again when it is back`() async throws {
         let redis = try TestRedis()
         let clock = ManualClock()
