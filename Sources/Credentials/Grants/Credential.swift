@@ -400,7 +400,7 @@ public final class Credential: Sendable {
     }
 
     /// Waits for the lock that gateways share; `nil` where there is none to wait for. Where its store is away, tokens that do
-    /// not follow from one another are asked for without it.
+    /// not follow from one another are asked for without it, at once.
     private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> (any RefreshLease)? {
         guard let lock else { return nil }
         let due = loop.now + patience
@@ -410,13 +410,13 @@ public final class Credential: Sendable {
                 if let lease = try await lock.tryTake() { return lease }
                 failsSince = nil
             } catch {
-                let since = failsSince ?? loop.now
-                failsSince = since
-                if loop.now - since >= lock.forbearance {
-                    guard case .store = definition.lock, !mustShare else { throw error }
+                if case .store = definition.lock, !mustShare {
                     WareLog.shared.log(.warning, "credential \(name): refreshed without its lock: \(error.reason)")
                     return nil
                 }
+                let since = failsSince ?? loop.now
+                failsSince = since
+                if loop.now - since >= lock.forbearance { throw error }
             }
             guard loop.now < due else {
                 throw CredentialFailure(.failed, "another gateway holds the lock for too long")

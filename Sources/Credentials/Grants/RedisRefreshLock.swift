@@ -14,14 +14,14 @@ final class RedisRefreshLock: RefreshLock {
         String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36))
     private let time: Duration
 
-    /// How long a question to Redis may take: no request waits for that alone.
-    static let patience = Duration.milliseconds(500)
+    private let patience: Duration
     /// What a lease has beside the time of a call.
     private static let margin = Duration.seconds(5)
 
     /// `time` is how long a lease lasts without being extended; by default what the definition's calls need.
     init(_ client: RedisClient, _ definition: CredentialDefinition, lease time: Duration? = nil) {
         self.client = client
+        patience = definition.redisPatience
         self.time = time ?? definition.timeout + RedisRefreshLock.margin
         key = RedisArgument(client.definition.prefix + "l:" + definition.sharedName)
     }
@@ -48,7 +48,7 @@ final class RedisRefreshLock: RefreshLock {
 
     private func ask(_ script: RedisArgument) async throws(RedisFailure) -> Bool {
         let reply = try await client.command(
-            ["EVAL", script, 1, key, owner, RedisArgument(milliseconds: time)], within: RedisRefreshLock.patience)
+            ["EVAL", script, 1, key, owner, RedisArgument(milliseconds: time)], within: patience)
         return reply == .integer(1)
     }
 
@@ -88,6 +88,10 @@ final class RedisRefreshLock: RefreshLock {
 }
 
 extension CredentialDefinition {
+    /// How long a question to Redis may take. Where tokens follow from one another, a refresh fails without the answer: that is
+    /// worth a wait.
+    var redisPatience: Duration { grant == .refreshToken ? .milliseconds(500) : RedisClient.patience }
+
     /// What gateways that share its tokens call it: a digest of what the authorization server is told, the same wherever the
     /// entry says the same, whatever its name. A refresh token that is written anew is another one.
     var sharedName: String {

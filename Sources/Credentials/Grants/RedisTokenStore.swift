@@ -22,6 +22,7 @@ final class RedisTokenStore: TokenStore {
 
     private let client: RedisClient
     private let key: RedisArgument
+    private let patience: Duration
     private let state = Mutex(State())
 
     /// What could not be written is tried again this often, and at most that many times: five minutes.
@@ -30,12 +31,13 @@ final class RedisTokenStore: TokenStore {
 
     init(_ client: RedisClient, _ definition: CredentialDefinition) {
         self.client = client
+        patience = definition.redisPatience
         key = RedisArgument(client.definition.prefix + "t:" + definition.sharedName)
     }
 
     private func ask(_ command: [RedisArgument]) async throws(Fault) -> RedisReply {
         do throws(RedisFailure) {
-            return try await client.command(command, within: RedisRefreshLock.patience)
+            return try await client.command(command, within: patience)
         } catch {
             throw Fault(description: "the shared tokens cannot be reached: \(error)")
         }
