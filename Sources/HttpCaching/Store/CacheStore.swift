@@ -19,8 +19,8 @@ public protocol CacheStore: AnyObject, Sendable {
     func remove(_ response: StoredResponse, under key: CacheKey)
     /// Takes all responses under the key away, in other gateways that share them too. What is being written is not affected.
     func invalidate(_ key: CacheKey)
-    /// Takes all responses away that `isMeant` picks. Answers how many. Not for loops: it looks at each.
-    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int
+    /// Takes all responses away that `isMeant` picks. Not for loops: it looks at each.
+    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge
     /// The first responses that `isMeant` picks, at most `limit`, in no order. Not for loops: it may look at each.
     func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
     /// What it holds.
@@ -37,6 +37,19 @@ extension CacheStore {
             return false
         }
         return found.withLock { $0 }
+    }
+}
+
+/// What a purge did.
+public struct StorePurge: Sendable, Equatable {
+    /// How many responses it took away.
+    public var count: Int
+    /// Whether it reached all that is there; where it did not, some that are meant may be left.
+    public var isWhole: Bool
+
+    public init(count: Int, isWhole: Bool = true) {
+        self.count = count
+        self.isWhole = isWhole
     }
 }
 

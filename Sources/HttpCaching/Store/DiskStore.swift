@@ -301,7 +301,7 @@ public final class DiskStore: CacheStore {
         write()
     }
 
-    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
+    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         var count = 0
         await look { records in
             for (number, record) in records where isMeant(record.key, record.head) {
@@ -315,7 +315,7 @@ public final class DiskStore: CacheStore {
             write()
             return true
         }
-        return count
+        return StorePurge(count: count)
     }
 
     public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {

@@ -41,7 +41,7 @@ public final class MemoryStore: CacheStore {
 
     public func invalidate(_ key: CacheKey) { shards.withLock(of: key.spread) { $0.invalidate(key) } }
 
-    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
+    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         var count = 0
         scan { key, response in
             guard isMeant(key, response.head) else { return true }
@@ -53,7 +53,7 @@ public final class MemoryStore: CacheStore {
             }
             return true
         }
-        return count
+        return StorePurge(count: count)
     }
 
     public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {

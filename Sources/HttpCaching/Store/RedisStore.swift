@@ -223,7 +223,7 @@ public final class RedisStore: CacheStore {
         guard isEverything else { return }
         Task.detached { [weak self] in
             guard let self else { return }
-            let isWhole = await self.purge({ _, _ in true }).isWhole
+            let isWhole = await self.purge { _, _ in true }.isWhole
             self.owed.withLock { owed in
                 owed.isPurging = false
                 if isWhole { owed.isEverything = false }
@@ -239,15 +239,10 @@ public final class RedisStore: CacheStore {
     private static let mostRounds = 1_000_000
     private static let longestWalk = Duration.seconds(30)
 
-    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
-        await purge(isMeant).count
-    }
-
-    /// Answers whether all that is there was looked at, too.
-    private func purge(_ isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> (count: Int, isWhole: Bool) {
+    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         begin()
-        var count = 0
-        let isWhole = await walk { items in
+        var purge = StorePurge(count: 0)
+        let isWalked = await walk { items in
             let wanted = items.filter { isMeant($0.found.record.key, $0.found.record.head) }
             let commands = wanted.map { item in
                 let key = item.found.record.key
@@ -255,13 +250,21 @@ public final class RedisStore: CacheStore {
                 return change(
                     item.index, RedisArgument(item.variant), record, to: [], living: RedisStore.grace, key)
             }
-            count += await client.commands(commands, within: RedisStore.patience).count { $0 == .success(.integer(1)) }
+            for result in await client.commands(commands, within: RedisStore.patience) {
+                switch result {
+                case .success(.integer(1)): purge.count += 1
+                case .success: break  // another one now, or gone
+                case .failure: purge.isWhole = false
+                }
+            }
             return true
         }
         // Others may hold what is no longer in Redis, and this one, too.
         near.clear()
-        client.send(["PUBLISH", channel, message(.several)], within: RedisStore.patience)
-        return (count, isWhole)
+        let word: [RedisArgument] = ["PUBLISH", channel, message(.several)]
+        let isSaid = (try? await client.command(word, within: RedisStore.patience)) != nil
+        if !isWalked || !isSaid { purge.isWhole = false }
+        return purge
     }
 
     public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
@@ -283,10 +286,12 @@ public final class RedisStore: CacheStore {
         let found: RedisRecord
     }
 
-    /// Gives every response that is there all the while, until `body` answers false. Answers whether it came to the end.
+    /// Gives every response that is there all the while, until `body` answers false. Answers whether it came to the end, past
+    /// none that could not be read.
     private func walk(_ body: ([Item]) async -> Bool) async -> Bool {
         let first = SystemLoopClock().now()
         var cursor = RedisArgument("0")
+        var isWhole = true
         for _ in 0..<RedisStore.mostRounds where SystemLoopClock().now() - first < RedisStore.longestWalk {
             let scan: [RedisArgument] = [
                 "SCAN", cursor, "MATCH", RedisArgument(indexes + "*"), "COUNT", RedisArgument(RedisStore.batch * 4),
@@ -305,18 +310,24 @@ public final class RedisStore: CacheStore {
             while !names.isEmpty {
                 let some = names.prefix(RedisStore.batch)
                 names = names.dropFirst(some.count)
-                guard await body(await items(some.map { RedisArgument($0) })) else { return false }
+                let (items, areAll) = await self.items(some.map { RedisArgument($0) })
+                if !areAll { isWhole = false }
+                guard await body(items) else { return false }
             }
-            if next == [UInt8(ascii: "0")] { return true }
+            if next == [UInt8(ascii: "0")] { return isWhole }
             cursor = RedisArgument(next)
         }
         return false
     }
 
-    private func items(_ indexes: [RedisArgument]) async -> [Item] {
+    /// The responses under these keys, and whether each of them was answered for.
+    private func items(_ indexes: [RedisArgument]) async -> (items: [Item], areAll: Bool) {
         let replies = await client.commands(indexes.map { ["HGETALL", $0] }, within: RedisStore.patience)
         var items: [Item] = []
+        var areAll = true
         for (index, reply) in zip(indexes, replies) {
+            // What is refused is of another kind: no response of ours.
+            if case .failure(let failure) = reply, failure.kind != .refused { areAll = false }
             guard case .success(.array(let parts)) = reply, parts.count % 2 == 0 else { continue }
             for place in stride(from: 0, to: parts.count, by: 2) {
                 guard let variant = parts[place].bytes, let value = parts[place + 1].bytes,
@@ -325,7 +336,7 @@ public final class RedisStore: CacheStore {
                 items.append(Item(index: index, variant: variant, value: value, found: found))
             }
         }
-        return items
+        return (items, areAll)
     }
 
     /// How the server does.

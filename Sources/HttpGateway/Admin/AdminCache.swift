@@ -124,14 +124,21 @@ extension AdminEndpoint {
         }
         let scans = needsScan(selection, store, subject) || selection.prefix != nil || selection.tag != nil
         return .wait { _, _ in
-            var count: Int
+            let count: Int
             if let text = selection.key, !scans {
                 let key = CacheKey(Array(text.utf8))
                 count = await store.store.load(key).count
                 // Also where nothing was found here: other gateways may share what the store keeps.
                 store.store.invalidate(key)
             } else {
-                count = await apart { await store.store.purge(where: selection.isMeant) }
+                let purge = await apart { await store.store.purge(where: selection.isMeant) }
+                guard purge.isWhole else {
+                    return .abort(
+                        with: .problem(
+                            .serviceUnavailable,
+                            "not all of \(store.name) could be reached: \(purge.count) purged, others may be left"))
+                }
+                count = purge.count
             }
             return .abort(with: .json(.object([("store", .text(store.name)), ("purged", .number(count))])))
         }

@@ -105,13 +105,12 @@ struct CacheCommand: ParsableCommand {
 
         func run() throws {
             let query = AdminQuery([("key", key), ("prefix", all ? "" : prefix), ("tag", tag)])
-            let answers = try CacheCommand.ask(common) { try $0.post("/v1/cache/\($1)/purge\(query.text)") }
-            if common.json { return }
             struct Purged: Decodable {
                 let store: String
                 let purged: Int
             }
-            for answer in answers {
+            try CacheCommand.ask(common, { try $0.post("/v1/cache/\($1)/purge\(query.text)") }) { answer in
+                if common.json { return }
                 let one = try answer.decoded(Purged.self)
                 let count = one.purged == 1 ? "1 response" : "\(one.purged) responses"
                 try Terminal.result(TerminalStyle.plain.shown("\(one.store): \(count) purged"))
@@ -135,6 +134,17 @@ struct CacheCommand: ParsableCommand {
         _ common: Common, orNothing: Bool = false,
         _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer
     ) throws -> [AdminClient.Answer] {
+        var answers: [AdminClient.Answer] = []
+        try ask(common, orNothing: orNothing, body) { answers.append($0) }
+        return answers
+    }
+
+    /// The same, and gives each answer as it comes. One that is none ends the program when all stores were asked.
+    private static func ask(
+        _ common: Common, orNothing: Bool = false,
+        _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer,
+        take: (AdminClient.Answer) throws -> Void
+    ) throws {
         let client = try common.admin.client()
         let known = try client.get("/v1/cache").decoded(CacheOverview.self).stores.map(\.name)
         if let store = common.store, !known.contains(store) {
@@ -142,16 +152,21 @@ struct CacheCommand: ParsableCommand {
             Terminal.error(TerminalStyle.plain.shown("the gateway has no store \(store); it has \(names)"))
             throw ExitCode(1)
         }
-        var answers: [AdminClient.Answer] = []
+        var failure: (any Error)?
         for store in known where store == common.store ?? store {
             let answer = try body(client, store)
             if orNothing, answer.status == 404 { continue }
-            // An answer that is none ends the program, also where it would be printed as it is.
-            _ = try answer.decoded(StoreName.self)
+            do {
+                // Also where it would be printed as it is.
+                _ = try answer.decoded(StoreName.self)
+            } catch {
+                failure = error
+                continue
+            }
             if common.json { try Terminal.result(answer.text, end: "") }
-            answers.append(answer)
+            try take(answer)
         }
-        return answers
+        if let failure { throw failure }
     }
 
     private struct StoreName: Decodable {

@@ -213,7 +213,7 @@ final class StoreFolder {
             let store = try await open()
             try fill(store)
             store.invalidate(key(1))
-            let count = await Task(executorPreference: loop) { await store.purge { $1.tags == ["three"] } }.value
+            let count = await Task(executorPreference: loop) { await store.purge { $1.tags == ["three"] } }.value.count
             #expect(count == 200)
             #expect(store.census.responses == 399)
             store.close()

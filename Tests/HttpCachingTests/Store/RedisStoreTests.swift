@@ -197,15 +197,25 @@ import Testing
         for number in 0..<6 { _ = await load(key(number), from: b) }
         #expect(await b.list(limit: 1000) { _, _ in true }.count == 300)
         #expect(await b.list(limit: 7) { _, head in head.tags.isEmpty }.count == 7)
-        #expect(await a.purge { _, head in head.tags == ["third"] } == 100)
+        #expect(await a.purge { _, head in head.tags == ["third"] } == StorePurge(count: 100))
         try await until { await find(key(3), in: b) == .mustWait }
         #expect(await load(key(3), from: b).isEmpty)
         #expect(await load(key(4), from: b).count == 1)
-        #expect(await b.purge { key, _ in key.bytes.starts(with: Array("http://a.com/1".utf8)) } > 50)
+        #expect(await b.purge { key, _ in key.bytes.starts(with: Array("http://a.com/1".utf8)) }.count > 50)
         #expect(
             await a.list(limit: 1000) { _, _ in true }.allSatisfy { !$0.key.description.hasPrefix("http://a.com/1") })
-        #expect(await a.purge { _, _ in true } > 0)
+        #expect(await a.purge { _, _ in true }.count > 0)
         #expect(await a.list(limit: 1) { _, _ in true }.isEmpty)
+    }
+
+    @Test func `a purge that does not reach Redis says so`() async throws {
+        try await begin()
+        await put([1], try head(), under: key(1), in: a)
+        #expect(await a.purge { _, _ in false } == StorePurge(count: 0))
+        redis.kill()
+        #expect(await a.purge { _, _ in true } == StorePurge(count: 0, isWhole: false))
+        try redis.start()
+        try await until { await a.purge { _, _ in true } == StorePurge(count: 0) }
     }
 
     @Test func `what is stored goes by itself`() async throws {

@@ -15,7 +15,7 @@ import Testing
         }
         func remove(_ response: StoredResponse, under key: CacheKey) { inner.remove(response, under: key) }
         func invalidate(_ key: CacheKey) { inner.invalidate(key) }
-        func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
+        func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
             await inner.purge(where: isMeant)
         }
         var census: StoreCensus { inner.census }
@@ -74,12 +74,12 @@ import Testing
     @Test func `a purge takes away what is meant, and nothing else`() async throws {
         let store = MemoryStore(limit: .mebibytes(16))
         for number in 0..<1000 { store.store(try response(number % 10 == 0 ? ["ten"] : []), under: key(number)) }
-        #expect(await store.purge { $1.tags.contains("ten") } == 100)
+        #expect(await store.purge { $1.tags.contains("ten") } == StorePurge(count: 100))
         #expect(store.census.responses == 900)
-        #expect(await store.purge { $1.tags.contains("ten") } == 0)
+        #expect(await store.purge { $1.tags.contains("ten") }.count == 0)
         #expect(store.find(key(10)) { _ in true }.response == nil)
         #expect(store.find(key(11)) { _ in true }.response != nil)
-        #expect(await store.purge { _, _ in true } == 900)
+        #expect(await store.purge { _, _ in true }.count == 900)
         #expect(store.census.bytes == 0)
     }
 
@@ -101,7 +101,7 @@ import Testing
                 }
             }
         }
-        #expect(await store.purge { $1.tags == ["stays"] } == 500)
+        #expect(await store.purge { $1.tags == ["stays"] }.count == 500)
         let left = await store.list(limit: .max) { _, _ in true }
         #expect(left.count == store.census.responses)
     }
@@ -121,7 +121,7 @@ import Testing
             if isFirst { store.replace(first, with: head, under: found) }
             return candidate.tags == ["t"]
         }
-        #expect(purged == 1)
+        #expect(purged.count == 1)
         #expect(store.census.responses == 0)
     }
 

@@ -144,6 +144,23 @@ import Testing
         #expect(store.census.bytes == 0)
     }
 
+    @Test(arguments: ["prefix=", "tag=news"])
+    func `a purge that does not reach all of the store is no success`(query: String) async throws {
+        let stage = try AdminStage(
+            """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:0" } }
+            stores: { shared: { redis: { url: "unix:/nowhere/redis.sock" } } }
+            services: { a: { baseUrl: "http://127.0.0.1:1" } }
+            chains: { cached: { middlewares: [{ httpCache: { store: shared } }] } }
+            routes: [{ service: a, chain: cached }]
+            """)
+        let answer = try await stage.ask("/v1/cache/shared/purge?\(query)", .post)
+        #expect(answer.status == 503)
+        let detail = "not all of shared could be reached: 0 purged, others may be left"
+        #expect(answer.json["detail"] as? String == detail)
+    }
+
     @Test func `in a private cache a key means the responses of all who asked`() async throws {
         let memory = try #require(stage.configuration.stores.first { $0.name == "memory" }).store.store
         for digit in ["1", "2"] {

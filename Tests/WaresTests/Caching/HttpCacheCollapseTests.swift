@@ -237,7 +237,7 @@ private final class OverlookingStore: CacheStore {
     }
     func remove(_ response: StoredResponse, under key: CacheKey) { store.remove(response, under: key) }
     func invalidate(_ key: CacheKey) { store.invalidate(key) }
-    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> Int {
+    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         await store.purge(where: isMeant)
     }
     var census: StoreCensus { store.census }

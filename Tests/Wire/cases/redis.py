@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import threading
 
 from Rig.origins import OriginConnection, answering
@@ -120,6 +121,25 @@ def _(t: Trial) -> None:
     check(eventually(lambda: pair.a.status("/a") == "hit"), "not shared again")
     expect_status(pair.b.ask("/a", method="POST"), 200)
     check(eventually(lambda: pair.a.status("/a") != "hit"), "still there after POST on the other gateway")
+
+
+@case("Redis: a purge while it is stopped is no success, neither for the admin listener nor for the command", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(answering(FRESH))
+    pair = Pair(t)
+    check(eventually(lambda: pair.a.status("/a") == "hit"), "not stored")
+    pair.redis.process.signal(signal.SIGSTOP)
+    for query in ("tag=news", "prefix="):
+        refused = pair.a.ask(f"/v1/cache/shared/purge?{query}", port=pair.a.admin, method="POST")
+        expect_status(refused, 503)
+        check(b"not all of shared could be reached" in refused.body, refused.body)
+    command = [t.setup.binary, "cache", "purge", "--tag", "news", "--admin", f"127.0.0.1:{pair.a.admin}"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    expect_same("exit", result.returncode, 1)
+    check("not all of shared could be reached" in result.stderr, result.stderr)
+    pair.redis.process.signal(signal.SIGCONT)
+    check(eventually(lambda: subprocess.run(command, capture_output=True, timeout=30).returncode == 0, 8), "the command goes on failing")
+    check(eventually(lambda: pair.b.status("/a") != "hit"), "still there on the other gateway")
 
 
 @case("RFC 9111 §4.3.5: what a HEAD's response says of a response in Redis, another gateway knows, too", nginx=NO)
