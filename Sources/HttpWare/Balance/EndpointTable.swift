@@ -85,14 +85,15 @@ final class EndpointTable: Sendable {
         return (offer + 1) * part / EndpointTable.warm > offer * part / EndpointTable.warm
     }
 
-    /// One of those with the fewest requests for their share; of several, such as idle ones, each as often as its share is of theirs.
+    /// One of those that are the least full with this request; of several, or if all are idle, each as often as its share is of theirs.
     private func least(from turn: Int, _ tried: [EndpointMember], _ now: Int64) -> Int? {
         var best: Int?
         var shares = 0
         var equal = 0
+        let own = open.indices.contains { !isTried($0, tried) && open[$0].member.load > 0 } ? 1 : 0
         for index in open.indices where !isTried(index, tried) {
-            if let other = best, !hasLess(index, other, now) {
-                guard !hasLess(other, index, now) else { continue }
+            if let other = best, !hasLess(index, other, own, now) {
+                guard !hasLess(other, index, own, now) else { continue }
                 shares += share(index, now)
                 equal += 1
             } else {
@@ -102,7 +103,7 @@ final class EndpointTable: Sendable {
         guard let best, equal > 1 else { return best }
         // Multiples of the golden ratio lie evenly, however many of them are looked at.
         var left = point(UInt64(bitPattern: Int64(turn)) &* 0x9e37_79b9_7f4a_7c15, of: shares)
-        for index in best..<open.count where !isTried(index, tried) && !hasLess(best, index, now) {
+        for index in best..<open.count where !isTried(index, tried) && !hasLess(best, index, own, now) {
             left -= share(index, now)
             if left < 0 { return index }
         }
@@ -110,12 +111,18 @@ final class EndpointTable: Sendable {
         return best
     }
 
-    /// Whether the first has fewer requests for its share.
-    private func hasLess(_ left: Int, _ right: Int, _ now: Int64) -> Bool {
-        open[left].member.load &* share(right, now) < open[right].member.load &* share(left, now)
+    /// Whether the first has fewer requests for its share, each with `own` more: the request that looks for a place, unless it finds
+    /// nobody else and whoever weighs most would have each.
+    private func hasLess(_ left: Int, _ right: Int, _ own: Int, _ now: Int64) -> Bool {
+        (open[left].member.load &+ own) &* share(right, now) < (open[right].member.load &+ own) &* share(left, now)
     }
 
-    /// Two are drawn by their shares; where both have as many requests for theirs, the first takes it: the draw was fair already.
+    /// The one that is less full with this request, of two that were drawn by their shares; the first where both are idle, or as full.
+    private func lesser(_ first: Int, _ second: Int, _ now: Int64) -> Int {
+        let own = open[first].member.load > 0 || open[second].member.load > 0 ? 1 : 0
+        return hasLess(second, first, own, now) ? second : first
+    }
+
     private func ofTwo(_ random: UInt64, _ turn: Int, _ tried: [EndpointMember], _ now: Int64) -> Int? {
         guard tried.isEmpty else { return least(from: turn, tried, now) }
         let shares = now < warmUntil ? open.indices.reduce(0) { $0 + share($1, now) } : 0
@@ -124,11 +131,11 @@ final class EndpointTable: Sendable {
         for _ in 0..<4 {
             draw = StableHash.spread(draw)
             let second = drawn(draw, shares, now)
-            if second != first { return hasLess(second, first, now) ? second : first }
+            if second != first { return lesser(first, second, now) }
         }
         // One weighs far more than all others.
         let second = first + 1 < open.count ? first + 1 : 0
-        return hasLess(second, first, now) ? second : first
+        return lesser(first, second, now)
     }
 
     /// One of all by its weight, or by its share while one of them warms up: then `shares` is the sum of them.

@@ -79,8 +79,18 @@ import Testing
         for _ in 0..<2 { stage.member(1).enter() }
         stage.member(2).enter()
         #expect(stage.counts(of: 100) == [100, 0])
-        for _ in 0..<2 { stage.member(1).enter() }
+        for _ in 0..<4 { stage.member(1).enter() }
         #expect(stage.counts(of: 100) == [0, 100])
+    }
+
+    @Test(arguments: [Balancing.Rule.leastRequests, .random2])
+    func `an idle one that weighs little is not filled before one that weighs much`(rule: Balancing.Rule) {
+        let stage = BalanceStage([20, 1]) { $0.rule = rule }
+        stage.member(1).enter()
+        #expect(stage.counts(of: 100) == [100, 0])
+        let even = BalanceStage([1, 1]) { $0.rule = rule }
+        even.member(1).enter()
+        #expect(even.counts(of: 100) == [0, 100])
     }
 
     // MARK: Consistent hashing
