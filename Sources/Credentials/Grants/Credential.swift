@@ -266,7 +266,8 @@ public final class Credential: Sendable {
             }
             // Rule 1: a lease that ran out may be another gateway's.
             if let lease, await !lease.confirm() {
-                throw CredentialFailure(.failed, "the lock was lost, or its store is away")
+                guard needsNoLock else { throw CredentialFailure(.failed, "the lock was lost, or its store is away") }
+                WareLog.shared.log(.warning, "credential \(name): refreshed without its lock, which was lost")
             }
             let asked = loop.now
             do throws(CredentialFailure) {
@@ -399,6 +400,11 @@ public final class Credential: Sendable {
         if case .store = definition.lock { definition.grant == .refreshToken } else { false }
     }
 
+    /// Whether the store's lock only spares the authorization server calls: tokens that do not follow from one another.
+    private var needsNoLock: Bool {
+        if case .store = definition.lock { !mustShare } else { false }
+    }
+
     /// Waits for the lock that gateways share; `nil` where there is none to wait for. Where its store is away, tokens that do
     /// not follow from one another are asked for without it, at once.
     private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> (any RefreshLease)? {
@@ -410,7 +416,7 @@ public final class Credential: Sendable {
                 if let lease = try await lock.tryTake() { return lease }
                 failsSince = nil
             } catch {
-                if case .store = definition.lock, !mustShare {
+                if needsNoLock {
                     WareLog.shared.log(.warning, "credential \(name): refreshed without its lock: \(error.reason)")
                     return nil
                 }

@@ -3,7 +3,8 @@ import Synchronization
 /// Talks to one Redis server, from any loop: each has a connection of its own, made when it is needed first.
 ///
 /// What a command costs is bounded: it has a deadline, and after a failure commands fail at once until the server was left alone
-/// for a while. Nothing here waits for a server that is away. That one does not answer, the clients of one server tell each other.
+/// for a while. Nothing here waits for a server that is away. That one does not answer, the clients of one server tell each other
+/// on each loop.
 ///
 /// ```swift
 /// let reply = try await redis.command(["EVAL", script, 1, RedisArgument(key), 100])

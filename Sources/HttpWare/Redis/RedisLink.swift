@@ -127,7 +127,8 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
             waiting.remove(at: index)
             waitingBytes -= call.command.count
         }
-        pause(reason, isSilent: true)
+        // One that could be sent was, to a server that says something: it has much to do for this link.
+        pause(reason, isSilent: call.sentAt == nil)
         health.change { $0.failures += 1 }
         call.finish(.failure(RedisFailure(call.sentAt == nil ? .unavailable : .noAnswer, reason)))
     }
