@@ -123,12 +123,12 @@ final class SpanExporter: Sendable {
                 }
             case .failed(let pause): asked = min(pause ?? .zero, SpanExporter.longestPause)
             }
-            let isEnding = state.withLock { state in
-                state.failures += 1
-                return state.isEnding
-            }
+            state.withLock { $0.failures += 1 }
             guard attempt < SpanExporter.attempts - 1 else { break }
-            try? await loop.sleep(for: max(.seconds(1 << attempt), isEnding ? .zero : asked))
+            try? await loop.sleep(for: .seconds(1 << attempt))
+            // The end does not wait for what a collector asks for.
+            let due = loop.now + asked - .seconds(1 << attempt)
+            while loop.now < due, !state.withLock({ $0.isEnding }) { try? await loop.sleep(for: SpanExporter.step) }
         }
         state.withLock { $0.dropped += spans.count }
     }

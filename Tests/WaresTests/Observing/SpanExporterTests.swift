@@ -93,6 +93,22 @@ import Testing
         #expect(exporter.numbers.map(\.value) == [2, 0, 1, 0])
     }
 
+    @Test func `the end does not wait for the pause that a collector asks for`() async throws {
+        let busy = HttpResponse(.tooManyRequests, fields: ["Retry-After": "30"])
+        calls.script(Self.url, .respond(busy), ScriptedCalls.json("{}".utf8))
+        let exporter = try exporter()
+        let loop = try EventLoop.start(name: "spans", clock: clock)
+        defer { loop.stop() }
+        await add(2, to: exporter, on: loop)
+        await pass(30, loop)
+        #expect(calls.requests.count == 1)
+        let end = Task(executorPreference: loop) { await exporter.finish() }
+        await settle(loop)
+        await pass(3, loop)
+        await end.value
+        #expect(exporter.numbers.map(\.value) == [2, 0, 1, 0])
+    }
+
     @Test(arguments: ["5", "\"5\""])
     func `spans that the collector takes out of a call are dropped`(count: String) async throws {
         calls.script(Self.url, ScriptedCalls.json(#"{"partialSuccess":{"rejectedSpans":\#(count)}}"#.utf8))
