@@ -132,7 +132,8 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     private func handleRefresh(_ request: HttpRequest, _ exchange: Exchange) -> Verdict {
         let wall = exchange.wallNow
         guard let credential, credential.isHolding(at: wall) else { return .pass }
-        switch credential.enter(bytes: TokenHold.size(of: request, kept: 0), limits: limits, at: wall) {
+        let size = TokenHold.size(of: request, kept: 0)
+        switch credential.enter(bytes: size, limits: limits, at: wall) {
         case .ready: return .pass
         case .refused(let failure): return .abort(with: refusal(failure.reason))
         case .held(let place):
@@ -143,7 +144,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
                 exchange.note(TokenHold.words(place, exchange))
                 if isInTime {
                     let left = self.limits.timeout - (exchange.now - began)
-                    isInTime = try await self.gate().queue.waitForTurn(within: left, in: exchange)
+                    isInTime = try await self.gate().queue.waitForTurn(bytes: size, for: left, in: exchange)
                 }
                 if isInTime { return .pass }
                 credential.noteTimeout()

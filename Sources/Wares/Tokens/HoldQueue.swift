@@ -65,14 +65,19 @@ final class HoldQueue: Sendable {
     func enter(bytes: Int) -> Entry {
         state.withLock { state in
             guard state.isClosed else { return .open }
-            guard state.count < limits.max, state.bytes + bytes <= limits.maxBytes.bytes else { return .overflow }
-            state.taken += 1
-            let place = Place(number: state.taken, bytes: bytes)
+            guard let place = take(&state, bytes: bytes) else { return .overflow }
             state.waiting[place.number] = place
-            state.count += 1
-            state.bytes += bytes
             return .held(place)
         }
+    }
+
+    /// A place, if there is room for one.
+    private func take(_ state: inout State, bytes: Int) -> Place? {
+        guard state.count < limits.max, state.bytes + bytes <= limits.maxBytes.bytes else { return nil }
+        state.taken += 1
+        state.count += 1
+        state.bytes += bytes
+        return Place(number: state.taken, bytes: bytes)
     }
 
     /// Waits until the gate opens, and then for its turn, at most so long for both; whether it came. Throws `CancellationError` when the
@@ -88,8 +93,16 @@ final class HoldQueue: Sendable {
         return try await waitForTurn(within: patience - (exchange.now - began), in: exchange)
     }
 
+    /// The same for a request that another gate let go.
+    func waitForTurn(bytes: Int, for patience: Duration, in exchange: Exchange) async throws -> Bool {
+        guard interval > .zero else { return true }
+        guard let place = state.withLock({ take(&$0, bytes: bytes) }) else { return false }
+        defer { leave(place) }
+        return try await waitForTurn(within: patience, in: exchange)
+    }
+
     /// Waits until a request that was let go may go, unless that takes longer; whether it may.
-    func waitForTurn(within patience: Duration, in exchange: Exchange) async throws -> Bool {
+    private func waitForTurn(within patience: Duration, in exchange: Exchange) async throws -> Bool {
         guard interval > .zero else { return true }
         let now = exchange.now
         let turn = state.withLock { state -> Duration? in
