@@ -58,8 +58,12 @@ public struct Retry: Middleware, Postware {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        if exchange[Tries.self] == nil {
-            exchange[Tries.self] = 1
+        let replays = exchange.record.replays
+        if let tries = exchange[Tries.self] {
+            // Not one of ours: a request that was held, say, begins anew.
+            if tries.replays != replays { exchange[Tries.self] = TryCount(replays: replays) }
+        } else {
+            exchange[Tries.self] = TryCount(replays: replays)
             exchange.withServiceNote(RetryBudget.self) { $0.count(at: exchange.now) }
         }
         if let perTry { exchange.timeouts.perTry = perTry }
@@ -74,7 +78,7 @@ public struct Retry: Middleware, Postware {
     }
 
     private func answer(_ response: HttpResponse, _ exchange: Exchange) -> Answer {
-        let tries = exchange[Tries.self] ?? 1
+        let tries = exchange[Tries.self]?.count ?? 1
         guard tries < attempts else {
             if attempts > 1 { exchange.note("not retried: that was the \(Retry.ordinal(tries)) of \(attempts)") }
             return .pass
@@ -108,7 +112,7 @@ public struct Retry: Middleware, Postware {
             exchange.note("not retried: too many requests to \(exchange.service ?? "") were")
             return .pass
         }
-        exchange[Tries.self] = tries + 1
+        exchange[Tries.self] = TryCount(count: tries + 1, replays: exchange.record.replays + 1)
         let what = exchange.failure?.proxyStatusName ?? "\(response.status.code)"
         exchange.note("retried after \(what), \(Retry.ordinal(tries + 1)) of \(attempts)", asDecision: true)
         return .replay(after: pause)
@@ -123,8 +127,13 @@ public struct Retry: Middleware, Postware {
         }
     }
 
-    /// How often the request was sent inward, by all entries together: a second entry does not multiply what the first one asks for.
-    private enum Tries: ExchangeKey { typealias Value = Int }
+    /// How often the entries sent the request inward, all together: a second one does not multiply what the first one asks for.
+    private enum Tries: ExchangeKey { typealias Value = TryCount }
+    private struct TryCount {
+        var count = 1
+        /// How many replays the exchange has then.
+        let replays: Int
+    }
 }
 
 extension Retry: ConfigurableWare {

@@ -62,6 +62,27 @@ import Testing
         }
     }
 
+    @Test func `what another ware sends again begins anew`() async throws {
+        let exchange = try TestExchange([Again(), retry(attempts: 2)])
+        exchange.upstream.always(respondWith: HttpResponse(.serviceUnavailable))
+        #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
+        #expect(exchange.upstream.requests.count == 4)
+    }
+
+    /// Sends a request that failed again, once.
+    private struct Again: Middleware, Postware {
+        private enum Done: ExchangeKey { typealias Value = Bool }
+        var mayReplay: Bool { true }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+
+        func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+            guard exchange[Done.self] == nil else { return .pass }
+            exchange[Done.self] = true
+            return .replay(after: .zero)
+        }
+    }
+
     @Test func `several entries count a request once for the budget`() async throws {
         let exchange = try TestExchange([retry(attempts: 2, budget: 0.2), retry(attempts: 1, budget: 0.2)])
         exchange.upstream.always(respondWith: HttpResponse(.serviceUnavailable))
