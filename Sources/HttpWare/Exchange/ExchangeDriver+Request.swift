@@ -235,6 +235,7 @@ extension ExchangeDriver: RequestHandler {
     func requestRelayed(_ count: Int) {
         exchange.record.requestBytes += count
         hasSentContent = true
+        upstream?.contentRelayed()
         if upstream?.isBlocked == true { sink?.pauseRequest() }
     }
 

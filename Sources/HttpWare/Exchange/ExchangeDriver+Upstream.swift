@@ -205,6 +205,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if exchange.request.expectsContinue, !isStreamed || hasSentContinue {
             // The content comes at once, or there is none: nothing is left to expect. RFC 9110 §10.1.1.
             exchange.request.fields.remove(.expect as FieldName)
+            exchange.request.expectsContinue = false
         }
         requestLengthLeft = nil
         switch extent {

@@ -340,6 +340,7 @@ final class ExchangeDriver: LoopTimerHandler {
         guard !isRequestWhole else { return false }
         switch phase {
         case .collectingRequest: return true
+        case .replaying: return !isReplayTimed
         case .awaitingResponse:
             let isContinueAwaited = exchange.request.expectsContinue && !hasSentContinue && !hasSentContent
             return isForwarding && upstream?.isBlocked == false && !isContinueAwaited

@@ -108,6 +108,9 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         sendHead(exchange.request.encodedBound + options.encodedBound) { $0.write(&exchange.request, options) }
     }
 
+    /// Content goes to it unseen.
+    func contentRelayed() { isContinueAwaited = false }
+
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 0 else { return }
@@ -276,7 +279,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
             guard interimCount <= ClientConnection.mostInterim else {
                 return fail(.badResponse("too many interim responses"))
             }
-            isContinueAwaited = false
+            if response.status == .continue { isContinueAwaited = false }
             handler?.responseInterim(&response)
             progressed()
             response.reset()

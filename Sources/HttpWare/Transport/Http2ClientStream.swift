@@ -150,7 +150,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
             guard interimCount <= ClientConnection.mostInterim else {
                 return fail(.badResponse("too many interim responses"))
             }
-            isContinueAwaited = false
+            if response.status == .continue { isContinueAwaited = false }
             progressed()
             return handler.responseInterim(&response)
         }

@@ -13,6 +13,8 @@ protocol UpstreamStream: AnyObject {
     func send(
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64)
+    /// Content goes to `relayTarget` without being seen here.
+    func contentRelayed()
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer)
     /// Ends the request's content.
@@ -36,6 +38,7 @@ protocol UpstreamStream: AnyObject {
 extension UpstreamStream {
     var isFinal: Bool { false }
     var relayTarget: SocketConnection? { nil }
+    func contentRelayed() {}
 }
 
 /// A stream without an origin server that would take content or bytes of a tunnel: what is sent there goes nowhere. A stream
