@@ -15,6 +15,7 @@ import Testing
             var underWay = 0
             var mostUnderWay = 0
             var isHeld = false
+            var failures = 0
             var waiting: [@Sendable () -> Void] = []
             var calls = 0
         }
@@ -24,6 +25,9 @@ import Testing
         var calls: Int { state.withLock { $0.calls } }
         var redeemedTwice: Int { state.withLock { $0.redeemed.values.count { $0 > 1 } } }
         var mostUnderWay: Int { state.withLock { $0.mostUnderWay } }
+
+        /// Answers 503 the next time.
+        func failOnce() { state.withLock { $0.failures = 1 } }
 
         /// Answers only when it is let go.
         func hold() { state.withLock { $0.isHeld = true } }
@@ -48,6 +52,10 @@ import Testing
             let answer: @Sendable () -> Void = { [self] in
                 let response = state.withLock { state -> HttpResponse in
                     state.underWay -= 1
+                    if state.failures > 0 {
+                        state.failures -= 1
+                        return HttpResponse(.serviceUnavailable)
+                    }
                     state.redeemed[String(token), default: 0] += 1
                     guard token == state.present else {
                         return HttpResponse(
@@ -267,6 +275,26 @@ import Testing
         #expect(endpoint.calls == 1)
         // One wait of 40 ms, and what a busy machine makes of it.
         #expect(clock.now() - first < .milliseconds(400))
+    }
+
+    @Test func `a lock that is lost with Redis ends no refresh that needs none`() async throws {
+        let a = try gateway {
+            $0.grant = .clientCredentials
+            $0.refreshToken = nil
+            $0.clientSecret = Secret("s")
+            $0.retry = 1
+        }
+        endpoint.hold()
+        endpoint.failOnce()
+        let first = enter(a)
+        try await until {
+            clock.advance(by: .microseconds(500))
+            return endpoint.calls == 1
+        }
+        redis.kill()
+        endpoint.letGo()
+        _ = try await drive(first)
+        #expect(endpoint.calls == 2)
     }
 
     @Test func `tokens that Redis lost come from the gateway that wrote them, and from no other`() async throws {
