@@ -15,11 +15,7 @@ import Testing
         let exchange = try TestExchange([ware])
         #expect(try await exchange.send(.get("/before")).status == .ok)
         ware.setClosed(true)
-        var pending: [TestExchange.Pending] = []
-        for index in 0..<3 {
-            pending.append(await exchange.start(.get("/\(index)")))
-            await untilHeld(ware, index + 1)
-        }
+        let pending = await hold(3, ware, exchange)
         #expect(exchange.upstream.requests.count == 1)
         ware.setClosed(false)
         for one in pending { #expect(try await one.response().status == .ok) }
@@ -59,15 +55,21 @@ import Testing
         #expect(try await second.response().status == .ok)
     }
 
+    /// Requests for `/0`, `/1` and so on, one held after the other.
+    private func hold(_ count: Int, _ ware: Accumulate, _ exchange: TestExchange) async -> [TestExchange.Pending] {
+        var pending: [TestExchange.Pending] = []
+        for index in 0..<count {
+            pending.append(await exchange.start(.get("/\(index)")))
+            await untilHeld(ware, index + 1)
+        }
+        return pending
+    }
+
     @Test func `they go at a rate`() async throws {
         let ware = Accumulate(while: .manual, releaseRate: Rate(1, per: .second))
         ware.setClosed(true)
         let exchange = try TestExchange([ware])
-        var pending: [TestExchange.Pending] = []
-        for index in 0..<3 {
-            pending.append(await exchange.start(.get("/\(index)")))
-            await untilHeld(ware, index + 1)
-        }
+        let pending = await hold(3, ware, exchange)
         ware.setClosed(false)
         #expect(try await pending[0].response().status == .ok)
         await exchange.advance(by: .milliseconds(900))
@@ -84,11 +86,7 @@ import Testing
             while: .manual, limits: HoldLimits(max: 3, timeout: .seconds(2)), releaseRate: Rate(1, per: .second))
         ware.setClosed(true)
         let exchange = try TestExchange([ware])
-        var pending: [TestExchange.Pending] = []
-        for index in 0..<3 {
-            pending.append(await exchange.start(.get("/\(index)")))
-            await untilHeld(ware, index + 1)
-        }
+        let pending = await hold(3, ware, exchange)
         await exchange.advance(by: .milliseconds(500))
         ware.setClosed(false)
         #expect(try await pending[0].response().status == .ok)
