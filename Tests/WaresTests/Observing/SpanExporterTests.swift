@@ -15,6 +15,11 @@ import Testing
             client: calls)
     }
 
+    /// An exporter, and a loop that the test stops.
+    private func started() throws -> (SpanExporter, EventLoop) {
+        (try exporter(), try EventLoop.start(name: "spans", clock: clock))
+    }
+
     /// Adds so many spans on a loop, and lets so much time pass by tenths of a second.
     private func add(_ count: Int, to exporter: SpanExporter, on loop: EventLoop) async {
         await loop.submit { for index in 0..<count { exporter.add("{\"s\":\(index)}") } }
@@ -32,8 +37,7 @@ import Testing
 
     @Test func `spans wait for a second, and go together`() async throws {
         calls.script(Self.url, ScriptedCalls.json("{}".utf8))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(3, to: exporter, on: loop)
         await pass(9, loop)
@@ -53,8 +57,7 @@ import Testing
 
     @Test func `a full batch goes at once, and what waits is bounded and counted`() async throws {
         calls.script(Self.url, ScriptedCalls.json("{}".utf8))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(SpanExporter.most + 10, to: exporter, on: loop)
         for _ in 0..<100 where calls.requests.count < SpanExporter.most / SpanExporter.batch { await settle(loop) }
@@ -66,8 +69,7 @@ import Testing
         calls.script(
             Self.url, .respond(HttpResponse(.serviceUnavailable)),
             .fail(GatewayError(.upstream, .connectionRefused, "refused")), .respond(HttpResponse(.badGateway)))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(2, to: exporter, on: loop)
         await pass(60, loop)
@@ -80,8 +82,7 @@ import Testing
         var busy = HttpResponse(.tooManyRequests)
         try busy.fields.set(.retryAfter, to: asked)
         calls.script(Self.url, .respond(busy), ScriptedCalls.json("{}".utf8))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(2, to: exporter, on: loop)
         await pass(10, loop)
@@ -96,8 +97,7 @@ import Testing
     @Test func `the end does not wait for the pause that a collector asks for`() async throws {
         let busy = HttpResponse(.tooManyRequests, fields: ["Retry-After": "30"])
         calls.script(Self.url, .respond(busy), ScriptedCalls.json("{}".utf8))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(2, to: exporter, on: loop)
         await pass(30, loop)
@@ -112,8 +112,7 @@ import Testing
     @Test(arguments: ["5", "\"5\""])
     func `spans that the collector takes out of a call are dropped`(count: String) async throws {
         calls.script(Self.url, ScriptedCalls.json(#"{"partialSuccess":{"rejectedSpans":\#(count)}}"#.utf8))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(7, to: exporter, on: loop)
         await pass(11, loop)
@@ -122,8 +121,7 @@ import Testing
 
     @Test func `what waits at the end is sent then, and the end waits for it`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.serviceUnavailable)), ScriptedCalls.json("{}".utf8))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(3, to: exporter, on: loop)
         let end = Task(executorPreference: loop) { await exporter.finish() }
@@ -149,8 +147,7 @@ import Testing
 
     @Test func `what the collector refuses is not sent again`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.badRequest)))
-        let exporter = try exporter()
-        let loop = try EventLoop.start(name: "spans", clock: clock)
+        let (exporter, loop) = try started()
         defer { loop.stop() }
         await add(2, to: exporter, on: loop)
         await pass(60, loop)
