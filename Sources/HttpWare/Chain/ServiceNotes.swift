@@ -12,6 +12,8 @@ public final class ServiceNotes: Sendable {
 
     /// Whether it can be reached.
     public let reachability = ServiceReachability()
+    /// How many requests it was asked for lately, each once however often it was sent. Counted by the driver.
+    public let requests = SecondCounts()
 
     /// Held until this goes.
     private let first = Atomic<Unmanaged<Page>?>(nil)

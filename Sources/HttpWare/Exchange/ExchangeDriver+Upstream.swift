@@ -24,6 +24,10 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         guard isWithinLimit() else { return }
         setDeadline()
+        if !isCounted {
+            isCounted = true
+            service.notes.requests.add(all: true, marked: false, at: loop.now)
+        }
         endpointsTried = 0
         tryStarted = loop.now.nanoseconds
         phase = .connecting

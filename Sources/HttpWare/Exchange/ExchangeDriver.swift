@@ -90,6 +90,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// The endpoints of its service that the request was sent to before, or could not be.
     var tried: [EndpointMember] = []
     var endpointsTried = 0
+    /// The request counts among those of its service.
+    var isCounted = false
     /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
     /// When a connection to the endpoint was asked for, in nanoseconds of the loop's clock.
@@ -199,6 +201,7 @@ final class ExchangeDriver: LoopTimerHandler {
         if !held.isEmpty { held = [] }
         kept = nil
         endpointsTried = 0
+        isCounted = false
         if !tried.isEmpty { tried.removeAll(keepingCapacity: true) }
         hasRetried = false
         hasSentContent = false

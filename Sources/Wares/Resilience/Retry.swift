@@ -27,7 +27,7 @@ public struct Retry: Middleware, Postware {
     public var perTry: Duration?
     /// The most content that a request may have to be sent again.
     public var maxBody: ByteCount
-    /// The part of a service's requests that may be sent again, over all loops and the last ten seconds; ten always may.
+    /// The part of all of a service's requests that may be sent again, over all loops and the last ten seconds; ten always may.
     public var budget: Ratio
 
     private let pauses: Backoff
@@ -64,7 +64,8 @@ public struct Retry: Middleware, Postware {
             if tries.replays != replays { exchange[Tries.self] = TryCount(replays: replays) }
         } else {
             exchange[Tries.self] = TryCount(replays: replays)
-            exchange.withServiceNote(RetryBudget.self) { $0.count(at: exchange.now) }
+            // Known from the first request on, to those who ask what was sent again.
+            exchange.withServiceNote(RetryBudget.self) { _ in }
         }
         if let perTry { exchange.timeouts.perTry = perTry }
         return .pass
@@ -108,8 +109,10 @@ public struct Retry: Middleware, Postware {
             exchange.note("not retried: there is no time left")
             return .pass
         }
-        guard exchange.withServiceNote(RetryBudget.self, { $0.take(budget, at: exchange.now) }) ?? true else {
-            exchange.note("not retried: too many requests to \(exchange.service ?? "") were")
+        if let notes = exchange.serviceNotes,
+            !notes.note(RetryBudget.self).take(budget, of: notes.requests, at: exchange.now)
+        {
+            exchange.note("not retried: too many requests to \(notes.name) were")
             return .pass
         }
         exchange[Tries.self] = TryCount(count: tries + 1, replays: exchange.record.replays + 1)
@@ -153,8 +156,7 @@ extension Retry: ConfigurableWare {
             Before each further try a random part of `backoff` is waited for: from nothing to its lower end, which doubles up to the upper one; or
             `Retry-After`, if that is longer. Asks the response for more than `retryAfter`, or is less time left for the whole, it goes on as it is.
 
-            `budget` is the part of a service's requests of the last ten seconds that may be sent again, of all loops and entries together, those
-            that pass no entry left out;
+            `budget` is the part of a service's requests of the last ten seconds that may be sent again, of all loops and entries together;
             ten in that time always may. `perTry` ends a try whose response has not begun by then, with 504.
             """#)
 

@@ -1,7 +1,7 @@
 public import HttpWare
 import Synchronization
 
-/// How many of a service's requests were sent again lately: a service in trouble is not asked twice for everything. One for all loops
+/// What part of a service's requests was sent again lately: a service in trouble is not asked twice for everything. One for all loops
 /// and all entries of `retry`.
 ///
 /// From any thread, without a lock. Loops that ask at the very same time may go over by one each.
@@ -14,8 +14,7 @@ public final class RetryBudget: ServiceNote {
         public let denied: Int
     }
 
-    /// Marked are those that were sent again.
-    private let counts = SecondCounts()
+    private let sentAgain = SecondCounts()
     private let retries = Atomic(0)
     private let denied = Atomic(0)
 
@@ -26,18 +25,15 @@ public final class RetryBudget: ServiceNote {
 
     public init() {}
 
-    /// A request comes.
-    @inline(__always)
-    func count(at now: LoopInstant) { counts.add(all: true, marked: false, at: now) }
-
-    /// Whether one more may be sent again, which is then counted.
-    func take(_ budget: Ratio, at now: LoopInstant) -> Bool {
-        let sum = counts.sum(last: RetryBudget.window, at: now)
-        guard sum.marked < max(RetryBudget.reserve, Int(budget.value * Double(sum.all))) else {
+    /// Whether one more of a service's requests may be sent again, which is then counted.
+    func take(_ budget: Ratio, of requests: SecondCounts, at now: LoopInstant) -> Bool {
+        let all = requests.sum(last: RetryBudget.window, at: now).all
+        let retried = sentAgain.sum(last: RetryBudget.window, at: now).all
+        guard retried < max(RetryBudget.reserve, Int(budget.value * Double(all))) else {
             denied.add(1, ordering: .relaxed)
             return false
         }
-        counts.add(all: false, marked: true, at: now)
+        sentAgain.add(all: true, marked: false, at: now)
         retries.add(1, ordering: .relaxed)
         return true
     }

@@ -17,9 +17,11 @@ admin: {{ bind: "127.0.0.1:{admin}" }}
 services:
   one: {{ baseUrl: "http://127.0.0.1:{main}" }}
   broken: {{ baseUrl: "http://127.0.0.1:{main}" }}
+  shared: {{ baseUrl: "http://127.0.0.1:{main}" }}
   pair: {{ endpoints: [{{ url: "http://127.0.0.1:{main}" }}, {{ url: "http://127.0.0.1:{second}" }}] }}
 chains:
   retry: {{ middlewares: [{{ retry: {{ backoff: 1ms..10ms, maxBody: 1KiB }} }}] }}
+  budget: {{ middlewares: [{{ retry: {{ backoff: 1ms..1ms, budget: 0.5 }} }}] }}
   breaker: {{ middlewares: [{{ circuitBreaker: {{ minRequests: 4, openFor: 400ms, halfOpen: 1 }} }}] }}
   limit: {{ middlewares: [{{ rateLimit: {{ rate: 1/h, burst: 10, key: header.X-Key }}, as: keys }}] }}
   slots: {{ middlewares: [{{ concurrency: {{ max: 1 }} }}] }}
@@ -31,6 +33,8 @@ routes:
   - {{ name: measured, match: {{ path: "/metrics/**" }}, service: one, chain: metrics }}
   - {{ match: {{ path: "/pair/**" }}, service: pair, chain: retry }}
   - {{ match: {{ path: "/one/**" }}, service: one, chain: retry }}
+  - {{ match: {{ path: "/shared/again/**" }}, service: shared, chain: budget }}
+  - {{ match: {{ path: "/shared/**" }}, service: shared }}
   - {{ match: {{ path: "/broken/**" }}, service: broken, chain: breaker }}
   - {{ match: {{ path: "/limit/**" }}, service: one, chain: limit }}
   - {{ match: {{ path: "/slots/**" }}, service: one, chain: slots }}
@@ -74,6 +78,22 @@ def _(t: Trial) -> None:
     origin = t.origin(answering(answer(503), answer(200)))
     expect_status(gateway.ask("/one/", "POST", content=b"order"), 503)
     expect_same("sent", len(origin.requests), 1)
+
+
+@case("retry: the budget is of all requests of the service, by whichever route", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    t.origin(answering(answer(200)))
+    for _ in range(30):
+        expect_status(gateway.ask("/shared/plain"), 200)
+    origin = t.origin(answering(answer(503)))
+    for _ in range(30):
+        expect_status(gateway.ask("/shared/again/a"), 503)
+    # Half of 60 may be sent again; a request counts once, however often it was sent.
+    expect_same("retries", gateway.service("shared")["retries"], {"sent": 30, "denied": 0})
+    expect_same("asked", len(origin.requests), 60)
+    expect_status(gateway.ask("/shared/again/a"), 503)
+    expect_same("denied", gateway.service("shared")["retries"], {"sent": 30, "denied": 1})
 
 
 @case("retry: content over maxBody is never sent twice", nginx=NO)

@@ -1,30 +1,34 @@
-import HttpWare
-import Synchronization
+public import Synchronization
 
 /// How many there were in each of the last 512 seconds, and how many of them were marked. From any thread, without a lock.
 ///
 /// Each second is one word: 24 bits that tell which round of 512 seconds it is of, then 20 bits for each of the two numbers, which stop
 /// at about a million.
-final class SecondCounts: Sendable {
+public final class SecondCounts: Sendable {
     /// A sum over some seconds.
-    struct Sum: Equatable {
-        var all = 0
-        var marked = 0
+    public struct Sum: Equatable, Sendable {
+        public var all = 0
+        public var marked = 0
+
+        public init(all: Int = 0, marked: Int = 0) {
+            self.all = all
+            self.marked = marked
+        }
     }
 
     /// The most seconds that can be looked back.
-    static let most = 512
+    public static let most = 512
 
-    private let cells: InlineArray<512, Atomic<UInt64>> = InlineArray { _ in Atomic(0) }
+    @usableFromInline let cells: InlineArray<512, Atomic<UInt64>> = InlineArray { _ in Atomic(0) }
 
-    private static let largest: UInt64 = 1 << 20 - 1
-    private static let roundMask: UInt64 = 1 << 24 - 1
+    @usableFromInline static let largest: UInt64 = 1 << 20 - 1
+    @usableFromInline static let roundMask: UInt64 = 1 << 24 - 1
 
-    init() {}
+    public init() {}
 
     /// Counts one in the present second: among all, marked, or both.
-    @inline(__always)
-    func add(all: Bool, marked: Bool, at now: LoopInstant) {
+    @inlinable
+    public func add(all: Bool, marked: Bool, at now: LoopInstant) {
         let second = SecondCounts.second(now)
         let round = second >> 9 & SecondCounts.roundMask
         let place = Int(second & 511)
@@ -45,7 +49,7 @@ final class SecondCounts: Sendable {
     }
 
     /// What was counted in the present second and those before it, so many together.
-    func sum(last seconds: Int, at now: LoopInstant) -> Sum {
+    public func sum(last seconds: Int, at now: LoopInstant) -> Sum {
         let present = SecondCounts.second(now)
         var sum = Sum()
         for back in 0..<UInt64(min(max(seconds, 1), SecondCounts.most)) where back <= present {
@@ -59,9 +63,10 @@ final class SecondCounts: Sendable {
     }
 
     /// Forgets all.
-    func clear() {
+    public func clear() {
         for place in 0..<SecondCounts.most { cells[place].store(0, ordering: .relaxed) }
     }
 
-    private static func second(_ now: LoopInstant) -> UInt64 { UInt64(max(0, now.nanoseconds)) / 1_000_000_000 }
+    @inlinable
+    static func second(_ now: LoopInstant) -> UInt64 { UInt64(max(0, now.nanoseconds)) / 1_000_000_000 }
 }

@@ -1,7 +1,6 @@
 import Testing
 
-@testable import HttpWare
-@testable import Wares
+import HttpWare
 
 @Suite struct SecondCountsTests {
     private func at(_ seconds: Int64) -> LoopInstant { LoopInstant(nanoseconds: seconds * 1_000_000_000 + 5) }
