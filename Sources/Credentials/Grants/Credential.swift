@@ -222,6 +222,8 @@ public final class Credential: Sendable {
         } catch {
             result = .failure(error)
         }
+        // Who waits is told first: the lock's store may be slow, or away.
+        if case .failure(let failure) = result { _ = settle(failure, on: loop) }
         await lease?.giveBack()
         lineage.giveBack()
         switch result {
@@ -229,7 +231,7 @@ public final class Credential: Sendable {
             change { $0.finish(outcome, at: loop.wallNow(), loop.now) }
             WareLog.shared.log(.info, "credential \(name): refresh \(refreshing.number): \(outcome.rawValue)")
             return nil
-        case .failure(let failure): return settle(failure, on: loop)
+        case .failure(let failure): return failure
         }
     }
 
@@ -410,19 +412,13 @@ public final class Credential: Sendable {
     private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> (any RefreshLease)? {
         guard let lock else { return nil }
         let due = loop.now + patience
-        var failsSince: LoopInstant?
         while true {
             do throws(CredentialFailure) {
                 if let lease = try await lock.tryTake() { return lease }
-                failsSince = nil
             } catch {
-                if needsNoLock {
-                    WareLog.shared.log(.warning, "credential \(name): refreshed without its lock: \(error.reason)")
-                    return nil
-                }
-                let since = failsSince ?? loop.now
-                failsSince = since
-                if loop.now - since >= lock.forbearance { throw error }
+                guard needsNoLock else { throw error }
+                WareLog.shared.log(.warning, "credential \(name): refreshed without its lock: \(error.reason)")
+                return nil
             }
             guard loop.now < due else {
                 throw CredentialFailure(.failed, "another gateway holds the lock for too long")

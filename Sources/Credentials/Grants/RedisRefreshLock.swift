@@ -13,21 +13,20 @@ final class RedisRefreshLock: RefreshLock {
     private let owner = RedisArgument(
         String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36))
     private let time: Duration
+    private let undoing = Mutex<Task<Void, Never>?>(nil)
 
-    private let patience: Duration
     /// What a lease has beside the time of a call.
     private static let margin = Duration.seconds(5)
+    private static let undoPause = Duration.milliseconds(200)
 
     /// `time` is how long a lease lasts without being extended; by default what the definition's calls need.
     init(_ client: RedisClient, _ definition: CredentialDefinition, lease time: Duration? = nil) {
         self.client = client
-        patience = definition.redisPatience
         self.time = time ?? definition.timeout + RedisRefreshLock.margin
         key = RedisArgument(client.definition.prefix + "l:" + definition.sharedName)
     }
 
     var pause: Duration { .milliseconds(50) }
-    var forbearance: Duration { .seconds(2) }
 
     /// KEYS: lock. ARGV: owner; milliseconds. Takes a lock that is free, or ours: its first answer may have been lost.
     private static let take: RedisArgument = """
@@ -46,18 +45,32 @@ final class RedisRefreshLock: RefreshLock {
         return 0
         """
 
-    private func ask(_ script: RedisArgument) async throws(RedisFailure) -> Bool {
+    private func ask(_ script: RedisArgument, within patience: Duration? = nil) async throws(RedisFailure) -> Bool {
         let reply = try await client.command(
             ["EVAL", script, 1, key, owner, RedisArgument(milliseconds: time)], within: patience)
         return reply == .integer(1)
     }
 
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)? {
+        undoing.withLock { $0.take() }?.cancel()
         do {
             return try await ask(RedisRefreshLock.take) ? Lease(self) : nil
         } catch {
+            giveBackLater()
             throw CredentialFailure(.failed, "the lock's store cannot be asked: \(error)")
         }
+    }
+
+    /// Without an answer it may have been taken all the same: nobody is to wait for the end of such a lease.
+    private func giveBackLater() {
+        guard let loop = EventLoop.current else { return }
+        let end = loop.now + time
+        let task = Task(executorPreference: loop) {
+            while loop.now < end, (try? await loop.sleep(for: RedisRefreshLock.undoPause)) != nil {
+                if (try? await self.ask(RedisRefreshLock.giveBack, within: .besideRequests)) != nil { return }
+            }
+        }
+        undoing.withLock { $0 = task }
     }
 
     /// Extended by a task of the loop that took it, until it is given back.
@@ -72,7 +85,7 @@ final class RedisRefreshLock: RefreshLock {
             let task = Task(executorPreference: loop) {
                 while (try? await loop.sleep(for: lock.time / 3)) != nil {
                     // One that is lost stays lost: `confirm` finds that out. One that could not be asked about may be asked again.
-                    if (try? await lock.ask(RedisRefreshLock.extend)) == false { return }
+                    if (try? await lock.ask(RedisRefreshLock.extend, within: .besideRequests)) == false { return }
                 }
             }
             extending.withLock { $0 = task }
@@ -82,16 +95,17 @@ final class RedisRefreshLock: RefreshLock {
 
         func giveBack() async {
             extending.withLock { $0.take() }?.cancel()
-            _ = try? await lock.ask(RedisRefreshLock.giveBack)
+            _ = try? await lock.ask(RedisRefreshLock.giveBack, within: .besideRequests)
         }
     }
 }
 
-extension CredentialDefinition {
-    /// How long a question to Redis may take. Where tokens follow from one another, a refresh fails without the answer: that is
-    /// worth a wait.
-    var redisPatience: Duration { grant == .refreshToken ? .milliseconds(500) : RedisClient.patience }
+extension Duration {
+    /// How long Redis may take for what no request waits for.
+    static let besideRequests = Duration.milliseconds(500)
+}
 
+extension CredentialDefinition {
     /// What gateways that share its tokens call it: a digest of what the authorization server is told, the same wherever the
     /// entry says the same, whatever its name. A refresh token that is written anew is another one.
     var sharedName: String {

@@ -22,7 +22,6 @@ final class RedisTokenStore: TokenStore {
 
     private let client: RedisClient
     private let key: RedisArgument
-    private let patience: Duration
     private let state = Mutex(State())
 
     /// What could not be written is tried again this often, and at most that many times: five minutes.
@@ -31,11 +30,10 @@ final class RedisTokenStore: TokenStore {
 
     init(_ client: RedisClient, _ definition: CredentialDefinition) {
         self.client = client
-        patience = definition.redisPatience
         key = RedisArgument(client.definition.prefix + "t:" + definition.sharedName)
     }
 
-    private func ask(_ command: [RedisArgument]) async throws(Fault) -> RedisReply {
+    private func ask(_ command: [RedisArgument], within patience: Duration? = nil) async throws(Fault) -> RedisReply {
         do throws(RedisFailure) {
             return try await client.command(command, within: patience)
         } catch {
@@ -71,7 +69,7 @@ final class RedisTokenStore: TokenStore {
     func write(_ tokens: StoredTokens) async throws {
         state.withLock { $0 = State(last: tokens, isOurs: true, isUnwritten: true) }
         do {
-            try await put(tokens)
+            try await put(tokens, within: .besideRequests)
         } catch {
             // The others must not redeem what these replaced.
             Task.detached { [weak self] in await self?.writeLater(tokens) }
@@ -79,8 +77,8 @@ final class RedisTokenStore: TokenStore {
         }
     }
 
-    private func put(_ tokens: StoredTokens) async throws(Fault) {
-        guard try await ask(["SET", key, RedisArgument(tokens.json)]).isText("OK") else {
+    private func put(_ tokens: StoredTokens, within patience: Duration? = nil) async throws(Fault) {
+        guard try await ask(["SET", key, RedisArgument(tokens.json)], within: patience).isText("OK") else {
             throw Fault(description: "the shared tokens cannot be written")
         }
         state.withLock { if $0.last == tokens { $0.isUnwritten = false } }
@@ -89,13 +87,13 @@ final class RedisTokenStore: TokenStore {
     private func writeLater(_ tokens: StoredTokens) async {
         for _ in 0..<RedisTokenStore.mostTries {
             guard state.withLock({ $0.isUnwritten && $0.last == tokens }) else { return }
-            if (try? await put(tokens)) != nil { return }
+            if (try? await put(tokens, within: .besideRequests)) != nil { return }
             do { try await Task.sleep(for: RedisTokenStore.pause) } catch { return }
         }
     }
 
     func remove() async throws {
         state.withLock { $0 = State() }
-        _ = try await ask(["DEL", key])
+        _ = try await ask(["DEL", key], within: .besideRequests)
     }
 }

@@ -6,8 +6,6 @@ protocol RefreshLock: Sendable {
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)?
     /// How long to wait between two tries.
     var pause: Duration { get }
-    /// How long it may fail before that is the refresh's failure.
-    var forbearance: Duration { get }
 }
 
 /// The right to refresh, while it is held.
@@ -23,7 +21,6 @@ struct FileRefreshLock: RefreshLock {
     let file: TokenFile
 
     var pause: Duration { .milliseconds(10) }
-    var forbearance: Duration { .zero }
 
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)? {
         let result: Result<Int32?, TokenFile.Fault> = await Task.detached { [file] in

@@ -5,7 +5,7 @@ import Synchronization
 /// it, so that what is asked for often is at hand.
 ///
 /// What that holds is right as long as changes are told: whoever stores, updates or takes away says so on a channel. While that
-/// cannot be heard, it is empty and not used. Redis itself may be slow, away, full or hold anything: that is a miss after 40 ms
+/// cannot be heard, it is empty and not used. Redis itself may be slow, away, full or hold anything: that is a miss after its `timeout`
 /// at most. In Redis a key is a hash of its responses (field: what they vary by; value: `RedisRecord`), a content is a hash of
 /// pieces; each has an expiry, so that nothing stays that nobody knows.
 public final class RedisStore: CacheStore {

@@ -17,9 +17,6 @@ public final class RedisClient: Sendable {
         var isClosed = false
     }
 
-    /// What a request may wait for an answer: 40 ms, so that what is around the wait still makes 50 ms at most.
-    public static let patience = Duration.milliseconds(40)
-
     public let definition: RedisDefinition
     private let health: RedisHealth
     private let state = ThreadLock(State())
@@ -41,17 +38,18 @@ public final class RedisClient: Sendable {
 
     // MARK: Commands
 
-    /// Sends a command, and waits for the answer, at most so long. On the calling loop, or on a thread of the client's own.
+    /// Sends a command, and waits for the answer, at most so long, or the definition's `timeout`. On the calling loop, or on a thread of the client's own.
     public func command(
-        _ arguments: [RedisArgument], within patience: Duration = RedisClient.patience
+        _ arguments: [RedisArgument], within patience: Duration? = nil
     ) async throws(RedisFailure) -> RedisReply {
         guard let result = await commands([arguments], within: patience).first else { throw .givenUp }
         return try result.get()
     }
 
-    /// Sends several commands one after the other, and waits for their answers, which come in the same order.
+    /// Sends several commands one after the other, and waits for their answers, which come in the same order: for each at most so
+    /// long, or the definition's `timeout`.
     public func commands(
-        _ list: [[RedisArgument]], within patience: Duration = RedisClient.patience
+        _ list: [[RedisArgument]], within patience: Duration? = nil
     ) async -> [Result<RedisReply, RedisFailure>] {
         let waits = list.map { arguments in
             let wait = LoopWait<Result<RedisReply, RedisFailure>>()
@@ -63,16 +61,18 @@ public final class RedisClient: Sendable {
         return results
     }
 
-    /// Sends a command; answers once, on the calling loop or on a thread of the client's own, at once or within `patience`.
+    /// Sends a command; answers once, on the calling loop or on a thread of the client's own, at once or within `patience`, or
+    /// the definition's `timeout`.
     ///
     /// Commands that are sent on one loop are done in their order.
     public func send(
-        _ arguments: [RedisArgument], within patience: Duration = RedisClient.patience,
+        _ arguments: [RedisArgument], within patience: Duration? = nil,
         completion: @escaping @Sendable (Result<RedisReply, RedisFailure>) -> Void = { _ in }
     ) {
         guard let command = arguments.command else {
             return completion(.failure(RedisFailure(.unavailable, "there is no memory for a command")))
         }
+        let patience = patience ?? definition.timeout
         if let link = linkHere() { return link.send(command, within: patience, completion: completion) }
         guard let home = home() else {
             return completion(.failure(RedisFailure(.unavailable, "the client is closed, or has no thread")))

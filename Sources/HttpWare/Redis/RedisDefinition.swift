@@ -5,13 +5,20 @@ public struct RedisDefinition: Sendable, Hashable {
     public var password: Secret?
     /// What all keys and channels begin with: who shares it shares what is kept.
     public var prefix = RedisDefinition.usualPrefix
+    /// What a request waits for an answer at most: 1 ms to 10 s.
+    public var timeout = RedisDefinition.usualTimeout
 
     public static let usualPrefix = "httpware:"
+    /// With what is around the wait, a request loses 50 ms at most.
+    public static let usualTimeout = Duration.milliseconds(40)
 
-    public init(url: RedisUrl, password: Secret? = nil, prefix: String = usualPrefix) {
+    public init(
+        url: RedisUrl, password: Secret? = nil, prefix: String = usualPrefix, timeout: Duration = usualTimeout
+    ) {
         self.url = url
         self.password = password
         self.prefix = prefix
+        self.timeout = timeout
     }
 
     /// The keys of the options that nothing may print.
@@ -33,7 +40,11 @@ extension RedisDefinition {
         {
             options.fail(at: "prefix", "is not one; write 1 to 64 visible characters without *, ?, [, ] and \\")
         }
+        var timeout = RedisDefinition.usualTimeout
+        options.read(
+            "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(10),
+            doc: "what a request waits for its answer at most")
         guard let url else { return nil }
-        self.init(url: url, password: password, prefix: prefix)
+        self.init(url: url, password: password, prefix: prefix, timeout: timeout)
     }
 }

@@ -12,12 +12,13 @@ public struct RedisScript: Sendable {
 
 extension RedisClient {
     /// Runs a script by its name, or, where the server does not know it yet, by its text, which it knows from then on. Waits
-    /// for the answer, at most so long for both together.
+    /// for the answer, at most so long for both together, or the definition's `timeout`.
     public func run(
         _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
-        within patience: Duration = RedisClient.patience
+        within patience: Duration? = nil
     ) async throws(RedisFailure) -> RedisReply {
         let words = [RedisArgument(keys.count)] + keys + arguments
+        let patience = patience ?? definition.timeout
         let start = ContinuousClock.now
         do throws(RedisFailure) {
             return try await command(["EVALSHA", script.name] + words, within: patience)

@@ -23,7 +23,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         case delay
     }
 
-    /// What becomes of a request where the store does not answer, within 40 ms.
+    /// What becomes of a request where the store does not answer within its `timeout`.
     public enum OnError: String, OptionWord {
         /// The gateway counts it by itself.
         case memory
@@ -219,7 +219,7 @@ extension RateLimit: ConfigurableWare {
             chain tell that.
 
             With the name of a redis store (`stores`) it holds for all gateways that name that store: limits of the same `name`, `rate`, `burst` and
-            `key` are one. Redis decides, by its own clock; version 5 or later, or Valkey. Where it does not answer within 40 ms, or failed just
+            `key` are one. Redis decides, by its own clock; version 5 or later, or Valkey. Where it does not answer within the store's `timeout`, 40 ms, or failed just
             before, each gateway counts by itself (`onError: memory`), lets the request pass (`allow`), or answers 503 (`refuse`).
             """#)
 

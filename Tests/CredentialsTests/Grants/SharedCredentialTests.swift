@@ -100,13 +100,18 @@ import Testing
     }
 
     /// One gateway's credential, with a client of its own.
-    private func gateway(_ change: (inout CredentialDefinition) -> Void = { _ in }) throws -> Credential {
+    private func gateway(
+        timeout: Duration = .seconds(2), _ change: (inout CredentialDefinition) -> Void = { _ in }
+    ) throws -> Credential {
         var definition = CredentialDefinition(name: "orders", grant: .refreshToken)
         definition.tokenUrl = EndpointUrl("http://127.0.0.1:9/token")
         definition.clientId = "gateway"
         definition.refreshToken = Secret("refresh-0")
         definition.retry = 0
-        definition.lock = .store("shared", try redis.definition)
+        // Of a server that is there, a busy machine takes its time.
+        var shared = try redis.definition
+        shared.timeout = timeout
+        definition.lock = .store("shared", shared)
         definition.window = CredentialDefinition.Window(max: 1000, per: .seconds(30))
         change(&definition)
         return Credential(definition, client: endpoint)
@@ -266,7 +271,7 @@ import Testing
     ) async throws {
         if isStopped { redis.pause() } else { redis.kill() }
         let first = clock.now()
-        let a = try gateway {
+        let a = try gateway(timeout: RedisDefinition.usualTimeout) {
             $0.grant = .clientCredentials
             $0.refreshToken = nil
             $0.clientSecret = Secret("s")
@@ -275,6 +280,34 @@ import Testing
         #expect(endpoint.calls == 1)
         // One wait of 40 ms, and what a busy machine makes of it.
         #expect(clock.now() - first < .milliseconds(400))
+    }
+
+    @Test(arguments: [false, true])
+    func `without Redis a request that waits for a rotating token is told at once, and no lock is left behind`(
+        isStopped: Bool
+    ) async throws {
+        let a = try gateway(timeout: RedisDefinition.usualTimeout)
+        try await until { try await drive(enter(a)) == "token-1" }
+        try await settle(a)
+        clock.advance(by: .seconds(101))
+        if isStopped { redis.pause() } else { redis.kill() }
+        let first = clock.now()
+        #expect(try await drive(enter(a)).contains("store cannot be asked"))
+        // One wait of 40 ms, and what a busy machine makes of it.
+        #expect(clock.now() - first < .milliseconds(400))
+        #expect(endpoint.calls == 1)
+        guard isStopped else { return }
+        redis.resume()
+        // It may have done what it was asked: another gateway does not wait for the lease's end.
+        let client = RedisClient(try redis.definition)
+        let name = RedisArgument("httpware:l:" + a.definition.sharedName)
+        try await until {
+            clock.advance(by: .milliseconds(20))
+            return (try? await client.command(["EXISTS", name], within: .seconds(10))) == .integer(0)
+                && a.report().state != .refreshing
+        }
+        clock.advance(by: .milliseconds(500))
+        #expect(try await drive(enter(try gateway())) == "token-2")
     }
 
     @Test func `a lock that is lost with Redis ends no refresh that needs none`() async throws {

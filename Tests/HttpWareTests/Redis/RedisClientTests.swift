@@ -80,7 +80,7 @@ import Testing
         clock.advance(by: .milliseconds(1))
         let waiting = seat.begin { await client.commands([["GET", "a"], ["GET", "b"]]) }
         try await until { client.status.commands == 3 }
-        clock.advance(by: RedisClient.patience - .milliseconds(1))
+        clock.advance(by: RedisDefinition.usualTimeout - .milliseconds(1))
         await seat.settle()
         #expect(client.status.failures == 0)
         clock.advance(by: .milliseconds(1))
@@ -107,7 +107,7 @@ import Testing
             Issue.record("answered")
             return
         }
-        clock.advance(by: RedisClient.patience)
+        clock.advance(by: RedisDefinition.usualTimeout)
         _ = await trial.value
         redis.resume()
         try await until {
@@ -129,7 +129,7 @@ import Testing
         clock.advance(by: .milliseconds(1))
         let waiting = seat.begin { await clients[0].commands([["GET", "a"]]) }
         try await until { clients[0].status.commands == 2 }
-        clock.advance(by: RedisClient.patience)
+        clock.advance(by: RedisDefinition.usualTimeout)
         guard case .failure = await waiting.value[0] else {
             Issue.record("answered")
             return
@@ -146,6 +146,43 @@ import Testing
         redis.resume()
         clock.advance(by: .milliseconds(100))
         for client in clients { #expect(await ask(client, seat, ["GET", "a"]) == .success(.null)) }
+    }
+
+    @Test func `a server that owes one client an answer, but says something, is no silent one to the others`()
+        async throws
+    {
+        let server = try FalseRedis { asked in
+            let asked = String(decoding: asked, as: UTF8.self)
+            if asked.contains("PING") { return Array("+PONG\r\n".utf8) }
+            let answers = asked.split(separator: "GET").dropFirst().count { !$0.contains("late") }
+            return Array(String(repeating: "+known\r\n", count: answers).utf8)
+        }
+        let clock = ManualClock()
+        let seat = try TestLoop(clock: clock)
+        let definition = try server.definition
+        let clients = ["a:", "b:"].map { RedisClient(RedisDefinition(url: definition.url, prefix: $0)) }
+        for client in clients { #expect(await ask(client, seat, ["GET", "a"]) == .success(text("known"))) }
+        let answers = ThreadLock<[Result<RedisReply, RedisFailure>]>([])
+        await seat.loop.submit {
+            for key in ["b", "late"] as [RedisArgument] {
+                clients[0].send(["GET", key]) { answer in answers.withLock { $0.append(answer) } }
+            }
+        }
+        try await until { answers.withLock { $0 } == [.success(text("known"))] }
+        clock.advance(by: RedisDefinition.usualTimeout)
+        try await until { answers.withLock { $0.count } == 2 }
+        guard case .failure(let failure) = answers.withLock({ $0[1] }) else {
+            Issue.record("answered")
+            return
+        }
+        #expect(failure.kind == .noAnswer)
+        // That client leaves it alone; the other one goes on.
+        guard case .failure(let pause) = await ask(clients[0], seat, ["GET", "c"]) else {
+            Issue.record("answered")
+            return
+        }
+        #expect(pause.kind == .unavailable)
+        #expect(await ask(clients[1], seat, ["GET", "c"]) == .success(text("known")))
     }
 
     @Test func `a client whose password is wrong keeps no other one from the server`() async throws {

@@ -129,7 +129,7 @@ import Testing
         #expect(try await statuses([exchange], 1) == [200])
         redis.pause()
         let waiting = await exchange.start(.get("/"))
-        await exchange.advance(by: RedisClient.patience)
+        await exchange.advance(by: RedisDefinition.usualTimeout)
         #expect(try await waiting.response().status == .serviceUnavailable)
         #expect(try await statuses([exchange], 1) == [503], "at once, as the server failed just now")
         redis.resume()

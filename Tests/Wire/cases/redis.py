@@ -21,7 +21,10 @@ PASSWORD = "s3cret-redis"
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 admin: {{ bind: "127.0.0.1:{admin}" }}
-stores: {{ shared: {{ redis: {{ url: "redis://127.0.0.1:{redis}/2", password: {password} }} }} }}
+stores:
+  shared: {{ redis: {{ url: "redis://127.0.0.1:{redis}/2", password: {password} }} }}
+  # Where nothing may go on without an answer, a busy machine has its time.
+  tokens: {{ redis: {{ url: "redis://127.0.0.1:{redis}/3", password: {password}, timeout: 3s }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 credentials:
   orders:
@@ -29,7 +32,7 @@ credentials:
     tokenUrl: "http://127.0.0.1:{token}/token"
     clientId: gateway
     refreshToken: s3cret-refresh
-    lock: shared
+    lock: tokens
     retry: 0
 chains:
   cached: {{ middlewares: [{{ httpCache: {{ store: shared }} }}] }}
