@@ -218,6 +218,18 @@ import Testing
         try await until { await a.purge { _, _ in true } == StorePurge(count: 0) }
     }
 
+    @Test func `a purge during which Redis goes away says that it did not reach all`() async throws {
+        try await begin()
+        for number in 0..<300 { await put([1], try head(), under: key(number), in: a) }
+        let redis = redis
+        let purge = await a.purge { _, _ in
+            redis.kill()
+            return true
+        }
+        #expect(!purge.isWhole)
+        #expect(purge.count < 300)
+    }
+
     @Test func `what is stored goes by itself`() async throws {
         try await begin()
         await put(RedisStoreTests.content(600_000), try head(), under: key(1), in: a)

@@ -185,6 +185,35 @@ import Testing
         #expect(try await second.response().status == .ok)
     }
 
+    @Test func `behind a refresh they go at a rate, and who waits for its turn has its place`() async throws {
+        let stage = try TokenStage()
+        let ware = Accumulate(
+            while: .credentialRefreshing, credential: stage.credential,
+            limits: HoldLimits(max: 2, timeout: .seconds(60)), releaseRate: Rate(6, per: .minute))
+        var setting = TestExchange.Setting()
+        setting.clock = stage.clock
+        let other = try TestExchange([ware], setting: setting)
+        var pending: [TestExchange.Pending] = []
+        for round in 1...4 {
+            let first = await stage.exchange.start(.get("/"))
+            await stage.untilHeld(1)
+            pending.append(await other.start(.get("/\(round)")))
+            await stage.untilHeld(2)
+            await stage.issue(round, lifetime: 1)
+            #expect(try await first.response().status == .ok)
+            if round < 4 { await untilHeld(ware, round - 1) }
+            await other.advance(by: .seconds(1))
+        }
+        #expect(try await pending[0].response().status == .ok)
+        #expect(try await pending[3].response().status == .serviceUnavailable, "two wait for their turn")
+        #expect(other.upstream.requests.map(\.path) == ["/1"])
+        await other.advance(by: .seconds(6))
+        #expect(try await pending[1].response().status == .ok)
+        await other.advance(by: .seconds(10))
+        #expect(try await pending[2].response().status == .ok)
+        #expect(ware.heldCount == 0)
+    }
+
     @Test(
         arguments: [
             [:], ["while": "credentialRefreshing"], ["while": "manual", "credential": "a"], ["while": "never"],

@@ -144,6 +144,16 @@ def _(t: Trial) -> None:
         expect_status(client.read_response(), 504)
 
 
+@case("RFC 9110 §10.1.1: a client that sends its content without 100, and then stops, is at fault, 408", nginx=FAULTS)
+def _(t: Trial) -> None:
+    t.origin(lambda c: (c.fill(), c.fill(), c.fill()))
+    client = t.client("tight", timeout=5)
+    client.send(head(b"Content-Length: 200000", b"Expect: 100-continue", start=b"POST /slowContent/ HTTP/1.1"))
+    time.sleep(0.1)
+    client.send(b"x" * 1000)
+    expect_status(client.read_response(), 408)
+
+
 @case("content that keeps coming outlives the idle timeout")
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n"), [(time.sleep(0.3), c.send(b"x")) for _ in range(8)], c.fill()))
