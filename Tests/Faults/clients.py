@@ -60,11 +60,12 @@ def slow(options) -> list[dict]:
             for sock in idle + dribbling:
                 sock.close()
 
-        beside, calm, under = beside_both(stand, control, harm)
+        name = "5,000 clients a byte at a time and 5,000 idle ones"
+        beside = beside_both(name, stand, control, harm)
         each = round((memory[stand] - before) / 10_000, 2)
-        return [line("5,000 clients a byte at a time and 5,000 idle ones", "each is answered, none is lost, 4 KiB each",
+        return [line(name, "each is answered, none is lost, 4 KiB each",
                      {"answered": answered[0], "lost": lost[0], "KiB each": each}, answered[0] == 5000 * 2 * ROUNDS and not lost[0] and each < 4),
-                beside.verdict("5,000 clients a byte at a time and 5,000 idle ones", calm, under)]
+                beside]
 
 
 def readers(options) -> list[dict]:
@@ -99,12 +100,13 @@ def readers(options) -> list[dict]:
                 for sock in socks:
                     sock.close()
 
-            beside, calm, under = beside_both(stand, control, harm)
+            name = "500 readers that hardly read, under 128 MiB"
+            beside = beside_both(name, stand, control, harm)
             alive = stand.gateway.is_running and stand.status("/said") == 200
-            return [line("500 readers that hardly read, under 128 MiB", "nothing is killed, all get something",
+            return [line(name, "nothing is killed, all get something",
                          {"killed": group.killed(), "peak MiB": group.peak() >> 20, "readers that got some": min(fed), "KiB moved": amount[0] >> 10, "serves": alive},
                          alive and not group.killed() and min(fed) == 500),
-                    beside.verdict("500 readers that hardly read, under 128 MiB", calm, under)]
+                    beside]
     finally:
         group.remove()
         other.remove()

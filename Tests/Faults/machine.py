@@ -72,7 +72,7 @@ def ports(options) -> list[dict]:
         told = statuses.get(502, 0) + statuses.get(503, 0)
         return [line("50 ports upstream and 200 requests at once", "those without a port are told so by 502 or 503, the others served; recovery within 1 s",
                      {"statuses": statuses, "s": round(slowest[0], 2), "recovery s": took}, statuses.get(200, 0) >= 40 and told + statuses.get(200, 0) == 200 and took <= 1),
-                beside.verdict("50 ports upstream and 200 requests at once", calm, under)]
+                beside.verdict("50 ports upstream and 200 requests at once", (calm, under))]
 
 
 def disk_full(options) -> list[dict]:
@@ -103,7 +103,7 @@ def disk_full(options) -> list[dict]:
                 time.sleep(0.05)
             took = round(time.monotonic() - began, 2)
             return [line("the disk of the log is full", "lines are written again within 2 s of there being room", {"s": took, "bytes when full": full}, took < 2),
-                    beside.verdict("the disk of the log is full", calm, under)]
+                    beside.verdict("the disk of the log is full", (calm, under))]
     finally:
         succeeds("umount", str(place))
         place.rmdir()
@@ -162,7 +162,7 @@ def clock(options) -> list[dict]:
             return [line("a clock that jumps", "no request fails, an idle connection stays, Date follows",
                          {"requests": traffic.succeeded, "failed": len(traffic.failures), "example": traffic.failures[:2], "dates": dates},
                          not traffic.failures and traffic.succeeded > 100 and jumped),
-                    beside.verdict("a clock that jumps", calm, under)]
+                    beside.verdict("a clock that jumps", (calm, under))]
 
 
 def loss(options) -> list[dict]:

@@ -110,6 +110,6 @@ def flapping(options) -> list[dict]:
                          {"requests": traffic.succeeded, "failed": failed - well, "example": traffic.failures[:2], "before": well, "after": after, "asked": server.asked,
                           "slowest ms": round(traffic.slowest * 1000), "recovery s": took},
                          not traffic.failures and took <= 1 and server.asked > 3 and traffic.succeeded > 50),
-                    beside.verdict("names that cannot be found for a while", calm, under)]
+                    beside.verdict("names that cannot be found for a while", (calm, under))]
     finally:
         server.close()

@@ -18,8 +18,7 @@ def harmed(options, name: str, stand: Stand, harm) -> list[dict]:
     beside = Beside(stand)
     traffic = Traffic(stand, readers=8, writers=2, think=0.005)
     try:
-        calm = beside.during(options.seconds / 2)
-        under = beside.during(options.seconds, harm)
+        rounds = [(beside.during(options.seconds / 2), beside.during(options.seconds, harm)) for _ in range(ROUNDS)]
     finally:
         traffic.end()
     gets = [failure for failure in traffic.failures if failure[0] == "GET" and not failure[2].startswith("cut off")]
@@ -30,7 +29,7 @@ def harmed(options, name: str, stand: Stand, harm) -> list[dict]:
     return [line(f"an origin server of two {name}", "no GET fails, no POST is sent twice",
                  {"requests": traffic.succeeded, "failed": len(gets), "example": gets[:2], "POST twice": len(twice), "slowest ms": round(traffic.slowest * 1000)},
                  not gets and not twice and traffic.succeeded > 100),
-            beside.verdict(f"an origin server of two {name}", calm, under)]
+            beside.verdict(f"an origin server of two {name}", *rounds)]
 
 
 def killed(options) -> list[dict]:
@@ -64,10 +63,11 @@ def resetting(options) -> list[dict]:
     with Stand(options) as stand:
         def harm() -> None:
             port = stand.ports[0]
-            stand.origins[port].signal(signal.SIGKILL)
-            stand.origins[port].wait(5)
-            stand.start_origin(port, reset_every=10)
-            time.sleep(options.seconds)
+            for resets in (10, 0):
+                stand.origins[port].signal(signal.SIGKILL)
+                stand.origins[port].wait(5)
+                stand.start_origin(port, reset_every=resets)
+                time.sleep(options.seconds if resets else 0)
 
         return harmed(options, "resets every tenth request", stand, harm)
 
@@ -96,7 +96,7 @@ def all_down(options) -> list[dict]:
         wrong = [status for status, _ in answers if status not in (502, 503, 504)]
         return [line("all origin servers down for 10 s", "each request is told so by 502, 503 or 504 within 1 s; recovery within 1 s",
                      {"requests": len(answers), "wrong": wrong[:5], "slowest ms": slowest, "recovery s": took}, len(answers) > 20 and not wrong and slowest < 1000 and took <= 1),
-                beside.verdict("all origin servers down for 10 s", calm, under)]
+                beside.verdict("all origin servers down for 10 s", (calm, under))]
 
 
 def slow(options) -> list[dict]:
@@ -157,10 +157,11 @@ def slow(options) -> list[dict]:
                     for descriptor, _ in poll.poll(1):
                         read(poll, stand, descriptor)
 
-        beside, calm, under = beside_both(stand, control, harm)
+        name = "a slow origin server with 5,000 waiting clients"
+        beside = beside_both(name, stand, control, harm)
         for sock, _, _ in socks.values():
             sock.close()
-        return [line("a slow origin server with 5,000 waiting clients", "each gets its answer",
+        return [line(name, "each gets its answer",
                      {"answered": answered[stand], "failed": failures, "waiting": len(socks), "memory KiB": stand.resident()},
                      answered[stand] == answered[control] == count * ROUNDS),
-                beside.verdict("a slow origin server with 5,000 waiting clients", calm, under)]
+                beside]
