@@ -2,10 +2,11 @@
 """What a Redis server that is slow, stopped, gone or no Redis at all adds to requests, how well two gateways obey one limit, and what a
 response of 1 GiB takes of memory on its way into Redis and out again: one JSON line per result.
 
-    Tests/Load/redis.py --binary .build/release/httpware [--requests 300] [--only store|limit|one-limit|large]
+    Tests/Load/redis.py --binary .build/release/httpware [--requests 300] [--only store|limit|lock|one-limit|large]
 
 One gateway with a store in Redis, an origin server, a client that asks for one target after the other, none twice: each is looked for
-in the store, or counted there. The goal is the promise: 50 ms beside what the same request takes without trouble. The servers are
+in the store, or counted there. With the lock of a rotating refresh token, requests whose token has expired: each is told at once that there
+is none. The goal is the promise: 50 ms beside what the same request takes without trouble. The servers are
 processes of their own, so that the client measures nothing of theirs. Then two gateways before one Redis with more requests than a limit allows: what passes is within 2 % of what it says.
 Needs redis-server. Exits 1 when a promise is broken.
 """
@@ -36,6 +37,10 @@ chains: {{ asked: {{ middlewares: [{ware}] }} }}
 routes: [{{ match: {{ path: /first }}, service: origin }}, {{ service: origin, chain: asked }}]
 log: {{ level: error }}
 """
+TOKENS = """credentials:
+  rotating: {{ grant: refreshToken, tokenUrl: "http://127.0.0.1:{token}/token", clientId: gateway, refreshToken: first, refreshBefore: 0s, retry: 0, lock: shared }}
+"""
+TOKEN = "{ tokenRefresh: { credential: rotating } }, { tokenInject: { credential: rotating } }"
 CACHE = "{ httpCache: { store: shared } }"
 COUNT = "{ rateLimit: { rate: 1000000/s, store: shared, onError: allow } }"
 LARGE = "{ httpCache: { store: shared, maxObject: 2GiB } }"
@@ -97,6 +102,13 @@ def nonsense(client: socket.socket) -> None:
         pass
 
 
+def tokens(client: socket.socket) -> None:
+    """A token endpoint: each token is good for a second."""
+    while client.recv(65536):
+        body = b'{"access_token":"a","token_type":"Bearer","expires_in":1,"refresh_token":"%d"}' % random.randrange(1 << 60)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
 def slow(target: int, delay: float):
     """Between client and server, with all answers late."""
 
@@ -140,6 +152,10 @@ class Trial:
     def process(self, redis: int, ware: str, origin: int) -> tuple[int, Process]:
         web = free_port()
         text = CONFIG.format(web=web, redis=redis, origin=origin, ware=ware)
+        if ware == TOKEN:
+            endpoint = free_port()
+            serve(endpoint, tokens)
+            text += TOKENS.format(token=endpoint)
         return web, self.place.gateway(self.binary, text, [web])
 
     def redis(self):
@@ -197,6 +213,42 @@ def trouble(trial: Trial, what: str, ware: str) -> None:
     serve(late, slow(port, 0.2))
     trial.measure(f"{what}: answers after 200 ms", trial.gateway(late, ware), usual)
     trial.measure(f"{what}: is not there", trial.gateway(free_port(), ware), usual)
+
+
+def lock(trial: Trial) -> None:
+    """Requests that need a new token: by the trouble they wait for no longer than 50 ms, all together."""
+
+    def asked(client: socket.socket) -> tuple[int, float]:
+        began = time.perf_counter()
+        client.sendall(b"GET /token HTTP/1.1\r\nHost: site.test\r\n\r\n")
+        reader = client.makefile("rb")
+        status = int(reader.readline().split()[1])
+        fields = dict(line.lower().strip().split(b": ", 1) for line in iter(reader.readline, b"\r\n"))
+        reader.read(int(fields[b"content-length"]))
+        return status, time.perf_counter() - began
+
+    def told(what: str, client: socket.socket) -> None:
+        """Each second again, behind the pause that follows a failure, or within it."""
+        answers = []
+        for _ in range(8):
+            answers.append(asked(client))
+            time.sleep(1.05)
+        most = max(took for _, took in answers)
+        report(f"lock: {what}", f"8 requests are told, none after more than {MOST * 1000:.0f} ms",
+               f"{[status for status, _ in answers]}, most {most * 1000:.1f} ms", all(status == 503 for status, _ in answers) and most <= MOST)
+
+    for what, number in (("stopped", signal.SIGSTOP), ("killed", signal.SIGKILL)):
+        port, redis = trial.redis()
+        client = trial.gateway(port, TOKEN)
+        status, took = asked(client)
+        report(f"lock: usual, before it is {what}", "a token, 200", f"{status} in {took * 1000:.1f} ms", status == 200)
+        time.sleep(1.1)
+        redis.signal(number)
+        told(what, client)
+    false = free_port()
+    serve(false, nonsense)
+    told("answers nonsense", trial.gateway(false, TOKEN))
+    told("is not there", trial.gateway(free_port(), TOKEN))
 
 
 def one_limit(trial: Trial, seconds: float = 10) -> None:
@@ -263,12 +315,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--requests", type=int, default=300)
-    parser.add_argument("--only", choices=["store", "limit", "one-limit", "large"])
+    parser.add_argument("--only", choices=["store", "limit", "lock", "one-limit", "large"])
     arguments = parser.parse_args()
     trial = Trial(arguments.binary, arguments.requests)
     try:
         for what, body in (("store", lambda: trouble(trial, "store", CACHE)), ("limit", lambda: trouble(trial, "limit", COUNT)),
-                           ("one-limit", lambda: one_limit(trial)), ("large", lambda: large(trial))):
+                           ("lock", lambda: lock(trial)), ("one-limit", lambda: one_limit(trial)), ("large", lambda: large(trial))):
             if arguments.only in (None, what):
                 body()
     finally:
