@@ -286,7 +286,8 @@ import Testing
     func `without Redis a request that waits for a rotating token is told at once, and no lock is left behind`(
         isStopped: Bool
     ) async throws {
-        let a = try gateway(timeout: RedisDefinition.usualTimeout)
+        // With a lease of an hour: what is left behind would be seen.
+        let a = try gateway(timeout: RedisDefinition.usualTimeout) { $0.timeout = .seconds(3600) }
         try await until { try await drive(enter(a)) == "token-1" }
         try await settle(a)
         clock.advance(by: .seconds(101))
