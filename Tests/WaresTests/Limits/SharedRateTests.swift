@@ -8,9 +8,16 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct SharedRateTests {
     private let fewAnHour = Rate(1, per: .hour)
 
+    /// Has time for a server that is there: a busy machine takes it.
+    private func patientClient(_ redis: TestRedis) throws -> RedisClient {
+        var definition = try redis.definition
+        definition.timeout = .seconds(10)
+        return RedisClient(definition)
+    }
+
     /// A gateway with a limit that is counted there.
     private func gateway(_ redis: TestRedis, _ limit: (RedisClient) -> RateLimit) throws -> TestExchange {
-        try TestExchange(observing: [limit(RedisClient(try redis.definition))])
+        try TestExchange(observing: [limit(try patientClient(redis))])
     }
 
     private func statuses(_ gateways: [TestExchange], _ count: Int) async throws -> [Int] {
@@ -57,7 +64,7 @@ import Testing
 
     @Test func `each key has its own limit, and none of it can be read in the store`() async throws {
         let redis = try TestRedis()
-        let client = RedisClient(try redis.definition)
+        let client = try patientClient(redis)
         let exchange = try TestExchange([RateLimit(fewAnHour, burst: 1, key: .header("X-Key"), store: client)])
         var statuses: [Int] = []
         for fields in [["X-Key": "s3cret-a"], ["X-Key": "s3cret-b"], ["X-Key": "s3cret-a"]] as [HttpFields] {
@@ -76,7 +83,7 @@ import Testing
 
     @Test func `a server that has forgotten the script, or keeps nonsense, still counts`() async throws {
         let redis = try TestRedis()
-        let client = RedisClient(try redis.definition)
+        let client = try patientClient(redis)
         let exchange = try TestExchange([RateLimit(fewAnHour, burst: 2, store: client, onError: .refuse)])
         #expect(try await statuses([exchange], 1) == [200])
         _ = try await client.command(["SCRIPT", "FLUSH"], within: .seconds(30))
