@@ -165,7 +165,8 @@ class Beside:
     def during(self, seconds: float, action: Callable[[], None] = lambda: None) -> dict:
         """What became of it in so many seconds at least, and while the action lasts."""
         program = str(Path(__file__).parent / "beside.py")
-        process = subprocess.Popen([sys.executable, program, str(self.stand.web), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=ahead(2))
+        # No function before it starts: that might hang beside the threads that are here.
+        process = subprocess.Popen(["chrt", "-f", "2", sys.executable, program, str(self.stand.web), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process.stdout.readline()
         began = time.monotonic()
         try:

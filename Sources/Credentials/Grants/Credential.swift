@@ -33,8 +33,11 @@ public final class Credential: Sendable {
         endpoint = TokenEndpoint(definition, client: client)
         if case .store(_, let server) = definition.lock {
             let redis = redis ?? RedisClient(server)
-            lock = RedisRefreshLock(redis, definition)
-            store = RedisTokenStore(redis, definition)
+            let tokens = RedisTokenStore(redis, definition)
+            store = tokens
+            // What follows from what was redeemed has to be there first.
+            let follows = definition.grant == .refreshToken
+            lock = RedisRefreshLock(redis, definition) { follows && tokens.isUnwritten }
         } else {
             let file = definition.file.map { TokenFile(path: $0.path) }
             lock = definition.lock == .file ? file.map { FileRefreshLock(file: $0) } : nil

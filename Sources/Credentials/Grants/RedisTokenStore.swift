@@ -33,6 +33,9 @@ final class RedisTokenStore: TokenStore {
         key = RedisArgument(client.definition.prefix + "t:" + definition.sharedName)
     }
 
+    /// Whether the last tokens are not in Redis yet.
+    var isUnwritten: Bool { state.withLock { $0.isUnwritten } }
+
     private func ask(_ command: [RedisArgument], within patience: Duration? = nil) async throws(Fault) -> RedisReply {
         do throws(RedisFailure) {
             return try await client.command(command, within: patience)
@@ -69,7 +72,7 @@ final class RedisTokenStore: TokenStore {
     func write(_ tokens: StoredTokens) async throws {
         state.withLock { $0 = State(last: tokens, isOurs: true, isUnwritten: true) }
         do {
-            try await put(tokens, within: .besideRequests)
+            try await put(tokens, within: client.patienceAside)
         } catch {
             // The others must not redeem what these replaced.
             Task.detached { [weak self] in await self?.writeLater(tokens) }
@@ -87,13 +90,13 @@ final class RedisTokenStore: TokenStore {
     private func writeLater(_ tokens: StoredTokens) async {
         for _ in 0..<RedisTokenStore.mostTries {
             guard state.withLock({ $0.isUnwritten && $0.last == tokens }) else { return }
-            if (try? await put(tokens, within: .besideRequests)) != nil { return }
+            if (try? await put(tokens, within: client.patienceAside)) != nil { return }
             do { try await Task.sleep(for: RedisTokenStore.pause) } catch { return }
         }
     }
 
     func remove() async throws {
         state.withLock { $0 = State() }
-        _ = try await ask(["DEL", key], within: .besideRequests)
+        _ = try await ask(["DEL", key], within: client.patienceAside)
     }
 }

@@ -6,7 +6,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     typealias Completion = (Result<RedisConnection, RedisFailure>) -> Void
 
     /// How long all that may take.
-    static let patience = Duration.seconds(1)
+    private let patience: Duration
 
     private let definition: RedisDefinition
     private let loop: EventLoop
@@ -26,9 +26,10 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         self.definition = definition
         self.loop = loop
         self.completion = completion
+        patience = max(.seconds(1), definition.timeout)
         timer = LoopTimer(loop: loop)
         timer.handler = self
-        timer.set(after: RedisConnector.patience)
+        timer.set(after: patience)
         ownReference = self  // released by cancel(), which answer(_:) calls, too
         start(resolver)
     }
@@ -121,6 +122,6 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        answer(.failure(RedisFailure(.unavailable, "no connection stands after \(RedisConnector.patience.optionText)")))
+        answer(.failure(RedisFailure(.unavailable, "no connection stands after \(patience.optionText)")))
     }
 }

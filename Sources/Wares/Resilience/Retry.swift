@@ -27,7 +27,7 @@ public struct Retry: Middleware, Postware {
     public var perTry: Duration?
     /// The most content that a request may have to be sent again.
     public var maxBody: ByteCount
-    /// The part of all of a service's requests that may be sent again, over all loops and the last ten seconds; ten always may.
+    /// The part of a service's requests that may be sent again: of all that went upstream in the last ten seconds; ten always may.
     public var budget: Ratio
 
     private let pauses: Backoff
@@ -156,8 +156,8 @@ extension Retry: ConfigurableWare {
             Before each further try a random part of `backoff` is waited for: from nothing to its lower end, which doubles up to the upper one; or
             `Retry-After`, if that is longer. Asks the response for more than `retryAfter`, or is less time left for the whole, it goes on as it is.
 
-            `budget` is the part of a service's requests of the last ten seconds that may be sent again, of all loops and entries together;
-            ten in that time always may. `perTry` ends a try whose response has not begun by then, with 504.
+            `budget` is the part of a service's requests that may be sent again: of all that went upstream in the last ten seconds, by whichever
+            route and loop; ten in that time always may. `perTry` ends a try whose response has not begun by then, with 504.
             """#)
 
     public init(options: inout OptionsReader) {

@@ -291,7 +291,10 @@ import Testing
     ) async throws {
         // With a lease of an hour: what is left behind would be seen.
         let a = try gateway(timeout: RedisDefinition.usualTimeout) { $0.timeout = .seconds(3600) }
-        try await until { try await drive(enter(a)) == "token-1" }
+        try await until {
+            clock.advance(by: .milliseconds(20))
+            return try await drive(enter(a)) == "token-1"
+        }
         try await settle(a)
         clock.advance(by: .seconds(101))
         if isStopped { redis.pause() } else { redis.kill() }
@@ -312,6 +315,34 @@ import Testing
         }
         clock.advance(by: .milliseconds(500))
         #expect(try await drive(enter(try gateway())) == "token-2")
+    }
+
+    @Test(arguments: [false, true])
+    func `a lock is given back as soon as Redis answers again, behind what was got under it`(
+        isRefused: Bool
+    ) async throws {
+        // With a lease of an hour: what is left behind would be seen.
+        let a = try gateway(timeout: .milliseconds(500)) { $0.timeout = .seconds(3600) }
+        endpoint.hold()
+        if isRefused { endpoint.failOnce() }
+        let first = enter(a, limits: HoldLimits(timeout: .seconds(36_000)))
+        try await until {
+            clock.advance(by: .microseconds(500))
+            return endpoint.calls == 1
+        }
+        redis.pause()
+        endpoint.letGo()
+        #expect(try await drive(first).contains(isRefused ? "503" : "token-1"))
+        try await settle(a)
+        redis.resume()
+        let client = RedisClient(try redis.definition)
+        let name = RedisArgument("httpware:l:" + a.definition.sharedName)
+        try await until {
+            clock.advance(by: .milliseconds(20))
+            return (try? await client.command(["EXISTS", name], within: .seconds(10))) == .integer(0)
+        }
+        #expect(try await drive(enter(try gateway())) == (isRefused ? "token-2" : "token-1"))
+        #expect(endpoint.redeemedTwice == 0)
     }
 
     @Test func `a lock that is lost with Redis ends no refresh that needs none`() async throws {

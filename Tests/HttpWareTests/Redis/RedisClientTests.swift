@@ -67,20 +67,23 @@ import Testing
         }
     }
 
-    @Test func `a server that stops costs each command its 40 ms once, and then nothing until the pause is over`()
-        async throws
-    {
+    @Test(arguments: [RedisDefinition.usualTimeout, .milliseconds(200)])
+    func `a server that stops costs each command its timeout once, and then nothing until the pause is over`(
+        timeout: Duration
+    ) async throws {
         let redis = try TestRedis()
         let clock = ManualClock()
         let seat = try TestLoop(clock: clock)
-        let client = RedisClient(try redis.definition)
+        var definition = try redis.definition
+        definition.timeout = timeout
+        let client = RedisClient(definition)
         #expect(await ask(client, seat, ["PING"]) == .success(text("PONG")))
         redis.pause()
         // Later than what came last, so that the server is seen to be silent.
         clock.advance(by: .milliseconds(1))
         let waiting = seat.begin { await client.commands([["GET", "a"], ["GET", "b"]]) }
         try await until { client.status.commands == 3 }
-        clock.advance(by: RedisDefinition.usualTimeout - .milliseconds(1))
+        clock.advance(by: timeout - .milliseconds(1))
         await seat.settle()
         #expect(client.status.failures == 0)
         clock.advance(by: .milliseconds(1))
@@ -107,7 +110,7 @@ import Testing
             Issue.record("answered")
             return
         }
-        clock.advance(by: RedisDefinition.usualTimeout)
+        clock.advance(by: timeout)
         _ = await trial.value
         redis.resume()
         try await until {
