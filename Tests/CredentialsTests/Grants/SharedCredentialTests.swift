@@ -166,6 +166,16 @@ import Testing
         }
     }
 
+    /// Until nobody holds the lock.
+    private func untilFree(_ credential: Credential) async throws {
+        let client = RedisClient(try redis.definition)
+        let name = RedisArgument("httpware:l:" + credential.definition.sharedName)
+        try await until {
+            clock.advance(by: .milliseconds(20))
+            return (try? await client.command(["EXISTS", name], within: .seconds(10))) == .integer(0)
+        }
+    }
+
     @Test func `the second gateway takes over what the first one got`() async throws {
         let (a, b) = (try gateway(), try gateway { $0.name = "other" })
         #expect(try await drive(enter(a)) == "token-1")
@@ -306,13 +316,8 @@ import Testing
         guard isStopped else { return }
         redis.resume()
         // It may have done what it was asked: another gateway does not wait for the lease's end.
-        let client = RedisClient(try redis.definition)
-        let name = RedisArgument("httpware:l:" + a.definition.sharedName)
-        try await until {
-            clock.advance(by: .milliseconds(20))
-            return (try? await client.command(["EXISTS", name], within: .seconds(10))) == .integer(0)
-                && a.report().state != .refreshing
-        }
+        try await untilFree(a)
+        try await settle(a)
         clock.advance(by: .milliseconds(500))
         #expect(try await drive(enter(try gateway())) == "token-2")
     }
@@ -335,12 +340,7 @@ import Testing
         #expect(try await drive(first).contains(isRefused ? "503" : "token-1"))
         try await settle(a)
         redis.resume()
-        let client = RedisClient(try redis.definition)
-        let name = RedisArgument("httpware:l:" + a.definition.sharedName)
-        try await until {
-            clock.advance(by: .milliseconds(20))
-            return (try? await client.command(["EXISTS", name], within: .seconds(10))) == .integer(0)
-        }
+        try await untilFree(a)
         #expect(try await drive(enter(try gateway())) == (isRefused ? "token-2" : "token-1"))
         #expect(endpoint.redeemedTwice == 0)
     }
