@@ -27,9 +27,6 @@ final class RedisRefreshLock: RefreshLock {
 
     /// What a lease has beside the time of a call.
     private static let margin = Duration.seconds(5)
-    /// What could not be given back is tried again this often, and at most that many times: five minutes.
-    private static let payPause = Duration.milliseconds(200)
-    private static let mostTries = 1500
 
     /// `time` is how long a lease lasts without being extended; by default what the definition's calls need.
     init(
@@ -110,8 +107,8 @@ final class RedisRefreshLock: RefreshLock {
         }
         guard begins else { return }
         Task(executorPreference: loop) { [self] in
-            for _ in 0..<RedisRefreshLock.mostTries {
-                guard (try? await loop.sleep(for: RedisRefreshLock.payPause)) != nil else { break }
+            for _ in 0..<RedisClient.triesLater {
+                guard (try? await loop.sleep(for: RedisClient.pauseLater)) != nil else { break }
                 guard let owed = state.withLock({ $0.owed }), await isGivenBack(owed) else { continue }
                 let isDone = state.withLock { state in
                     guard state.owed == owed else { return false }
@@ -158,6 +155,9 @@ final class RedisRefreshLock: RefreshLock {
 extension RedisClient {
     /// How long the server may take for what no request waits for.
     var patienceAside: Duration { max(.milliseconds(500), definition.timeout) }
+    /// What could not be done is tried again this often, and at most that many times: five minutes.
+    static let pauseLater = Duration.milliseconds(200)
+    static let triesLater = 1500
 }
 
 extension CredentialDefinition {

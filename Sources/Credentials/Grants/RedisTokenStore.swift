@@ -24,10 +24,6 @@ final class RedisTokenStore: TokenStore {
     private let key: RedisArgument
     private let state = Mutex(State())
 
-    /// What could not be written is tried again this often, and at most that many times: five minutes.
-    private static let pause = Duration.milliseconds(200)
-    private static let mostTries = 1500
-
     init(_ client: RedisClient, _ definition: CredentialDefinition) {
         self.client = client
         key = RedisArgument(client.definition.prefix + "t:" + definition.sharedName)
@@ -88,10 +84,10 @@ final class RedisTokenStore: TokenStore {
     }
 
     private func writeLater(_ tokens: StoredTokens) async {
-        for _ in 0..<RedisTokenStore.mostTries {
+        for _ in 0..<RedisClient.triesLater {
             guard state.withLock({ $0.isUnwritten && $0.last == tokens }) else { return }
             if (try? await put(tokens, within: client.patienceAside)) != nil { return }
-            do { try await Task.sleep(for: RedisTokenStore.pause) } catch { return }
+            do { try await Task.sleep(for: RedisClient.pauseLater) } catch { return }
         }
     }
 
