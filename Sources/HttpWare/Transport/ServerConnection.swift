@@ -210,7 +210,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         guard carry.isEmpty, !isPaused else { return nil }
         return switch phase {
         case .length(let left) where left >= Relay.least: handler?.requestRelay.map { Relay(target: $0, most: left) }
-        case .tunnel: handler?.requestRelay.map { Relay(target: $0, most: .max) }
+        case .tunnel where isBulk: handler?.requestRelay.map { Relay(target: $0, most: .max) }
         default: nil
         }
     }
@@ -220,6 +220,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             phase = .length(left - count)
             countContent(count)
         } else {
+            noteTunnelPiece(count)
             progressed()
         }
         handler?.requestRelayed(count)
@@ -287,6 +288,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
                 decodeChunk(input, &position)
             case .complete: return position
             case .tunnel:
+                noteTunnelPiece(input.count - position)
                 progressed()
                 handler?.tunnelReceivedFromClient(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count

@@ -10,6 +10,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     let timer: LoopTimer
     /// TLS over the socket; `nil` is none.
     let tls: TlsSession?
+    /// The bytes of a tunnel came in large pieces lately: the next go through a pipe.
+    private(set) final var isBulk = false
+    /// The last piece that went through the pipe was small: the end of a message, or the last large one for now.
+    private final var wasSmall = false
     /// Under TLS: more is here than the socket tells of.
     var hasUnread = false
     /// Under TLS: reading goes on when the socket is writable.
@@ -104,6 +108,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
         transport.spare(pipe)
         return true
+    }
+
+    /// A piece of a tunnel came. A small one costs less when it is read and written; a large one when it goes through a pipe.
+    /// After two small ones the pipe is left: one alone is where a large message ends.
+    final func noteTunnelPiece(_ count: Int) {
+        let isSmall = count < Relay.leastTunnelPiece
+        isBulk = !isSmall || isBulk && !wasSmall
+        wasSmall = isSmall
     }
 
     /// An empty pipe whose bytes can go out at once; `nil` when others have to go before, or there is none to be had.
@@ -377,4 +389,6 @@ struct Relay {
 
     /// Less than this is read and written as usual: a pipe would save nothing.
     static let least = 64 * 1024
+    /// The same for a piece of a tunnel, whose length nobody knows before it is there: as the last one was.
+    static let leastTunnelPiece = 16 * 1024
 }
