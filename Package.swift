@@ -125,7 +125,7 @@ let package = Package(
             name: "HttpWare",
             dependencies: [
                 "CLibevent", "CAres", "CNghttp2", "CPcre2", "CHiredis", "CZlib", "CBrotli", "CZstd", "COpenSSL",
-                "COpenSSLShims", "CSystemShims",
+                "COpenSSLShims", "CSystemShims", .product(name: "DequeModule", package: "swift-collections"),
             ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(

@@ -39,6 +39,7 @@ public final class LoopServer: ExchangeSource {
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     private var handshakes: [ObjectIdentifier: TlsHandshake] = [:]
     private var spare: [ExchangeDriver] = []
+    private var surplus = IdleSurplus()
     /// How many exchanges run without a client.
     var backgroundCount = 0
     private var isStopped = false
@@ -158,7 +159,7 @@ public final class LoopServer: ExchangeSource {
 
     /// A driver that is ready for an exchange, and answers to the sink.
     func makeDriver(for sink: any ResponseSink, _ facts: ConnectionFacts) -> ExchangeDriver {
-        let driver = spare.popLast() ?? ExchangeDriver(server: self)
+        let driver = takeSpare() ?? ExchangeDriver(server: self)
         driver.prepare(sink: sink, connection: facts)
         return driver
     }
@@ -166,9 +167,33 @@ public final class LoopServer: ExchangeSource {
     /// Lets this client make the calls upstream, in place of the loop's connections. Before the first request.
     public func call(through client: any HttpClient) { connector = ClientConnector(client, transport: transport) }
 
+    @inline(__always)
+    private func takeSpare() -> ExchangeDriver? {
+        guard let driver = spare.popLast() else { return nil }
+        surplus.shrank(to: spare.count)
+        return driver
+    }
+
     func recycle(_ driver: ExchangeDriver) {
         // A driver holds its server: none is left behind when that is over.
-        if spare.count < LoopServer.mostSpare, driver.generation == generation, !isStopped { spare.append(driver) }
+        guard driver.generation == generation, !isStopped else { return }
+        spare.append(driver)
+        guard spare.count > LoopServer.mostSpare, !surplus.isWatched else { return }
+        surplus.begin(idle: spare.count)
+        freeSurplus(after: IdleSurplus.window)
+    }
+
+    /// Frees the drivers beyond `mostSpare` that no exchange needed, after a while, and again until the limit holds.
+    private func freeSurplus(after duration: Duration) {
+        transport.loop.schedule(after: duration) { [weak self] in
+            guard let self else { return }
+            switch surplus.step(idle: spare.count, most: LoopServer.mostSpare) {
+            case .rest: break
+            case .close(let count, let next):
+                spare.removeFirst(count)
+                freeSurplus(after: next)
+            }
+        }
     }
 
     func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {

@@ -224,6 +224,24 @@ public enum Socket {
         return code == 0 ? Int(clamping: limit.rlim_cur) : nil
     }
 
+    /// The lowest number that the system would give to the next descriptor; `nil` if there is none left.
+    public static var lowestFreeDescriptor: Int32? {
+        let descriptor = csystem_eventfd()
+        guard descriptor >= 0 else { return nil }
+        close(descriptor)
+        return descriptor
+    }
+
+    /// Raises the process's own limit (`ulimit -Sn`) to what the system allows it (`ulimit -Hn`): each client and each connection to
+    /// an origin server takes a descriptor, and many systems start services with 1,024.
+    public static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(resource, &limit)
+    }
+
     /// As many descriptors as `reserveDescriptors` makes room for: half a MiB of the kernel's memory.
     private static let reservedDescriptors = 65536
 

@@ -61,6 +61,8 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     private var idleNanoseconds: Int64 = 0
     /// It has served a request before this one.
     private(set) var isReused = false
+    /// It is among the idle connections of its pool. Kept by the pool.
+    var isPooled = false
     private var asksForUpgrade = false
     /// The key of a WebSocket that only we know; nobody else could check the answer to it. RFC 8441 §5.
     private var ownKey: String?
@@ -187,14 +189,14 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         guard carry.isEmpty else { return nil }
         return switch phase {
         case .length(let left) where left >= Relay.least: handler?.responseRelay.map { Relay(target: $0, most: left) }
-        case .tunnel: handler?.responseRelay.map { Relay(target: $0, most: .max) }
+        case .tunnel where isBulk: handler?.responseRelay.map { Relay(target: $0, most: .max) }
         default: nil
         }
     }
 
     override func relayed(_ count: Int) {
         progressed()
-        if case .length(let left) = phase { phase = .length(left - count) }
+        if case .length(let left) = phase { phase = .length(left - count) } else { noteTunnelPiece(count) }
         handler?.responseRelayed(count)
         if case .length(0) = phase, !isClosed { ended(nil, hasMore: false) }
     }
@@ -249,6 +251,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
                 pass(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count
             case .tunnel:
+                noteTunnelPiece(input.count - position)
                 handler?.tunnelReceived(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count
             }

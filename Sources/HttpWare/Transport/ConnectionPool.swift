@@ -1,3 +1,5 @@
+import DequeModule
+
 /// Who asked for a connection.
 protocol ConnectionWaiter: AnyObject {
     /// Here it is, to be used at once.
@@ -34,6 +36,7 @@ final class ConnectionPool {
     let transport: LoopTransport
     let endpoint: Endpoint
     private var idle: [ClientConnection] = []
+    private var surplus = IdleSurplus()
     /// Connections that read the rest of a response that nobody wants.
     private var discarding: [ClientConnection] = []
     /// Connections of HTTP/2, which many requests share.
@@ -45,7 +48,11 @@ final class ConnectionPool {
     private static let mostJoining = 100
     /// Connections that are there or being made.
     private(set) var count = 0
-    private var waiting: [ConnectionTicket] = []
+    /// Requests that wait for a place among `maxPerEndpoint`: first come, first served.
+    private var waiting = Deque<ConnectionTicket>()
+    /// At this length the queue is freed of the tickets that were given up.
+    private var waitingCleanedAt = ConnectionPool.leastCleaned
+    private static let leastCleaned = 64
     let idleNanoseconds: Int64
     /// No service has the endpoint any more: connections end with the work that they are doing.
     var isRetired = false { didSet { if isRetired { closeIdle() } } }
@@ -64,9 +71,10 @@ final class ConnectionPool {
     /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
     func takeIdle(surely isSure: Bool) -> ClientConnection? {
-        guard isSure else { return idle.popLast() }
         while let connection = idle.popLast() {
-            if connection.isQuiet { return connection }
+            connection.isPooled = false
+            surplus.shrank(to: idle.count)
+            if !isSure || connection.isQuiet { return connection }
             connection.close()
         }
         return nil
@@ -86,11 +94,10 @@ final class ConnectionPool {
         let mayShare = !ticket.isForHttp1 && endpoint.agreement != .h1
         if mayShare, making > 0, joining.count < making * ConnectionPool.mostJoining { return joining.append(ticket) }
         if let most = endpoint.key.limits.maxPerEndpoint, count >= most {
-            waiting.append(ticket)
+            queue(ticket)
             ticket.timer = transport.loop.schedule(after: timeout) { [weak ticket] in
                 guard let ticket, let waiter = ticket.waiter else { return }
                 ticket.giveUp()
-                self.waiting.removeAll { $0 === ticket }
                 waiter.connectionFailed(
                     GatewayError(
                         .upstream, .connectionLimitReached,
@@ -125,6 +132,16 @@ final class ConnectionPool {
                 self.serveWaiting()
             }
         }
+    }
+
+    /// Appends a ticket to the queue. Tickets that were given up stay in it until half of it are such, so that giving up is cheap
+    /// and the queue is bounded by the requests that wait.
+    private func queue(_ ticket: ConnectionTicket) {
+        if waiting.count >= waitingCleanedAt {
+            waiting.removeAll { $0.waiter == nil }
+            waitingCleanedAt = max(ConnectionPool.leastCleaned, waiting.count * 2)
+        }
+        waiting.append(ticket)
     }
 
     /// A connection was made: those who can use it are served.
@@ -192,16 +209,46 @@ final class ConnectionPool {
             connection.becomeIdle(until: .max)
             return hand(connection, to: ticket, nil)
         }
-        guard idle.count < endpoint.key.limits.maxIdle, !isRetired else { return connection.close() }
+        let most = endpoint.key.limits.maxIdle
+        guard most > 0, !isRetired else { return connection.close() }
         connection.becomeIdle(until: transport.loop.now.nanoseconds &+ idleNanoseconds)
+        connection.isPooled = true
         idle.append(connection)
+        if idle.count > most, !surplus.isWatched { watchSurplus() }
+    }
+
+    private func watchSurplus() {
+        surplus.begin(idle: idle.count)
+        closeSurplus(after: IdleSurplus.window)
+    }
+
+    /// Closes the idle connections beyond `maxIdle` that were not needed, after a while, and again until the limit holds.
+    private func closeSurplus(after duration: Duration) {
+        transport.loop.schedule(after: duration) { [weak self] in
+            guard let self else { return }
+            switch surplus.step(idle: idle.count, most: endpoint.key.limits.maxIdle) {
+            case .rest: break
+            case .close(let count, let next):
+                let unneeded = idle.prefix(count)
+                idle.removeFirst(count)
+                for connection in unneeded {
+                    connection.isPooled = false
+                    connection.close()
+                }
+                closeSurplus(after: next)
+            }
+        }
     }
 
     /// A connection is closed.
     func closed(_ connection: ClientConnection) {
         count -= 1
         if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
-        if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
+        // The one that has been idle longest is the likeliest to be closed.
+        if connection.isPooled, let index = idle.firstIndex(where: { $0 === connection }) {
+            idle.remove(at: index)
+            surplus.shrank(to: idle.count)
+        }
         serveWaiting()
     }
 
@@ -222,7 +269,7 @@ final class ConnectionPool {
     }
 }
 
-extension [ConnectionTicket] {
+extension RangeReplaceableCollection<ConnectionTicket> {
     /// The first that somebody still waits for, and that will do.
     fileprivate mutating func popFirstTicket(
         where isFit: (ConnectionTicket) -> Bool = { _ in true }

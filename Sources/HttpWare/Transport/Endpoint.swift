@@ -35,10 +35,11 @@ public final class Endpoint: Sendable {
 
     /// How many connections may be there; per endpoint and loop.
     public struct PoolLimits: Hashable, Sendable {
-        /// Connections that wait for work.
+        /// How many idle connections are kept. More stay for a second or two, in case that the next requests take them; with 0
+        /// each connection is closed behind its response.
         public var maxIdle = 128
-        /// All connections; `nil` is no limit.
-        public var maxPerEndpoint: Int? = 1024
+        /// All connections. Further requests wait for one, first come, first served; `nil` is no limit.
+        public var maxPerEndpoint: Int?
         /// How long a connection may wait for work.
         public var idleTimeout: Duration = .seconds(60)
 
