@@ -39,10 +39,10 @@ public struct ServiceDefinition: Sendable {
 
     /// How many connections are kept, and made.
     public struct Pool: Sendable, Hashable {
-        /// The most idle connections to one endpoint, for each loop.
+        /// How many idle connections to one endpoint are kept, for each loop.
         public var maxIdle = 128
-        /// The most connections to one endpoint, for each loop.
-        public var maxPerEndpoint = 1024
+        /// The most connections to one endpoint, for each loop; `nil`: no limit.
+        public var maxPerEndpoint: Int?
     }
 
     /// The service whose origin is the one that the client asked for; forward listeners only.

@@ -181,6 +181,10 @@ private struct Metrics {
             output.add([("endpoint", endpoint), ("state", "active")], pool.open - pool.idle)
             output.add([("endpoint", endpoint), ("state", "idle")], pool.idle)
         }
+        output.begin(
+            "httpware_upstream_requests_waiting", .gauge,
+            "Requests that wait for a connection: pool.maxPerEndpoint is reached, or one is being made for many.")
+        for endpoint in named.sorted() { output.add([("endpoint", endpoint)], pools[endpoint]?.waiting ?? 0) }
     }
 
     /// The endpoints of services that have a choice, or are asked whether they are well.

@@ -11,6 +11,10 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
     var mostConnections: Int
     private let reports: (String) -> Void
     private var isShort = false
+    /// Connections are accepted while a descriptor below this number is free.
+    private let descriptorEnd: Int32
+    /// The number that the last accepted connection got: the system gives the lowest that is free.
+    private var lastDescriptor: Int32 = 0
 
     /// How many connections one event accepts, where so many other events wait behind it.
     ///
@@ -22,17 +26,22 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
 
     private static let leastAccepts = 1
     private static let mostAccepts = 64
+    /// How many of a process's descriptors may be in use when a connection is accepted: three quarters. The rest is for the connections
+    /// to origin servers that the accepted ones will need.
+    static func descriptorShare(of most: Int?) -> Int32 { most.map { Int32(clamping: $0 - $0 / 4) } ?? .max }
+
     /// How long accepting rests when descriptors or places are used up.
     private static let rest = Duration.milliseconds(50)
 
     /// Takes over a listening descriptor; `reports` is told when accepting has to rest.
     init(
-        descriptor: Int32, loop: EventLoop, server: LoopServer, mostConnections: Int,
+        descriptor: Int32, loop: EventLoop, server: LoopServer, mostConnections: Int, descriptorEnd: Int32 = .max,
         reports: @escaping (String) -> Void
     ) {
         self.loop = loop
         self.server = server
         self.mostConnections = mostConnections
+        self.descriptorEnd = descriptorEnd
         self.reports = reports
         socket = SocketEvents(loop: loop, descriptor: descriptor)
         retry = LoopTimer(loop: loop)
@@ -50,9 +59,15 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
             guard isLast || server.connectionCount < mostConnections else {
                 return pause("\(server.name): \(mostConnections) connections are open on one loop; new ones wait")
             }
+            guard isLast || lastDescriptor < descriptorEnd || hasDescriptors() else {
+                return pause(
+                    "\(server.name): \(descriptorEnd) file descriptors are in use, the rest is kept for origin servers; raise the limit (ulimit -n); new connections wait"
+                )
+            }
             switch Socket.accept(socket.descriptor) {
             case .accepted(let descriptor, let peer):
                 isShort = false
+                lastDescriptor = descriptor
                 server.accept(descriptor, from: peer)
             case .wouldBlock: return
             case .outOfDescriptors:
@@ -62,6 +77,13 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
                 return pause("\(server.name): accept failed (errno \(code))")
             }
         }
+    }
+
+    /// Whether a descriptor below the end is free again. Two system calls: asked only after one beyond it was given out.
+    private func hasDescriptors() -> Bool {
+        guard let lowest = Socket.lowestFreeDescriptor else { return false }
+        lastDescriptor = lowest
+        return lowest < descriptorEnd
     }
 
     /// Rests, so that a listener that stays readable does not spin; says so once a shortage.

@@ -75,6 +75,7 @@ public final class Gateway: @unchecked Sendable {
         try refuseUnfitting(configuration)
         try sockets.requireFree(configuration.listeners)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
+        Socket.raiseDescriptorLimit()
         Socket.reserveDescriptors()
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }

@@ -92,7 +92,9 @@ final class Worker: @unchecked Sendable {
     private func open(_ descriptor: Int32, _ listener: Listener, _ transport: LoopTransport) {
         acceptors[listener.socket] = Acceptor(
             descriptor: descriptor, loop: loop, server: makeServer(listener, transport),
-            mostConnections: listener.mostConnections, reports: { [log] in log.write(.warning, $0) })
+            mostConnections: listener.mostConnections,
+            descriptorEnd: Acceptor.descriptorShare(of: Socket.mostDescriptors),
+            reports: { [log] in log.write(.warning, $0) })
     }
 
     private func change(_ acceptor: Acceptor, to listener: Listener, _ transport: LoopTransport) {

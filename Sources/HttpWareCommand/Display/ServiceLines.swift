@@ -6,6 +6,8 @@ struct ServiceLines: Decodable {
         struct Connections: Decodable {
             let open: Int
             let idle: Int
+            /// Requests that wait for a connection, because `pool.maxPerEndpoint` is reached or one is being made for many.
+            let requestsWaiting: Int
         }
 
         let url: String
@@ -37,24 +39,27 @@ struct ServiceLines: Decodable {
     /// The services below each other, in columns.
     static func table(_ services: [ServiceLines]) -> [String] {
         TextTable.lines(
-            [["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WEIGHT", "LAST FAILURE"]] + services.flatMap(\.rows))
+            [["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WAITING", "WEIGHT", "LAST FAILURE"]] + services.flatMap(\.rows))
     }
 
     private var rows: [[String]] {
         let rows = endpoints.flatMap { endpoint in
             let weight = String(endpoint.weight)
+            let waiting = String(endpoint.connections.requestsWaiting)
             guard !endpoint.addresses.isEmpty else {
                 // Nobody follows it: its connections tell what is under way.
                 let active = max(0, endpoint.connections.open - endpoint.connections.idle)
-                return [[name, endpoint.url, down ? "down" : "open", String(active), weight, "-"]]
+                return [[name, endpoint.url, down ? "down" : "open", String(active), waiting, weight, "-"]]
             }
-            return endpoint.addresses.map { address in
+            return endpoint.addresses.enumerated().map { index, address in
                 let left = address.ejectedForMilliseconds.map { " for \(TerminalStyle.span($0))" } ?? ""
                 let failure = address.lastFailure.map { "\($0.what), \(TerminalStyle.span($0.agoMilliseconds)) ago" }
                 // Beside an address, the endpoint whose name has it.
                 let isName = endpoint.url.hasSuffix("//" + address.address)
                 let shown = isName ? endpoint.url : "\(endpoint.url) at \(address.address)"
-                return [name, shown, address.state + left, String(address.requests), weight, failure ?? "-"]
+                // Requests wait for the endpoint, whatever its address: they are told in its first line.
+                let waits = index == 0 ? waiting : "-"
+                return [name, shown, address.state + left, String(address.requests), waits, weight, failure ?? "-"]
             }
         }
         return rows.map { $0.map(TerminalStyle.plain.shown) }

@@ -23,7 +23,7 @@ import Testing
     {
         let list = endpoints.map { url, weight, addresses in
             """
-            {"url":"\(url)","weight":\(weight),"at":"x","connections":{"open":5,"idle":2,"requestsWaiting":0},
+            {"url":"\(url)","weight":\(weight),"at":"x","connections":{"open":5,"idle":2,"requestsWaiting":4},
              "addresses":[\(addresses.joined(separator: ","))]}
             """
         }
@@ -47,11 +47,11 @@ import Testing
             ))
         #expect(
             try table("[\(api)]") == [
-                "SERVICE  ENDPOINT                          STATE           ACTIVE  WEIGHT  LAST FAILURE",
-                "api      http://192.0.2.1:4001             open            7       2       -",
-                "api      http://192.0.2.2:4002             ejected for 8s  0       1       connection_refused, 1s ago",
-                "api      http://a.test:80 at 192.0.2.3:80  warming         0       1       check: status 500, 3m20s ago",
-                "api      http://a.test:80 at 192.0.2.4:80  draining        1       1       status 503, 2h5m ago",
+                "SERVICE  ENDPOINT                          STATE           ACTIVE  WAITING  WEIGHT  LAST FAILURE",
+                "api      http://192.0.2.1:4001             open            7       4        2       -",
+                "api      http://192.0.2.2:4002             ejected for 8s  0       4        1       connection_refused, 1s ago",
+                "api      http://a.test:80 at 192.0.2.3:80  warming         0       4        1       check: status 500, 3m20s ago",
+                "api      http://a.test:80 at 192.0.2.4:80  draining        1       -        1       status 503, 2h5m ago",
             ])
     }
 
@@ -61,14 +61,14 @@ import Testing
         ]
         #expect(
             try table("[\(services.joined(separator: ","))]") == [
-                "SERVICE  ENDPOINT       STATE  ACTIVE  WEIGHT  LAST FAILURE",
-                "alone    http://a.test  open   3       1       -",
-                "gone     http://b.test  down   3       1       -",
+                "SERVICE  ENDPOINT       STATE  ACTIVE  WAITING  WEIGHT  LAST FAILURE",
+                "alone    http://a.test  open   3       4        1       -",
+                "gone     http://b.test  down   3       4        1       -",
             ])
     }
 
     @Test func `without services there is the head only, and nothing in them moves the cursor`() throws {
-        #expect(try table("[]") == ["SERVICE  ENDPOINT  STATE  ACTIVE  WEIGHT  LAST FAILURE"])
+        #expect(try table("[]") == ["SERVICE  ENDPOINT  STATE  ACTIVE  WAITING  WEIGHT  LAST FAILURE"])
         let lines = try table("[\(service("\\u001b[2J", ("http://a.test", 1, [])))]")
         #expect(!lines.joined().contains("\u{1b}"))
     }

@@ -163,10 +163,10 @@ def _(t: Trial) -> None:
     expect_same("state", gateway.states("dropping"), ["ejected", "open"])
     expect_same("asked", gateway.a.asked, 3)
     rows = [re.split(r" {2,}", row) for row in services(t, gateway).splitlines()]
-    expect_same("head", rows[0], ["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WEIGHT", "LAST FAILURE"])
+    expect_same("head", rows[0], ["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WAITING", "WEIGHT", "LAST FAILURE"])
     [[*a, failure], b] = [row[1:] for row in rows if row[0] == "dropping"]
-    expect_same("the other", b, [f"http://127.0.0.1:{gateway.b.port}", "open", "0", "1", "-"])
-    check(a[0].endswith(f":{gateway.a.port}") and re.fullmatch(r"ejected for (1h|59m\d+s)", a[1]) and a[2:] == ["0", "1"], a)
+    expect_same("the other", b, [f"http://127.0.0.1:{gateway.b.port}", "open", "0", "0", "1", "-"])
+    check(a[0].endswith(f":{gateway.a.port}") and re.fullmatch(r"ejected for (1h|59m\d+s)", a[1]) and a[2:] == ["0", "0", "1"], a)
     check(re.fullmatch(r"status 503, \d+m?s ago", failure), failure)
     expect_same("JSON", json.loads(services(t, gateway, "--json"))["services"][0]["name"], "weighted")
 
