@@ -39,7 +39,8 @@ struct ServiceLines: Decodable {
     /// The services below each other, in columns.
     static func table(_ services: [ServiceLines]) -> [String] {
         TextTable.lines(
-            [["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WAITING", "WEIGHT", "LAST FAILURE"]] + services.flatMap(\.rows))
+            [["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WAITING", "WEIGHT", "LAST FAILURE"]] + services.flatMap(\.rows)
+        )
     }
 
     private var rows: [[String]] {
