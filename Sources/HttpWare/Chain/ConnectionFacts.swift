@@ -2,9 +2,9 @@ import Synchronization
 
 /// What the exchanges of one connection downstream have in common: made once for all of them.
 final class ConnectionFacts: Sendable {
-    /// The other end of the connection.
+    /// The other end of the connection; never an IPv4-mapped address.
     let peer: SocketAddress?
-    /// Our end of the connection.
+    /// Our end of the connection; never an IPv4-mapped address.
     let local: SocketAddress?
     /// It is encrypted.
     let isSecure: Bool
@@ -17,8 +17,8 @@ final class ConnectionFacts: Sendable {
         peer: SocketAddress? = nil, local: SocketAddress? = nil, isSecure: Bool = false,
         clientIdentity: TlsClientIdentity? = nil
     ) {
-        self.peer = peer
-        self.local = local
+        self.peer = peer?.unmapped
+        self.local = local?.unmapped
         self.isSecure = isSecure
         self.clientIdentity = clientIdentity
     }

@@ -294,7 +294,7 @@ enum ForwardedFor {
             guard let address = IPAddress(member) ?? SocketAddress(member, defaultPort: 0)?.address else {
                 return client
             }
-            client = address
+            client = address.unmapped
             guard trusted.contains(where: { $0.contains(address) }) else { return client }
         }
         return client

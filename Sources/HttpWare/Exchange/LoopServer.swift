@@ -117,7 +117,8 @@ public final class LoopServer: ExchangeSource {
         guard let tls = settings.tls else { return begin(socket, nil, peer) }
         guard let way = transport.tlsSocket, let session = TlsSession(server: tls, socket: way, descriptor: descriptor)
         else { return socket.close() }
-        let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: peer, owner: self)
+        let handshake = TlsHandshake(
+            socket: socket, session: session, isServer: true, peer: peer?.unmapped, owner: self)
         handshakes[ObjectIdentifier(handshake)] = handshake
         handshake.start(
             dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds)

@@ -10,7 +10,11 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
     private let lowMask: UInt64
 
     /// Makes the network of an address and a prefix length; `nil` if the length is out of range or the address has bits beyond it.
+    /// A network of IPv4-mapped addresses is that of the IPv4 addresses.
     public init?(_ address: IPAddress, prefixLength: Int) {
+        let isMapped = !address.isIPv4 && address.unmapped.isIPv4 && address.scope == 0 && prefixLength >= 96
+        let prefixLength = isMapped ? prefixLength - 96 : prefixLength
+        let address = isMapped ? address.unmapped : address
         guard prefixLength >= 0, prefixLength <= (address.isIPv4 ? 32 : 128), address.scope == 0 else { return nil }
         if address.isIPv4 {
             highMask = 0
@@ -38,14 +42,11 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         self.init(address, prefixLength: length)
     }
 
-    /// Whether the network holds an address. An IPv4-mapped address counts as the IPv4 address, unless the network is of mapped ones.
+    /// Whether the network holds an address. An IPv4-mapped address counts as the IPv4 address.
     public func contains(_ other: IPAddress) -> Bool {
-        if other.isIPv4 == address.isIPv4 {
-            return other.high & highMask == address.high && other.low & lowMask == address.low
-        }
-        guard address.isIPv4 else { return false }
-        let unmapped = other.unmapped
-        return unmapped.isIPv4 && unmapped.low & lowMask == address.low
+        let other = other.unmapped
+        return other.isIPv4 == address.isIPv4 && other.high & highMask == address.high
+            && other.low & lowMask == address.low
     }
 
     /// The network as it is written in configuration: `10.0.0.0/8`.

@@ -67,6 +67,11 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// Whether a gateway must not reach it for a stranger: see `IPAddress.isPrivate`; a Unix socket always.
     public var isPrivate: Bool { address?.isPrivate ?? true }
 
+    /// The same with an IPv4 address in place of an IPv4-mapped one, which a socket for both families reports.
+    public var unmapped: SocketAddress {
+        if case .ip(let address, let port) = self { .ip(address.unmapped, port: port) } else { self }
+    }
+
     /// The same address with another port; a Unix socket stays as it is.
     public func with(port: UInt16) -> SocketAddress {
         if case .ip(let address, _) = self { .ip(address, port: port) } else { self }

@@ -1,6 +1,7 @@
 /// A host and a port, as in a `Host` field or a request target. RFC 9110 §4.2, RFC 3986 §3.2.
 public struct Authority: Hashable, Sendable {
-    /// The host: a name in lower case without its trailing dot, an IPv4 address, or an IPv6 address in brackets.
+    /// The host: a name in lower case without its trailing dot, an IPv4 address, or an IPv6 address in brackets. An IPv6 address
+    /// is as RFC 5952 writes it, and an IPv4-mapped one is the IPv4 address.
     public let host: String
     /// The port, when one was given.
     public let port: UInt16?
@@ -18,7 +19,15 @@ public struct Authority: Hashable, Sendable {
             Authority.parse(bytes).map { (Authority.lowercased(bytes[$0.host]), $0.port) }
         }
         guard let parsed else { return nil }
-        self.init(host: parsed.0, port: parsed.1)
+        self.init(host: Authority.oneForm(parsed.0), port: parsed.1)
+    }
+
+    /// An IPv6 address in brackets in its one form: as RFC 5952 writes it, or an IPv4 address where it stands for that. Any
+    /// other host as it is. So a rule for an address knows all its spellings.
+    static func oneForm(_ host: String) -> String {
+        guard host.utf8.first == 0x5b, let address = IPAddress(host.dropFirst().dropLast()) else { return host }
+        let unmapped = address.unmapped
+        return unmapped.isIPv4 ? "\(unmapped)" : "[\(unmapped)]"
     }
 
     /// The parts of `host[:port]`: the host's range without a trailing dot. An empty port counts as none.

@@ -200,6 +200,10 @@ struct RequestTarget: Sendable {
 
     /// Whether that host in a value, with the port, is the one that the target names.
     func names(_ value: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ otherPort: UInt16?) -> Bool {
+        if value[range.lowerBound] == 0x5b {
+            let text = String(decoding: UnsafeBufferPointer(rebasing: value[range]), as: UTF8.self)
+            return otherPort == port && bytes[host.range].elementsEqual(Authority.oneForm(text).utf8)
+        }
         guard otherPort == port, range.count == Int(host.count) else { return false }
         for offset in 0..<range.count
         where ByteClass.lower(value[range.lowerBound &+ offset]) != bytes[Int(host.start) &+ offset] { return false }
@@ -216,8 +220,13 @@ struct RequestTarget: Sendable {
         return true
     }
 
-    /// The host is what was appended from there, in lower case.
+    /// The host is what was appended from there, in lower case; an IPv6 address in its one form.
     private mutating func lowerHost(from start: Int) {
+        if bytes[start] == 0x5b {
+            let address = Authority.oneForm(String(decoding: bytes[start...], as: UTF8.self))
+            bytes.removeSubrange(start...)
+            bytes.append(contentsOf: address.utf8)
+        }
         host = Part(start..<bytes.count)
         bytes.withUnsafeMutableBufferPointer { all in
             for index in start..<all.count { all[index] = ByteClass.lower(all[index]) }

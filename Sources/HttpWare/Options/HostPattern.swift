@@ -62,7 +62,8 @@ extension HostPattern: OptionValue {
             isAddress || !inner.split(separator: ".", omittingEmptySubsequences: false).contains("")
         else { throw OptionMistake(hint) }
         source = optionText
-        name = Array(host.utf8)
+        // As requests name it.
+        name = Array((isAddress ? Authority.oneForm(String(host)) : String(host)).utf8)
         self.port = port
     }
 }

@@ -58,13 +58,20 @@ import Testing
         ("192.0.2.1/32", "::ffff:192.0.2.1", "::192.0.2.1"), ("fc00::/7", "fdff::1", "fe00::1"),
         ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::"), ("2001:db8::/64", "2001:db8::ffff:1", "2001:db8:0:1::"),
         ("2001:db8::8000:0:0:0/65", "2001:db8::8000:0:0:1", "2001:db8::1"), ("::1", "::1", "::2"),
-        ("::/0", "ffff::1", "1.2.3.4"), ("::ffff:0:0/96", "::ffff:1.2.3.4", "1.2.3.4"),
+        ("::/0", "ffff::1", "1.2.3.4"), ("::ffff:10.0.0.0/104", "10.1.2.3", "::ffff:11.0.0.1"),
+        ("::ffff:0:0/96", "1.2.3.4", "::1.2.3.4"),
     ])
     func `a network holds what shares its prefix`(network: String, member: String, other: String) throws {
         let network = try #require(IPNetwork(network))
         #expect(network.contains(try #require(IPAddress(member))))
         #expect(!network.contains(try #require(IPAddress(other))))
         #expect(IPNetwork(network.description) == network)
+    }
+
+    @Test func `a network of IPv4-mapped addresses is that of the IPv4 addresses`() {
+        #expect(IPNetwork("::ffff:10.0.0.0/104") == IPNetwork("10.0.0.0/8"))
+        #expect(IPNetwork("::ffff:192.0.2.1") == IPNetwork("192.0.2.1"))
+        #expect(IPNetwork("::ffff:10.0.0.1/104") == nil)
     }
 
     @Test(arguments: [

@@ -124,13 +124,26 @@ import Testing
 /// RFC 9110 §4.2, RFC 3986 §3.2.
 @Suite struct AuthorityTests {
     @Test(arguments: [
+        "[::ffff:192.0.2.1]", "[::FFFF:192.0.2.1]", "[0:0:0:0:0:ffff:c000:201]", "[::ffff:c000:0201]", "192.0.2.1",
+    ])
+    func `a request names an IPv4 address in one form, however it is written`(host: String) throws {
+        let absolute = try HttpRequest(.get, "http://\(host):8080/a")
+        #expect(absolute.host == "192.0.2.1" && absolute.port == 8080)
+        let origin = Feeding.request(Wire("GET /a HTTP/1.1\r\nHost: \(host):8080\r\n\r\n")).request
+        #expect(origin.host == "192.0.2.1" && origin.port == 8080)
+        #expect(try HttpRequest(.connect, "\(host):443").host == "192.0.2.1")
+        #expect(try HostPattern(optionText: host).name == Array("192.0.2.1".utf8))
+    }
+
+    @Test(arguments: [
         ("a", "a", nil), ("A.Example", "a.example", nil), ("a.", "a", nil), ("a:80", "a", UInt16(80)), ("a:", "a", nil),
         ("a.:8", "a", 8),
         ("a:0", "a", 0), ("a:65535", "a", 65535), ("a:00080", "a", 80), ("1.2.3.4", "1.2.3.4", nil),
         ("[::1]", "[::1]", nil),
         ("[::]", "[::]", nil), ("[1:2:3:4:5:6:7:8]:9", "[1:2:3:4:5:6:7:8]", 9), ("[1::8]", "[1::8]", nil),
-        ("[1:2:3:4:5:6:7::]", "[1:2:3:4:5:6:7::]", nil),
-        ("[::ffff:1.2.3.4]", "[::ffff:1.2.3.4]", nil), ("[1:2:3:4:5:6:1.2.3.4]", "[1:2:3:4:5:6:1.2.3.4]", nil),
+        ("[1:2:3:4:5:6:7::]", "[1:2:3:4:5:6:7:0]", nil), ("[0:0:0::0:1]:1", "[::1]", 1),
+        ("[::ffff:1.2.3.4]", "1.2.3.4", nil), ("[::FFFF:102:304]:80", "1.2.3.4", 80),
+        ("[1:2:3:4:5:6:1.2.3.4]", "[1:2:3:4:5:6:102:304]", nil),
         ("[2001:DB8::A]", "[2001:db8::a]", nil),
         ("a_b-c~d", "a_b-c~d", nil), ("xn--nxasmq6b", "xn--nxasmq6b", nil),
     ])

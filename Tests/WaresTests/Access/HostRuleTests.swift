@@ -32,6 +32,14 @@ import Wares
         #expect(try isRefused(options, try HttpRequest(.connect, target)) == refused)
     }
 
+    @Test(arguments: ["192.0.2.1", "[::ffff:192.0.2.1]", "[::ffff:c000:201]"], ["192.0.2.1", "[::ffff:192.0.2.1]"])
+    func `an IPv4 address is known in all its forms`(host: String, pattern: String) throws {
+        let deny = ConfigNode(.list([ConfigNode(.scalar(pattern, isQuoted: true))]))
+        #expect(try isRefused(["deny": deny], .make(.get, "http://\(host)/")))
+        #expect(try isRefused(["deny": deny], try HttpRequest(.connect, "\(host):443")))
+        #expect(try !isRefused(["allow": deny], .make(.get, "http://\(host)/")))
+    }
+
     @Test func `a pattern with a port means the scheme's own port too`() throws {
         let options: ConfigNode = ["deny": ["example.com:80"]]
         #expect(try isRefused(options, .make(.get, "http://example.com/")))
