@@ -166,14 +166,16 @@ extension HttpFields {
         for index in lines.indices {
             let known = lines[index].known
             let isForbidden =
-                known == .other ? namesRoute(lines[index].name) : known.bit & HttpFields.forbiddenTrailers != 0
+                known == .other ? isForbidden(lines[index].name) : known.bit & HttpFields.forbiddenTrailers != 0
             if isForbidden { lines[index].flags |= Line.removed | Line.hopByHop }
         }
     }
 
-    /// Whether the name is one of those by which intermediaries tell whom they forward for.
-    private func namesRoute(_ range: Range<Int>) -> Bool {
-        let name = string(range).lowercased()
+    /// Whether the name is one of those by which intermediaries tell whom they forward for, or a twin of one that is forbidden:
+    /// the same name with `_` for `-`.
+    private func isForbidden(_ range: Range<Int>) -> Bool {
+        let name = string(range).lowercased().replacing("_", with: "-")
         return name.hasPrefix("x-forwarded-") || name == "x-real-ip"
+            || KnownField.identify(name).bit & HttpFields.forbiddenTrailers != 0
     }
 }

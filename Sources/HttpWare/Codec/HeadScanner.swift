@@ -90,7 +90,9 @@ struct HeadScanner {
             guard nameCount > 0, nameCount <= 1024 else { throw .badName }
             let known = table.find(input, from: start, count: nameCount)
             if known == .other {
-                guard HeadScanner.isToken(input, from: start, to: colon) else { throw .badName }
+                guard HeadScanner.isToken(input, from: start, to: colon, &fields.hasUnderscores) else {
+                    throw .badName
+                }
             }
             var valueStart = colon &+ 2
             var valueEnd = end
@@ -136,6 +138,15 @@ struct HeadScanner {
     /// Whether the bytes are a token. RFC 9110 §5.6.2.
     @inline(__always)
     static func isToken(_ input: RawSpan, from start: Int, to end: Int) -> Bool {
+        var hasUnderscore = false
+        return isToken(input, from: start, to: end, &hasUnderscore)
+    }
+
+    /// The same; notes whether one of the bytes is `_`.
+    @inline(__always)
+    private static func isToken(
+        _ input: RawSpan, from start: Int, to end: Int, _ hasUnderscore: inout Bool
+    ) -> Bool {
         var index = start
         while index < end {
             if index &+ 8 <= input.byteCount, Swar.areCommonInNames(input.word(at: index), first: end &- index) {
@@ -144,7 +155,9 @@ struct HeadScanner {
                 // Eight at most, the slow way.
                 let stop = min(end, index &+ 8)
                 while index < stop {
-                    guard ByteClass.isToken(input.byte(at: index)) else { return false }
+                    let byte = input.byte(at: index)
+                    guard ByteClass.isToken(byte) else { return false }
+                    if byte == 0x5f { hasUnderscore = true }
                     index &+= 1
                 }
             }

@@ -72,6 +72,9 @@ struct Http2HeadDecoder {
             return malformed("a field value begins or ends with white space")
         }
         let known = KnownField.identify(name.bytes, from: 0, count: name.count)
+        if known == .other, !fields.hasUnderscores {
+            fields.hasUnderscores = Http2HeadDecoder.hasUnderscore(name.bytes)
+        }
         if !hasFields { beginFields(&fields) }
         var flags = HttpFields.Line.exact
         if known.bit & Http2HeadDecoder.special != 0 {
@@ -196,6 +199,21 @@ struct Http2HeadDecoder {
             index &+= 1
         }
         return true
+    }
+
+    /// Whether there is a `_` in the name.
+    @inline(__always)
+    private static func hasUnderscore(_ name: RawSpan) -> Bool {
+        var index = 0
+        while index &+ 8 <= name.byteCount {
+            if Swar.equal(name.word(at: index), Swar.all(0x5f)) != 0 { return true }
+            index &+= 8
+        }
+        while index < name.byteCount {
+            if name.byte(at: index) == 0x5f { return true }
+            index &+= 1
+        }
+        return false
     }
 
     @inline(__always)

@@ -194,6 +194,25 @@ extension HttpFields {
         return true
     }
 
+    private static let contentLengthTwin: FieldName = "content_length"
+    private static let transferEncodingTwin: FieldName = "transfer_encoding"
+    private static let framingTwins = (contentLengthTwin.trace, transferEncodingTwin.trace)
+
+    /// Takes off `Content_Length` and `Transfer_Encoding`, whoever wrote them: an origin server that reads `_` as `-` would take
+    /// them for the framing, and see another end of the message than the gateway. RFC 9112 §11.2.
+    @inline(__always)
+    mutating func removeFramingTwins() {
+        let twins = HttpFields.framingTwins
+        if others.mayHold(twins.0) || others.mayHold(twins.1) { takeFramingTwins() }
+    }
+
+    @inline(never)
+    private mutating func takeFramingTwins() {
+        for name in [HttpFields.contentLengthTwin, HttpFields.transferEncodingTwin] {
+            while let index = firstIndex(of: name) { lines[index].flags |= Line.removed }
+        }
+    }
+
     /// Leaves one line of `Content-Length` with one number, if more was said. RFC 9110 §8.6.
     mutating func settleContentLength(_ facts: HeadFacts) {
         guard facts.isLengthOdd, let length = facts.contentLength else { return }

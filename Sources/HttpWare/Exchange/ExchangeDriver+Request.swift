@@ -46,6 +46,7 @@ extension ExchangeDriver: RequestHandler {
         guard let peer = exchange.peer?.address, exchange.trustedProxies.contains(where: { $0.contains(peer) }) else {
             return
         }
+        exchange.request.fields.removeTwins(of: .xForwardedFor)
         exchange.receivedForwardedFor = exchange.request.fields.listMembers(of: .xForwardedFor)
     }
 

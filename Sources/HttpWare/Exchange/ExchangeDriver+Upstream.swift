@@ -22,6 +22,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if exchange.request.fields.present & KnownField.via.bit != 0, isLoop() {
             return fail(GatewayError(.gateway, .loopDetected, "the request came through here too often"))
         }
+        exchange.request.fields.removeFramingTwins()
         guard isWithinLimit() else { return }
         setDeadline()
         if !isCounted {

@@ -101,6 +101,7 @@ public final class LocalExchange {
     private static func received(_ request: HttpRequest) throws(GatewayError) -> HttpRequest {
         var request = request
         request.fields.receivedCount = request.fields.lines.count
+        request.fields.noteUnderscores()
         if request.target.host.count == 0, let index = request.fields.firstIndex(of: KnownField.host) {
             let value = request.fields.lines[index].value
             let isHost = request.fields.bytes.withUnsafeBufferPointer {

@@ -4,9 +4,11 @@ public final class FieldBlock: Sendable {
     /// With offsets into `wire`.
     let lines: [HttpFields.Line]
     /// Each name once.
-    let names: [FieldName]
+    public let names: [FieldName]
     let present: UInt64
     let others: NameFilter
+    /// Whether one of the names has a `_` in it.
+    let hasUnderscores: Bool
 
     /// Makes a block. Lines of one name stay several lines.
     public init(_ lines: [FieldLine]) {
@@ -19,6 +21,7 @@ public final class FieldBlock: Sendable {
         present = fields.present
         others = fields.others
         self.names = names
+        hasUnderscores = names.contains(where: \.hasUnderscore)
     }
 
     public var isEmpty: Bool { lines.isEmpty }

@@ -7,6 +7,8 @@ public struct FieldName: Sendable {
     let trace: NameFilter
     /// The last byte in lower case: names that are alike mostly differ there.
     let last: UInt8
+    /// Whether there is a `_` in it: its twin has `-` there, and may be a known field.
+    let hasUnderscore: Bool
 
     /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
@@ -16,6 +18,7 @@ public struct FieldName: Sendable {
         self.text = text
         known = KnownField.identify(text)
         last = ByteClass.lower(text.utf8.last ?? 0)
+        hasUnderscore = text.utf8.contains(0x5f)
         trace =
             known == .other ? NameFilter(Array(text.utf8).span.bytes, from: 0, count: text.utf8.count) : NameFilter()
     }
@@ -25,6 +28,7 @@ public struct FieldName: Sendable {
         self.known = known
         trace = NameFilter()
         last = ByteClass.lower(known.name.utf8.last ?? 0)
+        hasUnderscore = false
     }
 
     /// The name in lower case: the same text for all spellings of one name.
@@ -148,9 +152,9 @@ extension FieldName {
 
 extension FieldName {
     /// Whether the field frames a message or concerns one connection only, and so is the gateway's own affair: no
-    /// configuration sets or removes it. RFC 9110 §7.6.1, RFC 9112 §6.
+    /// configuration sets or removes it, nor its twin with `_` for `-`. RFC 9110 §7.6.1, RFC 9112 §6.
     public var isGatewayOwned: Bool {
-        switch known {
+        switch hasUnderscore ? KnownField.identify(text.replacing("_", with: "-")) : known {
         case .contentLength, .transferEncoding, .connection, .upgrade, .te, .trailer, .keepAlive, .proxyConnection,
             .http2Settings:
             true

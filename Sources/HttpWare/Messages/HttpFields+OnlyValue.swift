@@ -18,6 +18,31 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[lines[first].value]))) }
     }
 
+    /// Gives the value of the only line of that name as it stands here; where there is none, and a ware took it away as a
+    /// credential that it accepted, the value that was accepted. As bytes that are valid during the call only.
+    func withOnlyOrAcceptedValue<Result>(
+        of name: FieldName, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        if firstIndex(of: name) == nil, let accepted = lastAccepted(name) {
+            return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[lines[accepted].value]))) }
+        }
+        return try withOnlyValue(of: name, body)
+    }
+
+    /// The same for a cookie.
+    func withOnlyOrAcceptedCookie<Result>(
+        _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        let found = try withOnlyCookie(name, body)
+        guard case .absent = found, present & KnownField.cookie.bit != 0 else { return found }
+        var accepted: Range<Int>?
+        for line in lines where line.flags & Line.accepted != 0 && line.known == .cookie {
+            forEachCrumb(line.value) { crumb, value in if isCookie(crumb, name) { accepted = value } }
+        }
+        guard let accepted else { return found }
+        return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[accepted]))) }
+    }
+
     /// Gives the value of the only cookie of that name, as bytes that are valid during the call only. RFC 6265 §4.2.1.
     public func withOnlyCookie<Result>(
         _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -40,8 +65,16 @@ extension HttpFields {
 
     /// Takes the cookies of that name away and leaves the bytes of the others as they are. Answers whether there were any.
     @discardableResult
-    public mutating func removeCookie(_ name: String) -> Bool {
+    public mutating func removeCookie(_ name: String) -> Bool { removeCookie(name, isAccepted: false) }
+
+    /// Takes the cookie of that name away, as `removeCookie` does, after its value was accepted as a credential: a key that
+    /// tells requests apart by this cookie still finds it.
+    public mutating func removeAcceptedCookie(_ name: String) { removeCookie(name, isAccepted: true) }
+
+    @discardableResult
+    private mutating func removeCookie(_ name: String, isAccepted: Bool) -> Bool {
         var kept: [[UInt8]] = []
+        var accepted: [UInt8] = []
         var isFound = false
         var next = firstIndex(of: FieldName.cookie)
         while let line = next {
@@ -49,6 +82,7 @@ extension HttpFields {
             forEachCrumb(lines[line].value) { crumb, value in
                 if value != nil, isCookie(crumb, name) {
                     isFound = true
+                    if isAccepted { accepted = Array(bytes[crumb]) }
                 } else {
                     if !rest.isEmpty { rest += [0x3b, 0x20] }
                     rest += bytes[crumb]
@@ -60,6 +94,11 @@ extension HttpFields {
         guard isFound else { return false }
         remove(FieldName.cookie)
         for value in kept { appendLine(.cookie, value) }
+        if isAccepted {
+            // A line of its own, which is no part of the message.
+            appendLine(.cookie, accepted)
+            lines[lines.count - 1].flags |= Line.removed | Line.accepted
+        }
         return true
     }
 

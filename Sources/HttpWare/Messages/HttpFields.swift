@@ -20,6 +20,8 @@ public struct HttpFields: Sendable {
         static let exact: UInt8 = 2
         /// Meant for one hop: it is not in `received` either.
         static let hopByHop: UInt8 = 4
+        /// Removed by a ware that accepted its value as a credential.
+        static let accepted: UInt8 = 8
 
         @inline(__always) var isRemoved: Bool { flags & Line.removed != 0 }
         /// Behind the CRLF, for an exact line.
@@ -38,6 +40,8 @@ public struct HttpFields: Sendable {
     private(set) var changes: UInt32 = 1
     /// How many of `lines` came from the peer.
     var receivedCount = 0
+    /// Whether the peer may have sent a name with `_` in it; false is certain.
+    var hasUnderscores = false
 
     public init() {}
 
@@ -49,6 +53,7 @@ public struct HttpFields: Sendable {
         others = NameFilter()
         changes = 0
         receivedCount = 0
+        hasUnderscores = false
     }
 
     /// Becomes the same as another, in the memory that it has.
@@ -61,6 +66,7 @@ public struct HttpFields: Sendable {
         others = other.others
         changes = other.changes
         receivedCount = other.receivedCount
+        hasUnderscores = other.hasUnderscores
     }
 
     // MARK: Reading
@@ -165,7 +171,9 @@ public struct HttpFields: Sendable {
 
     /// Replaces all lines of the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
-        if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) {
+        if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) || hasUnderscores
+            || block.hasUnderscores
+        {
             remove(block.names)
         }
         noteChange()
@@ -205,6 +213,7 @@ public struct HttpFields: Sendable {
 
     /// Gives each line of one name another name, in place of all lines that had it. Does nothing if there is none.
     public mutating func rename(_ name: FieldName, to other: FieldName) {
+        removeTwins(of: name)
         guard name != other, let first = firstIndex(of: name) else { return }
         noteChange()
         remove(other)
@@ -217,17 +226,65 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// Takes all lines of this name away. Answers whether there were any.
+    /// Takes all lines of this name away, and its twins with them (`removeTwins`). Answers whether there were any of the name.
     @discardableResult
-    public mutating func remove(_ name: FieldName) -> Bool {
+    public mutating func remove(_ name: FieldName) -> Bool { remove(name, marking: Line.removed) }
+
+    /// Takes all lines of this name away, as `remove` does, after their value was accepted as a credential: a key that tells
+    /// requests apart by this field still finds it.
+    public mutating func removeAccepted(_ name: FieldName) { remove(name, marking: Line.removed | Line.accepted) }
+
+    @discardableResult
+    @inline(__always)
+    private mutating func remove(_ name: FieldName, marking flags: UInt8) -> Bool {
         var next = firstIndex(of: name)
         let found = next != nil
         if found { noteChange() }
         while let index = next {
-            lines[index].flags |= Line.removed
+            lines[index].flags |= flags
             next = self.index(of: name, from: index + 1)
         }
+        removeTwins(of: name)
         return found
+    }
+
+    /// Takes away the lines that the peer sent under a twin of this name: the same name with `_` for `-`, or the reverse, in
+    /// any mix. Lines of the name itself stay, and so do lines that wares added.
+    ///
+    /// CGI and many frameworks read `X_User` and `X-User` as one field (RFC 3875 §4.1.18). To remove or to replace a field
+    /// takes its twins away, too; a ware that trusts a field as it was received calls this.
+    @inline(__always)
+    public mutating func removeTwins(of name: FieldName) {
+        if hasUnderscores || name.hasUnderscore { takeTwins(of: name) }
+    }
+
+    /// Apart from messages without such names, which are nearly all.
+    @inline(never)
+    private mutating func takeTwins(of name: FieldName) {
+        for index in 0..<receivedCount where !lines[index].isRemoved && isTwin(lines[index], name) {
+            noteChange()
+            lines[index].flags |= Line.removed
+        }
+    }
+
+    /// Whether the line's name is another spelling of this one: they differ in `_` and `-`, and but for case in nothing else.
+    private func isTwin(_ line: Line, _ name: FieldName) -> Bool {
+        guard Int(line.nameCount) == name.text.utf8.count else { return false }
+        var isOther = false
+        var index = Int(line.start)
+        for byte in name.text.utf8 {
+            let own = bytes[index]
+            index &+= 1
+            if ByteClass.lower(own) == ByteClass.lower(byte) { continue }
+            guard own == 0x5f && byte == 0x2d || own == 0x2d && byte == 0x5f else { return false }
+            isOther = true
+        }
+        return isOther
+    }
+
+    /// Notes whether the lines that were received have names with `_`, where no decoder has done so.
+    mutating func noteUnderscores() {
+        hasUnderscores = lines.prefix(receivedCount).contains { bytes[$0.name].contains(0x5f) }
     }
 
     /// Apart from those who rarely need it, whose registers it would take.
@@ -243,7 +300,7 @@ public struct HttpFields: Sendable {
         var copy = self
         copy.lines.removeSubrange(receivedCount...)
         for index in copy.lines.indices where copy.lines[index].flags & Line.hopByHop == 0 {
-            copy.lines[index].flags &= ~Line.removed
+            copy.lines[index].flags &= ~(Line.removed | Line.accepted)
         }
         return copy
     }
@@ -363,6 +420,12 @@ public struct HttpFields: Sendable {
         line.known == name.known
             && (name.known != .other
                 || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name))
+    }
+
+    /// The line of that name that was taken away last as a credential that was accepted.
+    func lastAccepted(_ name: FieldName) -> Int? {
+        guard mayHold(name) else { return nil }
+        return lines.lastIndex { $0.flags & Line.accepted != 0 && isNamed($0, name) }
     }
 
     func firstIndex(of name: FieldName) -> Int? { index(of: name, from: 0) }

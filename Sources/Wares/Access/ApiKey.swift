@@ -32,6 +32,7 @@ public struct ApiKey: Middleware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         let owner = exchange.isForward ? proxyOwner(request) : place.withValue(request) { keys.owner(of: $0) }
+        place.removeTwins(in: &request)
         if hide, !exchange.isForward { place.hide(in: &request) }
         switch owner {
         case .one(let principal?):

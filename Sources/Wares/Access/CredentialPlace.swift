@@ -40,6 +40,11 @@ public enum CredentialPlace: Sendable, Hashable {
         case .bearer: request.fields.remove(FieldName.authorization)
         }
     }
+
+    /// Takes what an origin server might read for the credential: the field's twins, which the client wrote besides.
+    func removeTwins(in request: inout HttpRequest) {
+        if case .header(let name) = self { request.fields.removeTwins(of: name) }
+    }
 }
 
 extension CredentialPlace: OptionValue {

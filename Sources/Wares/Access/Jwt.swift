@@ -101,6 +101,7 @@ public struct Jwt: Middleware {
                 exchange, "the token's \(lacking) does not allow this", scope: isScope ? wanted : nil)
         }
         exchange.authenticated(as: admission.principal)
+        place?.removeTwins(in: &request)
         if !forward { place?.hide(in: &request) }
         if let fields = admission.fields { request.fields.set(fields) }
         return .pass

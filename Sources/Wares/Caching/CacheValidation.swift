@@ -6,6 +6,11 @@ enum CacheValidation {
     /// What makes a request conditional, or one for a part.
     static let conditions: [FieldName] = [.ifNoneMatch, .ifModifiedSince, .ifRange, .range]
 
+    /// Takes away what an origin server might read for a condition that the request does not have.
+    static func removeTwins(in request: inout HttpRequest) {
+        for name in conditions { request.fields.removeTwins(of: name) }
+    }
+
     /// Makes the request ask for another representation than the stored one. What the client has by its own word is asked
     /// about too, so that one answer does for both.
     static func ask(about stored: StoredResponse, in request: inout HttpRequest) {

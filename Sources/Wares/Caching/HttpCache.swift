@@ -219,6 +219,7 @@ public struct HttpCache: Middleware, Postware {
         place: consuming CacheKey? = nil, _ response: CollapsedResponse? = nil
     ) -> Verdict {
         let turn = CacheTurn(request, consume asked, in: exchange, collapsed, leads: consume place, response)
+        CacheValidation.removeTwins(in: &request)
         if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
         if !turn.isOver { turn.lead(exchange) }
         exchange.cacheResult = .miss

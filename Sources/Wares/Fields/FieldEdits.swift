@@ -81,6 +81,7 @@ public struct FieldEdits: Sendable {
             try message.fields.set(name, to: text)
         }
         for value in setIfAbsent where !message.fields.contains(value.name) {
+            message.fields.removeTwins(of: value.name)
             try add(value, to: &message, in: exchange)
         }
         for value in append { try add(value, to: &message, in: exchange) }

@@ -23,8 +23,8 @@ public struct Forwarded: Middleware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         let isTrusted = exchange.isPeerTrusted
-        if !isTrusted {
-            for name in Forwarded.claims { request.fields.remove(name) }
+        for name in Forwarded.claims {
+            if isTrusted { request.fields.removeTwins(of: name) } else { request.fields.remove(name) }
         }
         let address = exchange.peer?.address?.unmapped.withoutScope
         if style != .forwarded { try writeXForwarded(&request, address, exchange) }

@@ -64,6 +64,9 @@ extension RequestHeaders: ConfigurableWare {
             One of them has to be there. The verbs act in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. To set
             `Host` is to name another authority, which then goes upstream whatever the service's `host` says. A placeholder that brings a byte which no
             field value may hold refuses the request with 400.
+
+            To set, rename or remove a field takes away what the client sent under its twins, with `_` for `-` in any mix: many origin servers read
+            `X_User` and `X-User` as one field.
             """#)
 
     public init(options: inout OptionsReader) {

@@ -40,6 +40,7 @@ public struct RequestId: Middleware, Postware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         if trustInbound ?? exchange.isBoundToLoopback, let id = receivedId(request) {
             exchange.id = id
+            request.fields.removeTwins(of: header)
             return .pass
         }
         if generator == .uuidv4 { exchange.id = RequestId.makeRandomId() }

@@ -27,6 +27,7 @@ public struct RequiredHeaders: Middleware {
         for (name, form) in headers {
             guard request.fields.contains(name) else { return refuse(request) }
             if let form, !hasForm(request.fields.values(of: name), form) { return refuse(request) }
+            request.fields.removeTwins(of: name)
         }
         return .pass
     }

@@ -47,6 +47,63 @@ import Testing
         #expect(fields["x"] == "again")
     }
 
+    @Test(arguments: ["X_User_Id", "x_user-id", "X-USER_ID"])
+    func `removing or replacing a field takes away its twins that were received`(twin: String) throws {
+        var fields = received("\(twin): evil\r\nX-User-Id: me\r\nX-User-Idx: 1\r\nX_UserxId: 2\r\n")
+        let rest = ["X-User-Idx: 1", "X_UserxId: 2"]
+        let wasThere = fields.remove("x-user-id")
+        #expect(wasThere)
+        #expect(lines(fields) == ["Host: a"] + rest)
+        fields = received("\(twin): evil\r\nX-User-Idx: 1\r\nX_UserxId: 2\r\n")
+        let wasAbsent = !fields.remove("X-User-Id")
+        #expect(wasAbsent)
+        #expect(lines(fields) == ["Host: a"] + rest)
+        fields = received("\(twin): evil\r\nX-User-Idx: 1\r\nX_UserxId: 2\r\n")
+        try fields.set("X-User-Id", to: "ada")
+        #expect(lines(fields) == ["Host: a"] + rest + ["X-User-Id: ada"])
+        fields = received("\(twin): evil\r\nX-User-Idx: 1\r\nX_UserxId: 2\r\n")
+        fields.set(FieldBlock([try FieldLine("X-User-Id", "ada"), try FieldLine("X-B", "1")]))
+        #expect(lines(fields) == ["Host: a"] + rest + ["X-User-Id: ada", "X-B: 1"])
+        fields = received("\(twin): evil\r\nX-Old: ada\r\n")
+        fields.rename("X-Old", to: "X-User-Id")
+        #expect(lines(fields) == ["Host: a", "X-User-Id: ada"])
+        fields = received("\(twin): evil\r\nX-User-Id: me\r\n")
+        fields.removeTwins(of: "X-User-Id")
+        #expect(lines(fields) == ["Host: a", "X-User-Id: me"])
+        #expect(lines(fields.received) == ["Host: a", "\(twin): evil", "X-User-Id: me"])
+    }
+
+    @Test func `a name with an underscore has twins too, which may be known fields`() throws {
+        var fields = received("User-Agent: evil\r\nX-User: evil\r\nUser_Agent: x\r\n")
+        try fields.set("User_Agent", to: "a")
+        try fields.set("X_User", to: "b")
+        #expect(lines(fields) == ["Host: a", "User_Agent: a", "X_User: b"])
+        // What wares add stands, whatever it looks like.
+        try fields.set("X-User", to: "c")
+        #expect(fields["X_User"] == "b" && fields["X-User"] == "c")
+    }
+
+    @Test func `a field that was accepted is gone, and keys still find it`() throws {
+        var fields = received("Authorization: a\r\nCookie: s=1; t=2\r\n")
+        fields.removeAccepted(.authorization)
+        fields.removeAcceptedCookie("s")
+        #expect(lines(fields) == ["Host: a", "Cookie: t=2"])
+        func key(_ name: FieldName) -> [UInt8]? {
+            if case .one(let value) = fields.withOnlyOrAcceptedValue(of: name, { Array($0) }) { value } else { nil }
+        }
+        func cookie(_ name: String) -> [UInt8]? {
+            if case .one(let value) = fields.withOnlyOrAcceptedCookie(name, { Array($0) }) { value } else { nil }
+        }
+        #expect(key(.authorization) == Array("a".utf8) && key("X") == nil)
+        #expect(cookie("s") == Array("1".utf8) && cookie("t") == Array("2".utf8))
+        fields.remove(FieldName.cookie)
+        #expect(cookie("s") == Array("1".utf8) && cookie("t") == nil)
+        try fields.set(.authorization, to: "b")
+        #expect(key(.authorization) == Array("b".utf8))
+        #expect(lines(fields.received) == ["Host: a", "Authorization: a", "Cookie: s=1; t=2"])
+        #expect(fields.received.lastAccepted(.authorization) == nil)
+    }
+
     @Test func `what was received stays readable after changes`() throws {
         var fields = received("Authorization: secret\r\nX: y\r\nConnection: X-Hop\r\nX-Hop: z\r\n")
         fields.remove(FieldName.authorization)

@@ -57,6 +57,35 @@ import Wares
         #expect(fields.values(of: .forwarded) == ["for=192.0.2.1, for=203.0.113.7;proto=http;host=example.test"])
     }
 
+    @Test(arguments: ["203.0.113.0/24", nil])
+    func `twins of what tells who the client is are taken away, whoever sent them`(trusted: String?) async throws {
+        let fields = try await sent(
+            "both",
+            [
+                "X_Forwarded_For": "10.0.0.1", "X-Forwarded_Proto": "https", "x_forwarded_host": "evil.test",
+                "X_Real_IP": "10.0.0.1", "X_Forwarded-Port": "1", "X_Other": "stays",
+            ], trusted: trusted)
+        #expect(fields.map(\.name).filter { $0.contains("_") } == ["X_Other"])
+        #expect(fields[.xForwardedFor] == "203.0.113.7")
+    }
+
+    @Test func `what a proxy says of an IPv4-mapped address is the IPv4 address`() async throws {
+        let seen = Seen("{client.ip} {peer.ip}")
+        var setting = TestExchange.Setting()
+        setting.peer = SocketAddress("[::ffff:203.0.113.7]:1")
+        setting.trustedProxies = [try #require(IPNetwork("::ffff:203.0.113.0/120"))]
+        let limit = RateLimit(Rate(1, per: .hour))
+        let exchange = try TestExchange([seen, limit, Forwarded()], setting: setting)
+        var statuses: [Int] = []
+        for address in ["192.0.2.1", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:80", "::ffff:c000:201"] {
+            var fields = HttpFields()
+            try fields.append(.xForwardedFor, address)
+            statuses.append(try await exchange.send(.get("/", fields: fields)).status.code)
+        }
+        #expect(statuses == [200, 429, 429, 429])
+        #expect(seen.principals == Array(repeating: "192.0.2.1 203.0.113.7", count: 4))
+    }
+
     @Test func `an IPv6 address is in brackets and quotes - RFC 7239 §6`() async throws {
         let fields = try await sent("both", peer: "[2001:db8::1]:50000")
         #expect(fields[.forwarded] == "for=\"[2001:db8::1]\";proto=http;host=example.test")

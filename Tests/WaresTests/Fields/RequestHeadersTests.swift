@@ -33,6 +33,31 @@ import Wares
         #expect(fields["X-Rule-21"] == "client")
     }
 
+    @Test func `a field that is set, renamed or removed takes its twins along, and no other field`() async throws {
+        let fields = try await sent(
+            [
+                "set": ["X-User": "ada", "X-Made": "{client.ip}"], "setIfAbsent": ["X-Absent": "own", "X-Here": "own"],
+                "remove": ["X-Debug-Mode"], "rename": ["X-Old-Name": "X-New-Name"], "append": ["X-Seen": "gateway"],
+            ],
+            .get(
+                "/",
+                fields: [
+                    "X_User": "root", "x_made": "evil", "X_Absent": "evil", "X-Here": "client's", "X_Debug-Mode": "1",
+                    "X-Debug_Mode": "1", "X_Old_Name": "evil", "X_New_Name": "evil", "X-Old-Name": "old",
+                    "X_Seen": "client", "X_Other": "stays",
+                ]))
+        #expect(fields.map(\.name).filter { $0.contains("_") } == ["X_Seen", "X_Other"])
+        #expect(fields["X-User"] == "ada" && fields["X-Absent"] == "own" && fields["X-Here"] == "client's")
+        #expect(fields["X-New-Name"] == "old" && fields["X-Seen"] == "gateway")
+    }
+
+    @Test(arguments: ["Content_Length", "transfer_encoding", "Keep_Alive", "Proxy_Connection"])
+    func `a twin of a field that is the gateway's own is refused at load`(name: String) {
+        let set = ConfigNode(
+            .map([.init(key: name, location: .code, value: ConfigNode(.scalar("5", isQuoted: true)))]))
+        #expect(throws: ConfigError.self) { try TestExchange.make(RequestHeaders.self, ["set": set]) }
+    }
+
     @Test func `setIfAbsent leaves what the client sent`() async throws {
         let options: ConfigNode = ["setIfAbsent": ["Accept": "*/*", "X-New": "yes"]]
         let fields = try await sent(options, .get("/", fields: ["Accept": "text/html"]))

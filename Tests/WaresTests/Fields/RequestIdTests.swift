@@ -27,6 +27,15 @@ import Wares
         #expect(exchange.outcomes.first?.id == id)
     }
 
+    @Test func `a twin of the field goes upstream neither with a new id nor with a trusted one`() async throws {
+        for setting in [TestExchange.Setting(), loopback] {
+            let exchange = try TestExchange(RequestId.self, setting: setting)
+            _ = try await exchange.send(.get("/", fields: ["X_Request_Id": "evil", "X-Request-Id": "mine"]))
+            let fields = try #require(exchange.upstream.requests.first).fields
+            #expect(!fields.contains("X_Request_Id") && fields.values(of: .xRequestId).count == 1)
+        }
+    }
+
     @Test func `an id of version 4 is random`() async throws {
         let exchange = try TestExchange(RequestId.self, options: ["generator": "uuidv4"])
         _ = try await exchange.send(.get("/"))

@@ -17,6 +17,14 @@ import Wares
         #expect(!isUnasked)
     }
 
+    @Test func `a twin is not the field, and does not go upstream beside it`() async throws {
+        let options: ConfigNode = ["headers": ["X-Tenant": "^[a-z]+$"]]
+        #expect(try await answer(options, ["X_Tenant": "acme"]).0.status == .badRequest)
+        let exchange = try TestExchange(RequiredHeaders.self, options: options)
+        _ = try await exchange.send(.get("/", fields: ["X-Tenant": "acme", "X_Tenant": "'; drop"]))
+        #expect(exchange.upstream.requests.first?.fields["X_Tenant"] == nil)
+    }
+
     @Test func `a request without it is refused with 400 and problem details that name it - RFC 9457 §3`() async throws
     {
         let (response, isUnasked) = try await answer(["headers": ["X-A", "X-B", "Accept"]], ["Accept": "*/*"])

@@ -51,6 +51,21 @@ def _(t: Trial) -> None:
     expect_same("Authorization", t.main.requests[0].all("Authorization"), ["Basic dXNlcg=="])
 
 
+@case("RFC 9112 §11.2: twins of the framing fields do not go upstream, other names with _ do", nginx=OTHER)
+def _(t: Trial) -> None:
+    twins = (b"Content_Length: 3", b"transfer_encoding: chunked", b"CONTENT_LENGTH: 4")
+    expect_status(t.ask(head(*twins, b"X_User: a", b"Content_Lengths: 1")), 200)
+    expect_status(t.ask(head(*twins, b"Content-Length: 5", start=b"POST / HTTP/1.1") + b"hello"), 200)
+    chunks = b"5\r\nhello\r\n0\r\nContent_Length: 9\r\nX_Sum: 1\r\nX_Forwarded_For: 1.2.3.4\r\n\r\n"
+    expect_status(t.ask(head(*twins, b"Transfer-Encoding: chunked", start=b"POST / HTTP/1.1") + chunks), 200)
+    for request in t.main.requests:
+        for name in ("Content_Length", "Transfer_Encoding"):
+            check(not request.has(name), f"{name} went upstream:", request)
+    expect_same("other fields", [t.main.requests[0].get(name) for name in ("X_User", "Content_Lengths")], ["a", "1"])
+    expect_same("content", [request.body for request in t.main.requests], [b"", b"hello", b"hello"])
+    expect_same("trailers", t.main.requests[2].trailers, [("X_Sum", "1")])
+
+
 for victim, fields, content in [
     ("Content-Length", (b"Content-Length: 5",), b"hello"), ("Transfer-Encoding", (b"Transfer-Encoding: chunked",), b"5\r\nhello\r\n0\r\n\r\n"),
 ]:
@@ -213,6 +228,17 @@ def _(t: Trial) -> None:
     expect_same("X-Forwarded-Proto", request.all("X-Forwarded-Proto"), ["https"])
     members = [member.strip().replace('"', "").lower() for member in request.get("Forwarded").split(",")]
     check(members[0].startswith("for=1.2.3.4") and "for=127.0.0.1" in members[1], members)
+
+
+@case("RFC 3875 §4.1.18: a client cannot say with _ for - what the forwarded ware says", nginx=NO_WARE)
+def _(t: Trial) -> None:
+    for listener in ("doubting", "trusting"):
+        expect_status(t.ask(head(b"X_Forwarded_For: 1.2.3.4", b"X-Forwarded_Proto: https", b"x_real_ip: 1.2.3.4", b"X_Other: a",
+                                 start=b"GET /a HTTP/1.1"), listener=listener), 200)
+    for request in t.main.requests:
+        check(not any(request.has(name) for name in ("X_Forwarded_For", "X-Forwarded_Proto", "X_Real_IP")), request)
+        expect_same("X-Forwarded-For", request.all("X-Forwarded-For"), ["127.0.0.1"])
+        expect_same("X_Other", request.all("X_Other"), ["a"])
 
 
 @case("RFC 9110 §7.6.1: a client cannot strip what the forwarded ware adds", nginx=NO_WARE)

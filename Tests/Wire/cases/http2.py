@@ -62,6 +62,16 @@ def nothing_upstream(t: Trial) -> None:
     check(not t.main.received(), f"the origin server received {t.main.received()[:200]!r}")
 
 
+@http2("RFC 9113 §8.2.2: twins of the framing fields do not go upstream, other names with _ do")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    fields = h.head("POST", "/", ("content_length", "3"), ("transfer_encoding", "chunked"), ("x_user", "a"))
+    expect_same("status", wire.ask(1, fields, b"hello").status, 200)
+    request = t.main.requests[0]
+    check(not request.has("content_length") and not request.has("transfer_encoding"), request)
+    expect_same("others", (request.get("x_user"), request.body), ("a", b"hello"))
+
+
 # --- Connection errors: name, frames behind the preface, error codes
 
 def faults():
