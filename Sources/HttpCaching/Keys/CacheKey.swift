@@ -17,6 +17,13 @@ public struct CacheKey: Sendable, Hashable {
     /// Spreads keys evenly over shards.
     public var spread: Int { hashed >> 40 }
 
+    /// The key for requests of that identity alone.
+    public func of(_ identity: Digest256) -> CacheKey {
+        var bytes = self.bytes
+        CacheKeyRule.append(identity, to: &bytes)
+        return CacheKey(bytes)
+    }
+
     public static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.hashed == right.hashed && left.bytes == right.bytes
     }
@@ -43,12 +50,25 @@ public struct CacheKeyRule: Sendable, Equatable {
     public init() {}
 
     /// The key of a request; `nil` when it is too long, or the request has no path (CONNECT, `OPTIONS *`).
-    public func key(for request: borrowing HttpRequest) -> CacheKey? {
+    ///
+    /// With an `identity` it is the key for requests of that identity alone.
+    public func key(for request: borrowing HttpRequest, of identity: Digest256? = nil) -> CacheKey? {
         guard request.hasPath else { return nil }
         let takesAll = query == nil && ignoredQuery.isEmpty
-        var bytes = request.targetUri(includesQuery: takesAll)
+        var bytes = request.targetUri(
+            includesQuery: takesAll, sparing: identity == nil ? 0 : CacheKeyRule.identityCount)
         if !takesAll { appendQuery(request.query, to: &bytes) }
-        return bytes.count <= longest ? CacheKey(bytes) : nil
+        guard bytes.count <= longest else { return nil }
+        if let identity { CacheKeyRule.append(identity, to: &bytes) }
+        return CacheKey(bytes)
+    }
+
+    /// The bytes that an identity adds to a key.
+    private static let identityCount = 10 + 64
+
+    fileprivate static func append(_ identity: Digest256, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: "\nidentity ".utf8)
+        identity.appendHex(to: &bytes)
     }
 
     /// The key of another URI on the same origin, such as a `Content-Location`; `nil` where it is another origin's, or

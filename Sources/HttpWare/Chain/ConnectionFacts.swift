@@ -10,6 +10,8 @@ final class ConnectionFacts: Sendable {
     let isSecure: Bool
     /// Who the client is by its certificate.
     let clientIdentity: TlsClientIdentity?
+    /// The principal of that certificate.
+    let principal: Principal?
     /// The number of the peer's address as a key; 0 until it is asked for.
     private let knownPeerNumber = Atomic<UInt64>(0)
 
@@ -21,6 +23,7 @@ final class ConnectionFacts: Sendable {
         self.local = local?.unmapped
         self.isSecure = isSecure
         self.clientIdentity = clientIdentity
+        principal = clientIdentity.map(Principal.init(certificate:))
     }
 
     /// The number of the peer's address as a key (`RequestKey.number`), made once. From any thread.

@@ -27,7 +27,7 @@ public final class Exchange {
     /// Our end of the connection.
     public var local: SocketAddress? { connection.local }
     /// What is known of the client's connection.
-    var connection = ConnectionFacts.none
+    private(set) var connection = ConnectionFacts.none
     /// The networks whose word about a request's client is taken.
     public internal(set) var trustedProxies: [IPNetwork] = []
 
@@ -53,8 +53,10 @@ public final class Exchange {
     private let responseStorage: UnsafeMutablePointer<HttpResponse>
     /// What the route's path pattern captured, still percent-encoded.
     public internal(set) var captures: [(name: String, value: String)] = []
-    /// Who asks, as wares made sure, in that order.
+    /// The principals of the request: that of the client's certificate, verified in the handshake, then those that wares found.
     public internal(set) var principals: [Principal] = []
+    /// The principal that the last authenticating ware found, else that of the client's certificate; `nil` if there is neither.
+    public var principal: Principal? { principals.last }
     /// Who made the response at hand.
     public internal(set) var responder = Responder.upstream
     /// What the last cache that saw the request did with it; `nil` where none did.
@@ -217,12 +219,14 @@ public final class Exchange {
     /// Waits on the loop's timers: for what is awaited in a `.wait`.
     public func sleep(for duration: Duration) async throws { try await loop.sleep(for: duration) }
 
-    /// Empties the exchange and keeps its memory.
-    func reset() {
+    /// Empties the exchange and keeps its memory, for one of this connection.
+    func reset(for connection: ConnectionFacts = .none) {
+        self.connection = connection
         route = nil
         serviceNotes = nil
         if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
         if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
+        if let principal = connection.principal { principals.append(principal) }
         responder = .upstream
         cacheResult = nil
         failure = nil

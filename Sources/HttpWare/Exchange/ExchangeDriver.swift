@@ -187,9 +187,8 @@ final class ExchangeDriver: LoopTimerHandler {
             self.exchange.starter = self
         }
         let exchange = self.exchange
-        exchange.reset()
+        exchange.reset(for: connection)
         exchange.request.reset()
-        exchange.connection = connection
         self.sink = sink
         phase = .awaitingRequest
         requestIndex = 0

@@ -3,6 +3,7 @@
 public final class LocalCaller {
     private let server: LoopServer
     private let peer: SocketAddress?
+    private let certificate: TlsClientIdentity?
     private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
     private var receive: ((HttpResponse, UnsafeRawBufferPointer) -> Void)?
     private var local: LocalExchange?
@@ -11,8 +12,12 @@ public final class LocalCaller {
     /// The most content of a response that is held.
     private let limit: Int
 
-    /// A caller at this address, for one request.
-    public init(_ server: LoopServer, peer: SocketAddress?, limit: ByteCount = .mebibytes(64)) {
+    /// A caller at this address, for one request; with a `certificate` as if that had been verified in a handshake.
+    public init(
+        _ server: LoopServer, peer: SocketAddress?, certificate: TlsClientIdentity? = nil,
+        limit: ByteCount = .mebibytes(64)
+    ) {
+        self.certificate = certificate
         self.server = server
         self.peer = peer
         self.limit = limit.bytes
@@ -32,7 +37,7 @@ public final class LocalCaller {
         precondition(local == nil, "a caller sends one request")
         self.completion = completion
         self.receive = receive
-        let local = LocalExchange(server, peer: peer, handler: self)
+        let local = LocalExchange(server, peer: peer, certificate: certificate, handler: self)
         self.local = local
         if let observe { local.exchange?.onEnd(observe) }
         do throws(GatewayError) {

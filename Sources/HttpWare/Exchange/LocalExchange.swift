@@ -23,13 +23,17 @@ public final class LocalExchange {
     /// The content that the last call brought is behind its end.
     private var hasEndedRequest = false
 
-    /// An exchange of a client at this address. The handler is held until the end is told.
-    public init(_ server: LoopServer, peer: SocketAddress? = nil, handler: any LocalExchangeHandler) {
+    /// An exchange of a client at this address, with this certificate. The handler is held until the end is told.
+    public init(
+        _ server: LoopServer, peer: SocketAddress? = nil, certificate: TlsClientIdentity? = nil,
+        handler: any LocalExchangeHandler
+    ) {
         self.server = server
         self.handler = handler
         let facts =
-            peer == nil && server.bindAddress == nil
-            ? ConnectionFacts.none : ConnectionFacts(peer: peer, local: server.bindAddress)
+            peer == nil && server.bindAddress == nil && certificate == nil
+            ? ConnectionFacts.none
+            : ConnectionFacts(peer: peer, local: server.bindAddress, clientIdentity: certificate)
         driver = server.makeDriver(for: self, facts)
     }
 

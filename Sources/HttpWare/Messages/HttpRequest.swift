@@ -110,11 +110,12 @@ public struct HttpRequest: Sendable {
 
     /// The target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal path, and
     /// the query. RFC 9110 §7.1, §4.2.3.
-    public func targetUri(includesQuery: Bool = true) -> [UInt8] {
+    public func targetUri(includesQuery: Bool = true, sparing spare: Int = 0) -> [UInt8] {
         let scheme: StaticString = target.isSecure ? "https://" : "http://"
         var uri: [UInt8] = []
         uri.reserveCapacity(
-            scheme.utf8CodeUnitCount + Int(target.host.count) + Int(target.path.count) + Int(target.query.count) + 7)
+            scheme.utf8CodeUnitCount + Int(target.host.count) + Int(target.path.count) + Int(target.query.count) + 7
+                + spare)
         uri.append(contentsOf: UnsafeBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
         target.bytes.withUnsafeBufferPointer { all in
             uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.host.range]))

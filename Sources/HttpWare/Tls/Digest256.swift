@@ -25,6 +25,38 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
+    /// The digest of the texts, in this order; no text can look like two.
+    public init(of texts: [String]) {
+        self = texts.reduce(Digest256(of: UnsafeRawBufferPointer(start: nil, count: 0))) { digest, text in
+            var text = text
+            return text.withUTF8 { digest.followed(by: UnsafeRawBufferPointer($0)) }
+        }
+    }
+
+    /// The digest of this one, of the kind of what follows, and of that: for a list of parts, of which none can look like two,
+    /// or like one of another kind. Allocates nothing.
+    public func followed(by bytes: UnsafeRawBufferPointer, kind: UInt64 = 0) -> Digest256 {
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        let before = (self.words.0, self.words.1, self.words.2, self.words.3, kind.littleEndian)
+        withUnsafeMutableBytes(of: &words) { digest in
+            withUnsafeBytes(of: before) { before in
+                let before = before.bindMemory(to: UInt8.self)
+                let input = bytes.bindMemory(to: UInt8.self)
+                jose_sha256(
+                    before.baseAddress, before.count, input.baseAddress, input.count,
+                    digest.bindMemory(to: UInt8.self).baseAddress)
+            }
+        }
+        return Digest256(words: words)
+    }
+
+    private init(words: (UInt64, UInt64, UInt64, UInt64)) { self.words = words }
+
+    /// Gives its 32 bytes, valid during the call only.
+    public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try withUnsafeBytes(of: words, body)
+    }
+
     /// Reads 64 hexadecimal digits; `nil` for anything else.
     public init?(hex: some Collection<UInt8>) {
         guard hex.count == 64 else { return nil }
@@ -50,6 +82,18 @@ public struct Digest256: Sendable {
             return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
         }
     }
+
+    /// Appends its 64 hexadecimal digits.
+    public func appendHex(to text: inout [UInt8]) {
+        withUnsafeBytes(of: words) { bytes in
+            for byte in bytes {
+                text.append(Digest256.digit(byte >> 4))
+                text.append(Digest256.digit(byte & 15))
+            }
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x57 }
 
     /// The first byte of the digest: for tables.
     public var firstByte: Int { withUnsafeBytes(of: words) { Int($0[0]) } }

@@ -9,6 +9,16 @@ public struct TlsClientIdentity: Sendable, Equatable {
     ///
     /// Whatever could pass for another name – a comma, a blank, what is no visible ASCII – is percent-encoded.
     public let alternativeNames: String
+    /// Identifies the client: a digest of the certificate's issuer, subject and alternative names, which a renewed certificate
+    /// keeps. If it has neither a subject nor such names, a digest of the certificate.
+    public let digest: Digest256
+
+    /// A client as tests have it, whose certificate says this.
+    public init(subject: String, alternativeNames: String = "", issuer: String = "") {
+        self.subject = subject
+        self.alternativeNames = alternativeNames
+        digest = Digest256(of: ["tls", issuer, subject, alternativeNames])
+    }
 
     /// Reads a certificate.
     init(_ certificate: OpaquePointer) {
@@ -20,6 +30,34 @@ public struct TlsClientIdentity: Sendable, Equatable {
             names.append("\(type):\(type == "IP" ? Self.address(bytes) : Self.visible(bytes))")
         }
         alternativeNames = names.joined(separator: ",")
+        digest = TlsClientIdentity.digest(certificate)
+    }
+
+    private static func digest(_ certificate: OpaquePointer) -> Digest256 {
+        let start = Digest256(of: ["tls"])
+        let place = X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1)
+        let names = place < 0 ? nil : X509_EXTENSION_get_data(X509_get_ext(certificate, place))
+        guard X509_NAME_entry_count(X509_get_subject_name(certificate)) > 0 || names != nil else {
+            return encoded(start) { i2d_X509(certificate, $0) }
+        }
+        let issuer = encoded(start) { i2d_X509_NAME(X509_get_issuer_name(certificate), $0) }
+        let subject = encoded(issuer) { i2d_X509_NAME(X509_get_subject_name(certificate), $0) }
+        return subject.followed(
+            by: UnsafeRawBufferPointer(
+                start: names.flatMap { ASN1_STRING_get0_data($0) },
+                count: names.map { Int(ASN1_STRING_length($0)) } ?? 0))
+    }
+
+    /// The digest, followed by what a function of OpenSSL writes: it tells its length where it is given no place.
+    private static func encoded(
+        _ digest: Digest256, _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+    ) -> Digest256 {
+        var bytes = [UInt8](repeating: 0, count: max(0, Int(write(nil))))
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            var place = bytes.baseAddress
+            if !bytes.isEmpty { _ = write(&place) }
+        }
+        return bytes.withUnsafeBytes { digest.followed(by: $0) }
     }
 
     private static func address(_ bytes: UnsafeBufferPointer<UInt8>) -> String {

@@ -16,6 +16,8 @@ public final class TestExchange: Sendable {
     public struct Setting: Sendable {
         /// The client's end of the connection.
         public var peer: SocketAddress? = SocketAddress("203.0.113.7:50000")
+        /// Who the client is by its certificate; `nil` without one.
+        public var certificate: TlsClientIdentity?
         /// Where the listener is bound; `nil` where that is not known.
         public var bind: SocketAddress? = SocketAddress("198.51.100.1:80")
         /// The peers whose word about a client is taken.
@@ -53,6 +55,7 @@ public final class TestExchange: Sendable {
 
     private let stage: Stage
     private let peer: SocketAddress?
+    private let certificate: TlsClientIdentity?
     private let ended = Mutex<[Outcome]>([])
 
     // MARK: Making
@@ -78,6 +81,7 @@ public final class TestExchange: Sendable {
         upstream = try TestUpstream()
         clock = setting.clock
         peer = setting.peer
+        certificate = setting.certificate
         stage = try Stage(chain: chain, upstream: upstream, setting: setting)
     }
 
@@ -102,9 +106,11 @@ public final class TestExchange: Sendable {
     /// does without waiting has been done when this returns.
     public func start(_ request: HttpRequest) async -> Pending {
         let pending = Pending(stage: stage)
-        let (stage, peer) = (self.stage, self.peer)
+        let (stage, peer, certificate) = (self.stage, self.peer, self.certificate)
         await stage.loop.submit {
-            pending.begin(request, on: stage, peer: peer) { outcome in self.ended.withLock { $0.append(outcome) } }
+            pending.begin(request, on: stage, peer: peer, certificate) { outcome in
+                self.ended.withLock { $0.append(outcome) }
+            }
         }
         // What a waiting ware begins is queued behind this.
         await stage.loop.submit {}
@@ -160,13 +166,13 @@ public final class TestExchange: Sendable {
         }
 
         fileprivate func begin(
-            _ request: HttpRequest, on stage: Stage, peer: SocketAddress?,
+            _ request: HttpRequest, on stage: Stage, peer: SocketAddress?, _ certificate: TlsClientIdentity?,
             ended: @escaping @Sendable (Outcome) -> Void
         ) {
             guard let server = stage.server else {
                 return finish(.failure(GatewayError(.gateway, .internalError, "the test exchange has ended")))
             }
-            let caller = LocalCaller(server, peer: peer)
+            let caller = LocalCaller(server, peer: peer, certificate: certificate)
             self.caller = caller
             caller.send(
                 request,

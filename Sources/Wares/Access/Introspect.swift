@@ -15,10 +15,13 @@ public import HttpWare
 /// | `negativeTtl`  | duration    | `5s`     | 0s … 1h |
 /// | `timeout`      | duration    | `3s`     | 10ms … 1m |
 /// | `coalesce`     | boolean     | `true`   |         |
+/// | `identity`     | list of text | `[iss, sub]` | members of the answer |
 public struct Introspect: Middleware {
     /// How long an answer counts: `active` at most until the token expires.
     public var cacheTtl = Duration.seconds(30)
     public var negativeTtl = Duration.seconds(5)
+    /// The members of the server's answer that identify a person, if all of them are there; else the token does.
+    public var identity = TokenIdentity.usual
     /// `nil` only where the options are wrong; then nobody is let in.
     private let introspector: Introspector?
     private let memory = RecentlyVerified<Known>(most: 32_768, mostBytes: .mebibytes(32))
@@ -84,7 +87,9 @@ public struct Introspect: Middleware {
             if let expiry, now.seconds >= expiry { return decide(&request, .inactive, exchange) }
             let claims = members.compactMap { member in member.value.text.map { (member.name, $0) } }
             let subject = members.first { $0.name == "sub" } ?? members.first { $0.name == "username" }
-            let principal = Principal(method: "introspect", name: subject?.value.text ?? "", claims: claims)
+            let principal = Principal(
+                method: "introspect", name: TokenIdentity.name(subject?.value, else: key), claims: claims,
+                identity: TokenIdentity.digest(of: members, by: identity, else: key, method: "introspect"))
             var until = now + cacheTtl
             if let expiry { until = min(until, WallTime(seconds: expiry)) }
             remember(.active(principal), key, until: until, token)
@@ -129,6 +134,9 @@ extension Introspect: ConfigurableWare {
             not active; `0s` asks each time. With `coalesce` those who show one token at once share the question. A server that does not answer, or not as
             the RFC has it, is 503 with `Retry-After`. At most 1,000 questions are under way. What the server says of the token is in `{jwt.CLAIM}`.
 
+            Two tokens are one person's if the server says the same of both for all members that `identity` names. If one of these is missing,
+            each token is a person of its own.
+
             On a forward listener the token is in `Proxy-Authorization`, and the refusal is 407.
             """#)
 
@@ -150,6 +158,8 @@ extension Introspect: ConfigurableWare {
             "negativeTtl", into: &negativeTtl, in: .zero ... .seconds(3600), doc: "how long one that is not active does"
         )
         options.read("timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one question")
+        var identity = TokenIdentity.usual
+        options.read("identity", into: &identity, doc: TokenIdentity.doc)
         options.read("coalesce", into: &coalesce, doc: "asks once for requests that show one token at once")
         if clientSecret != nil, clientId == nil { options.fail(at: "clientSecret", "is nobody's without clientId") }
         if let url, !url.isSafe { options.warn(at: "url", "tokens are sent in clear text; write https") }
@@ -157,6 +167,7 @@ extension Introspect: ConfigurableWare {
             try? Introspector(
                 url: $0.text, clientId: clientId, clientSecret: clientSecret, timeout: timeout, coalesce: coalesce)
         }
+        self.identity = identity
         self.cacheTtl = cacheTtl
         self.negativeTtl = negativeTtl
     }

@@ -23,6 +23,11 @@ extension Jwt: ConfigurableWare {
             `{jwt.CLAIM}` is its text. Fields of `claimsToHeaders` are taken from the request first, whatever the token says. A token that was found good is
             remembered until it expires, or the keys change. Without `forward` it does not go upstream.
 
+            Two tokens are one person's if they have all claims that `identity` names, and the same values in them. If one of these is missing, each
+            token is a person of its own. What caches keep for one person, and limits count for one, goes by that; where one issuer serves several
+            tenants, write their claim too: `identity: [iss, tid, sub]`. Of fields that claims become, twins such as `X_User` beside `X-User` are taken
+            from the request, too.
+
             On a forward listener the token is in `Proxy-Authorization`, wherever `from` says, and the refusal is 407.
             """#)
 
@@ -51,6 +56,8 @@ extension Jwt: ConfigurableWare {
         options.read("require", into: &require, doc: "claims and texts each of which they must hold, else 403")
         options.read("claimsToHeaders", into: &claims, doc: "fields that claims become for the origin server")
         options.read("forward", into: &forward, doc: "sends the token upstream too")
+        var identity = TokenIdentity.usual
+        options.read("identity", into: &identity, doc: TokenIdentity.doc)
 
         verifier.requirements = require.map { JwtVerifier.Requirement(claim: $0.key, values: $0.value) }
         let given = file ?? key
@@ -66,6 +73,7 @@ extension Jwt: ConfigurableWare {
         self.init(verifier, keys: source)
         self.places = places
         self.forward = forward
+        self.identity = identity
         claimsToHeaders = claims.map { ($0.key, $0.value) }
         for case .query(let name) in places where !options.isDescribing { Redaction.hide(parameter: name) }
     }

@@ -20,12 +20,15 @@ public import HttpWare
 /// | `require`         | map of claim to list of text | `{}`  |         |
 /// | `claimsToHeaders` | map of claim to field name | `{}`    | no framing fields, not Host |
 /// | `forward`         | boolean                    | `false` |         |
+/// | `identity`        | list of claim              | `[iss, sub]` |    |
 public struct Jwt: Middleware {
     public var verifier: JwtVerifier
     /// Where tokens are looked for.
     public var places: [CredentialPlace] = [.bearer]
     /// Whether the token goes upstream.
     public var forward = false
+    /// The claims that identify a person, if a token has all of them; else the token does.
+    public var identity = TokenIdentity.usual
     /// The fields that claims become; those of the client are deleted, whatever the token says.
     public var claimsToHeaders: [(claim: String, field: FieldName)] = []
     private let keys: KeySource
@@ -149,8 +152,9 @@ public struct Jwt: Middleware {
         let accepted = try verifier.verify(token.bytes, keys: keys, at: exchange.wallNow)
         let admission = Admission(
             Principal(
-                method: "jwt", name: accepted["sub"]?.text ?? "",
-                claims: accepted.claims.compactMap { claim in claim.value.text.map { (claim.name, $0) } }),
+                method: "jwt", name: TokenIdentity.name(accepted["sub"], else: token.digest),
+                claims: accepted.claims.compactMap { claim in claim.value.text.map { (claim.name, $0) } },
+                identity: TokenIdentity.digest(of: accepted.claims, by: identity, else: token.digest, method: "jwt")),
             fields: try fields(of: accepted), lacking: accepted.lacking, generation: generation)
         memory.remember(
             admission, for: token.digest, until: accepted.until, bytes: 512 + 2 * token.bytes.count)

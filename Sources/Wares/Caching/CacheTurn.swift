@@ -73,12 +73,11 @@ struct CacheQuestion {
 /// What a ware further out asks of caches in the request's place: for `offline`.
 enum CacheWishes: ExchangeKey { typealias Value = RequestDirectives }
 
-/// Tells apart who asks: by what they sent to say so, and by what wares made sure. RFC 9111 §3.5.
+/// Tells clients apart: by the credentials that they sent, and by the principals that a certificate or wares named. RFC 9111 §3.5.
 enum CacheIdentity {
-    private static let names: [FieldName] = [.authorization, .cookie]
     private static let credentials = KnownFields(.authorization, .cookie)
 
-    /// Whether the request says who asks, or a ware found out.
+    /// Whether the request had `Authorization`, or has a principal, which counts as that in RFC 9111 §3.5.
     static func isKnown(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
         if !exchange.principals.isEmpty { return true }
         guard request.fields.mayContain(credentials) else { return false }
@@ -87,27 +86,30 @@ enum CacheIdentity {
         return isThere
     }
 
-    /// The key for this request and those of the same person alone: the digest of what tells them apart stands for it, for keys
-    /// are kept and shown. The key itself where nothing does.
-    static func key(_ key: CacheKey, for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey {
+    /// Identifies the sender of the request; `nil` if nothing does. It is a digest, because keys are kept and shown.
+    static func digest(_ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256? {
         guard
             request.fields.mayContain(credentials) || request.proxyAuthorization != nil || !exchange.principals.isEmpty
-        else { return key }
-        var text: [UInt8] = []
-        for name in names { request.fields.forEachReceivedValue(of: name) { add(name.text, $0, to: &text) } }
-        if let proxy = request.proxyAuthorization { add("proxy", proxy.utf8, to: &text) }
-        for principal in exchange.principals {
-            add("method", principal.method.utf8, to: &text)
-            add("name", principal.name.utf8, to: &text)
+        else { return nil }
+        let start = Digest256(of: UnsafeRawBufferPointer(start: nil, count: 0))
+        var digest = start
+        request.fields.forEachReceivedValue(of: .authorization) {
+            digest = digest.followed(by: UnsafeRawBufferPointer($0), kind: 1)
         }
-        guard !text.isEmpty else { return key }
-        let digest = text.withUnsafeBytes { Digest256(of: $0) }
-        return CacheKey(key.bytes + "\nidentity \(digest.hex)".utf8)
+        request.fields.forEachReceivedValue(of: .cookie) {
+            digest = digest.followed(by: UnsafeRawBufferPointer($0), kind: 2)
+        }
+        if var proxy = request.proxyAuthorization {
+            digest = proxy.withUTF8 { digest.followed(by: UnsafeRawBufferPointer($0), kind: 3) }
+        }
+        for principal in exchange.principals {
+            digest = principal.identity.withBytes { digest.followed(by: $0, kind: 4) }
+        }
+        return digest == start ? nil : digest
     }
 
-    /// With its length, so that no value can look like two.
-    private static func add(_ kind: String, _ value: some Collection<UInt8>, to text: inout [UInt8]) {
-        text.append(contentsOf: "\(kind) \(value.count) ".utf8)
-        text.append(contentsOf: value)
+    /// The key for requests of the same sender alone; the key itself if nothing identifies the sender.
+    static func key(_ key: CacheKey, for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey {
+        digest(request, in: exchange).map { key.of($0) } ?? key
     }
 }

@@ -159,8 +159,8 @@ extension Coalesce: ConfigurableWare {
             - coalesce: { timeout: 2s }
             """#,
         details: #"""
-            Requests are equal that have the same method and target, the same `Authorization` and `Cookie`, and the same values of
-            what the target's responses vary by. Those that come while one is on its way wait for its response, and are sent it as it
+            Requests are equal that have the same method and target, the same `Authorization`, `Cookie`,
+            client certificate and principals, and the same values of what the target's responses vary by. Those that come while one is on its way wait for its response, and are sent it as it
             comes, on whatever loop they are. Conditional requests, requests for parts and those with cache directives go alone.
 
             A response with `private`, `no-store` or `Set-Cookie` is for one alone: the others then go themselves, and for ten

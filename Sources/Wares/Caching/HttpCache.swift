@@ -89,8 +89,8 @@ public struct HttpCache: Middleware, Postware {
 
     /// The key of the request; in a private cache that of its sender, too.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
-        guard let key = keyRule.key(for: request) else { return nil }
-        return policy.mode == .shared ? key : CacheIdentity.key(key, for: request, in: exchange)
+        keyRule.key(
+            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange))
     }
 
     /// By the request's address, for which it is `inout`: a closure that knows the request would have a copy made of it.
@@ -307,7 +307,8 @@ extension HttpCache: ConfigurableWare {
             `heuristic.max`. `CDN-Cache-Control`, or what `targeted` names, is obeyed in place of `Cache-Control`.
 
             Requests for what is on its way already wait for it, up to 5s, and are sent it as it comes. If the first one fails, one of
-            them tries again; a second failure is for all that wait. Who sent `Authorization` or `Cookie` shares with nobody else.
+            them tries again; a second failure is for all that wait. A request with `Authorization`,
+            `Cookie`, a client certificate or another principal shares only with requests of the same sender.
 
             A stale response is used where it says so, or where `staleWhileRevalidate` and `staleIfError` say it in its place: while it
             is validated in the background, and when the origin server fails. It never is where it says `must-revalidate`,

@@ -54,6 +54,58 @@ import Wares
                 == Array(repeating: ["jwt ada", "read write of https://login.example.com"], count: 2).flatMap(\.self))
     }
 
+    @Test func `one person is told from another by issuer and subject, else by the token`() async throws {
+        let seen = Identities()
+        let exchange = try TestExchange([try SignedToken.ware(), seen])
+        let claims = [
+            #""iss":"a","sub":"ada""#, #""sub":"ada","iss":"a","scope":"x""#, #""iss":"b","sub":"ada""#,
+            #""sub":"ada""#, #""sub":"ada","scope":"x""#, #""iss":"a""#, #""iss":"a","scope":"x""#,
+            #""iss":"a","sub":"""#, #""iss":"a","sub":"1""#, #""iss":"a","sub":1"#,
+        ]
+        for claims in claims {
+            var fields = HttpFields()
+            try fields.append(.authorization, SignedToken.bearer(claims))
+            #expect(try await exchange.send(.get("/", fields: fields)).status == .ok)
+        }
+        #expect(seen.same == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8])
+        #expect(seen.names[3] == "ada" && seen.names[5].hasPrefix("token "))
+    }
+
+    @Test func `identity names the claims that tell persons apart`() async throws {
+        let seen = Identities()
+        let tenants = try TestExchange([try SignedToken.ware(["identity": ["iss", "tid", "sub"]]), seen])
+        let tokens = try TestExchange([try SignedToken.ware(["identity": []]), seen])
+        for (exchange, claims) in [
+            (tenants, #""iss":"a","tid":"1","sub":"ada""#), (tenants, #""iss":"a","tid":"2","sub":"ada""#),
+            (tenants, #""iss":"a","tid":"1","sub":"ada","scope":"x""#), (tenants, #""iss":"a","sub":"ada""#),
+            (tokens, #""iss":"a","sub":"ada","jti":"1""#), (tokens, #""iss":"a","sub":"ada","jti":"2""#),
+        ] {
+            var fields = HttpFields()
+            try fields.append(.authorization, SignedToken.bearer(claims))
+            #expect(try await exchange.send(.get("/", fields: fields)).status == .ok)
+        }
+        #expect(seen.same == [0, 1, 0, 2, 3, 4])
+    }
+
+    @Test func `a field that a claim becomes takes its twins along, and so does one that carries the token`()
+        async throws
+    {
+        let ware = try SignedToken.ware([
+            "claimsToHeaders": ["sub": "X-User", "org": "X-Org"], "from": "header.X-Token",
+        ])
+        let exchange = try TestExchange([ware])
+        var fields: HttpFields = [
+            "X_User": "root", "x_org": "evil", "X_Token": "evil", "X-Org": "evil", "X_Other": "stays",
+        ]
+        try fields.append("X-Token", SignedToken.make(#""sub":"ada""#))
+        #expect(try await exchange.send(.get("/", fields: fields)).status == .ok)
+        let sent = try #require(exchange.upstream.requests.first).fields
+        #expect(sent["X-User"] == "ada" && sent["X_Other"] == "stays")
+        for name in ["X_User", "x_org", "X-Org", "X_Token", "X-Token"] as [FieldName] {
+            #expect(!sent.contains(name), "\(name)")
+        }
+    }
+
     @Test func `with forward the origin server sees the token`() async throws {
         let exchange = try TestExchange(Jwt.self, options: options(["forward": "true"]))
         _ = try await exchange.send(.get("/", fields: good()))

@@ -44,6 +44,27 @@ import Wares
         #expect(try await exchange.send(try get()).content.text == "two")
     }
 
+    @Test func `requests of two certificates do not wait for each other, and those of one do`() async throws {
+        let coalesce = Coalesce()
+        let clients = try ["CN=anna", "CN=bert"].map { subject in
+            var setting = TestExchange.Setting()
+            setting.certificate = TlsClientIdentity(subject: subject)
+            let exchange = try TestExchange([coalesce], setting: setting)
+            try answer(exchange, 200, [], subject)
+            return exchange
+        }
+        var pending: [[TestExchange.Pending]] = []
+        for client in clients { pending.append([await client.start(.get("/")), await client.start(.get("/"))]) }
+        for client in clients {
+            while client.upstream.requests.isEmpty { await Task.yield() }
+            await client.advance(by: .seconds(1))
+        }
+        var texts: [String?] = []
+        for one in pending.joined() { texts.append(try await one.response().content.text) }
+        #expect(texts == ["CN=anna", "CN=anna", "CN=bert", "CN=bert"])
+        #expect(clients.map(\.upstream.requests.count) == [1, 1])
+    }
+
     @Test func `HEAD requests wait for HEAD requests`() async throws {
         let exchange = try exchange()
         try answer(exchange)

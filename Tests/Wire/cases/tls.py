@@ -257,6 +257,25 @@ def _(t: Trial) -> None:
     check("unknown ca" in gateway.refuses(certificates().client(identity="stranger")).lower())
 
 
+@case("RFC 9111 §3.5: what a client with a certificate got is not for a client with another one", nginx=NO)
+def _(t: Trial) -> None:
+    made = certificates()
+    if not (made / "bert.pem").exists():
+        made.leaf("bert", "email:bert@a.test", subject="/O=Example/CN=bert")
+    gateway = TlsGateway(
+        t, "cert: a.pem, key: a.key, clientCa: ca.pem",
+        routes="- { service: api, chain: shared, match: { path: /shared/** } }\n  - { service: api, chain: private }",
+        chains="shared: { middlewares: [httpCache] }, private: { middlewares: [{ httpCache: { mode: private } }] }")
+
+    t.origin(answering(*(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 1\r\n\r\n%d" % number for number in range(1, 9))))
+
+    def ask(path: bytes, identity: str) -> bytes:
+        return gateway.ask(head(start=b"GET %s HTTP/1.1" % path), gateway.connect(context=made.client(identity=identity))).body
+
+    expect_same("private", [ask(b"/private", who) for who in ("anna", "bert", "anna", "bert")], [b"1", b"2", b"1", b"2"])
+    expect_same("shared", [ask(b"/shared/", who) for who in ("anna", "bert", "anna")], [b"3", b"4", b"5"])
+
+
 @case("TLS: no name in a certificate becomes another field, another name, or too much", nginx=NO)
 def _(t: Trial) -> None:
     def general(tag: int, text: bytes) -> bytes:

@@ -1,0 +1,40 @@
+import Credentials
+import HttpWare
+
+/// Who a token is about: the claims that name a person, where the token has all of them, else the token itself.
+enum TokenIdentity {
+    /// The issuer, and the subject as that names it: unique together. RFC 7519 §4.1.1, §4.1.2.
+    static let usual = ["iss", "sub"]
+
+    static let doc = "claims that identify a person; if one of them is missing, the token itself does"
+
+    /// Tells the person apart. `token` is the digest of the token.
+    static func digest(
+        of claims: [JsonValue.Member], by names: [String], else token: Digest256, method: String
+    ) -> Digest256 {
+        var texts = [method, "claims"]
+        for name in names {
+            guard let value = claims.first(where: { $0.name == name })?.value, isName(value) else { return other() }
+            // With quotes around a string: "1" is not 1.
+            texts += [name, value.json]
+        }
+        return names.isEmpty ? other() : Digest256(of: texts)
+
+        func other() -> Digest256 { token.withBytes { Digest256(of: [method, "token"]).followed(by: $0) } }
+    }
+
+    /// Whether the value can name somebody: a text that is not empty, or a number.
+    private static func isName(_ value: JsonValue) -> Bool {
+        switch value {
+        case .string(let text): !text.isEmpty
+        case .number: true
+        default: false
+        }
+    }
+
+    /// What people know the person by: the subject, else the beginning of the token's digest.
+    static func name(_ subject: JsonValue?, else token: Digest256) -> String {
+        if let text = subject?.text, !text.isEmpty { return text }
+        return "token \(token.hex.prefix(12))"
+    }
+}
