@@ -8,7 +8,7 @@ enum ScriptedWares {
         BodyLimit.self, RequestHeaders.self, IpRule.self, Mock.self, Retry.self, AccessLog.self, TimeLog.self,
         Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Accumulate.self, Sign.self,
         CircuitBreaker.self,
-        Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self,
+        Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self, RateLimit.self,
     ]
 
     final class BodyLimit: Middleware, ConfigurableWare, CustomStringConvertible {
@@ -31,11 +31,13 @@ enum ScriptedWares {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
     }
 
-    struct RequestHeaders: Middleware, ConfigurableWare, CustomStringConvertible {
+    struct RequestHeaders: Middleware, FieldEditingWare, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "requestHeaders"
         static let about = WareAbout("Edits fields.")
         var set: OptionMap<FieldName, Template> = [:]
         var remove: [FieldName] = []
+        var takenFields: [FieldName] { remove }
+        var givenFields: [FieldName] { self.set.map(\.key) }
 
         init(options: inout OptionsReader) {
             options.read("set", into: &set)
@@ -46,6 +48,17 @@ enum ScriptedWares {
             let edits = set.map { "\($0.key)=\($0.value.source)" } + remove.map { "-\($0)" }
             return "requestHeaders(\(edits.joined(separator: " ")))"
         }
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
+
+    struct RateLimit: Middleware, KeyedWare, ConfigurableWare {
+        static let name: WareName = "rateLimit"
+        static let about = WareAbout("Limits rates.")
+        var key = RequestKey.ip
+        var keys: [RequestKey] { key.parts }
+
+        init(options: inout OptionsReader) { options.readKey("key", into: &key) }
 
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
     }
@@ -142,7 +155,10 @@ enum ScriptedWares {
         init()
     }
 
-    struct Jwt: NamedMiddleware { static let name: WareName = "jwt" }
+    struct Jwt: NamedMiddleware, AuthenticatingWare {
+        static let name: WareName = "jwt"
+        var givesClaims: Bool { true }
+    }
     struct HttpCache: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "httpCache"
         static let about = WareAbout("Stores responses.")

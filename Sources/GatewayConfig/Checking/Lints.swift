@@ -26,6 +26,7 @@ struct Lints {
             for route in listener.routes { order.check(route.chain) }
         }
         diagnostics.append(order.diagnostics.all)
+        diagnostics.append(KeyReach(listeners).found)
     }
 
     private mutating func checkPassthrough(_ route: RouteDefinition, _ listeners: [ListenerDefinition]) {

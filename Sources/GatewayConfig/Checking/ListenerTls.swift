@@ -14,6 +14,8 @@ public struct ListenerTls: Sendable {
     public let context: TlsContext
     /// From the connection to the end of its handshake.
     public let handshakeTimeout: Duration
+    /// Whether clients are asked for a certificate.
+    let asksForCertificates: Bool
 
     /// Reads `listeners.NAME.tls`; `nil` when it is not given, or wrong.
     init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
@@ -57,6 +59,7 @@ public struct ListenerTls: Sendable {
             return nil
         }
         handshakeTimeout = timeout
+        asksForCertificates = clientCa != nil
     }
 }
 

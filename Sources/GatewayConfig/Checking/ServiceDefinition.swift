@@ -58,6 +58,7 @@ public struct ServiceDefinition: Sendable {
     public internal(set) var balance = Balance.roundRobin
     /// What chooses the endpoint with `hash`; there with it only.
     public internal(set) var hashKey: RequestKey?
+    private(set) var hashKeyLocation: SourceLocation
     /// How endpoints are asked whether they are well; `nil`: they are not.
     public internal(set) var healthCheck: Balancing.HealthCheck?
     /// When one that fails is left out; `nil`: never.
@@ -93,6 +94,7 @@ public struct ServiceDefinition: Sendable {
     private init(passthroughAt location: SourceLocation) {
         name = Self.passthroughName
         self.location = location
+        hashKeyLocation = location
         host = .preserve
     }
 
@@ -100,9 +102,10 @@ public struct ServiceDefinition: Sendable {
     init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.name = name
         location = options.location
+        hashKeyLocation = options.location(of: "hashKey")
         readEndpoints(&options)
         options.read("balance", into: &balance)
-        options.read("hashKey", into: &hashKey)
+        options.readKey("hashKey", into: &hashKey)
         if balance == .hash, !options.isGiven("hashKey") {
             options.fail(at: "balance", "hash needs hashKey; write one such as hashKey: ip")
         } else if balance != .hash, options.isGiven("hashKey") {

@@ -46,6 +46,26 @@ public protocol AccessGuard: Ware {
     var admitsOnlyKnown: Bool { get }
 }
 
+/// A ware that authenticates clients (`Exchange.authenticated`): requests behind it have a principal.
+public protocol AuthenticatingWare: Ware {
+    /// Whether what it accepts has claims.
+    var givesClaims: Bool { get }
+}
+
+/// A ware that tells requests apart by keys.
+public protocol KeyedWare: Ware {
+    /// The parts of its keys.
+    var keys: [RequestKey] { get }
+}
+
+/// A ware that removes or sets fields of requests, as configured.
+public protocol FieldEditingWare: Ware {
+    /// The fields that it removes from every request.
+    var takenFields: [FieldName] { get }
+    /// The fields that it may set.
+    var givenFields: [FieldName] { get }
+}
+
 /// What a middleware decides.
 public enum Verdict {
     /// On to the next middleware, or upstream after the last.

@@ -1,15 +1,24 @@
 /// What tells those apart who have a limit each.
 ///
 /// Who has none of it – no address, no such field or two of them, no such claim – shares one limit with all others of that kind.
+///
+/// A field or a cookie is read as it stands at the key's place in the chain. If an earlier ware accepted it as a credential and
+/// took it away, the accepted value counts. A field that a ware set is read as set, never as received.
 public enum RequestKey: Sendable, Hashable {
     /// The client's address, as the listener's `trustedProxies` make it known; of IPv6 the upper 64 bits.
     case ip
     /// The value of a field.
     case header(FieldName)
+    /// The value of a cookie.
+    case cookie(String)
     /// A claim of the token that a ware before this one accepted.
     case claim(String)
+    /// Who asks: as the last ware before this one made sure, else by the client's certificate.
+    case principal
     /// The route's name.
     case route
+    /// All of these together: another one for each combination.
+    case all([RequestKey])
 
     /// Gives what the request has of it, as bytes that are valid during the call only; `nil` for none.
     @inline(__always)
@@ -21,12 +30,30 @@ public enum RequestKey: Sendable, Hashable {
             guard let address = exchange.client?.subscriber else { return body(nil) }
             var halves = (address.high.bigEndian, address.low.bigEndian)
             return withUnsafeBytes(of: &halves) { body($0) }
+        case .header(.proxyAuthorization):
+            return RequestKey.withBytes(of: request.proxyAuthorization, body)
         case .header(let name):
-            if case .one(let result) = request.fields.withOnlyValue(of: name, body) { return result }
+            if case .one(let result) = request.fields.withOnlyOrAcceptedValue(of: name, body) { return result }
+            return body(nil)
+        case .cookie(let name):
+            if case .one(let result) = request.fields.withOnlyOrAcceptedCookie(name, body) { return result }
             return body(nil)
         case .claim(let name): return RequestKey.withBytes(of: exchange.claim(name), body)
+        case .principal:
+            guard let principal = exchange.principal else { return body(nil) }
+            return principal.identity.withBytes { body($0) }
         case .route: return RequestKey.withBytes(of: exchange.route, body)
+        case .all: return body(nil)
         }
+    }
+
+    /// Gives what the request has of each part, as bytes that are valid during the call only; `nil` for none.
+    @inline(__always)
+    private func forEachPart(
+        _ request: borrowing HttpRequest, _ exchange: Exchange, _ body: (UnsafeRawBufferPointer?) -> Void
+    ) {
+        guard case .all(let keys) = self else { return withBytes(request, exchange, body) }
+        for key in keys { key.withBytes(request, exchange, body) }
     }
 
     private static func withBytes<Result>(of text: String?, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
@@ -42,65 +69,83 @@ public enum RequestKey: Sendable, Hashable {
     }
 
     private func hash(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
-        withBytes(request, exchange) { bytes in
-            var hasher = Hasher()
-            if let bytes {
-                hasher.combine(bytes: bytes)
-                hasher.combine(bytes.count)
-            }
-            return UInt64(bitPattern: Int64(hasher.finalize()))
+        var hasher = Hasher()
+        forEachPart(request, exchange) { bytes in
+            if let bytes { hasher.combine(bytes: bytes) }
+            // So that no part looks like two, and none that is empty like one that is not there.
+            hasher.combine(bytes?.count ?? -1)
         }
+        return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
     /// The same number in every process and after every start, so that two gateways agree on it: for consistent hashing. Who chooses
     /// its own key can choose this number too.
     func stableNumber(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
-        withBytes(request, exchange) { bytes in
-            var hash = StableHash()
+        var hash = StableHash()
+        let hasParts = if case .all = self { true } else { false }
+        forEachPart(request, exchange) { bytes in
             if let bytes { hash.add(bytes) }
-            return hash.value
+            if hasParts { hash.add("\(bytes?.count ?? -1);") }
         }
+        return hash.value
     }
 
     /// A digest of the key of a request, the same in every gateway: for those that count together.
     public func digest(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Digest256 {
-        withBytes(request, exchange) { bytes in
-            // What is there begins with a byte of its own, so that nothing else looks like what is not.
-            (bytes.map { [1] + $0 } ?? []).withUnsafeBytes { Digest256(of: $0) }
+        let none = UnsafeRawBufferPointer(start: nil, count: 0)
+        var digest = Digest256(of: none)
+        forEachPart(request, exchange) { bytes in
+            // What is there is of a kind of its own, so that nothing else looks like what is not.
+            digest = digest.followed(by: bytes ?? none, kind: bytes == nil ? 0 : 1)
         }
+        return digest
     }
 
-    /// The key for people; of a field only its name, for its value may be a credential.
+    /// The key for people; of a field or a cookie only its name, for its value may be a credential.
     public func text(_ exchange: Exchange) -> String {
         switch self {
         case .ip: exchange.client.map { "\($0.subscriber)" + ($0.unmapped.isIPv4 ? "" : "/64") } ?? "no address"
         case .header(let name): "one \(name)"
+        case .cookie(let name): "one cookie \(name)"
         case .claim(let name): exchange.claim(name) ?? "no \(name)"
+        case .principal: exchange.principal?.name ?? "no principal"
         case .route: exchange.route ?? "no route"
+        case .all(let keys): keys.map { $0.text(exchange) }.joined(separator: " and ")
         }
     }
 
-    /// The kind of key in a word.
-    public var word: StaticString {
+    /// The kind of key in a word; of several with `+` between them.
+    public var word: String {
         switch self {
         case .ip: "ip"
         case .header: "header"
+        case .cookie: "cookie"
         case .claim: "jwt"
+        case .principal: "principal"
         case .route: "route"
+        case .all(let keys): keys.map(\.word).joined(separator: "+")
         }
     }
+
+    /// The keys that are looked at together: this one alone, or the members of a list.
+    public var parts: [RequestKey] { if case .all(let keys) = self { keys } else { [self] } }
 }
 
-extension RequestKey: OptionValue {
+extension RequestKey: OptionUnion {
     public static let optionType = "key"
-    public static var optionForm: OptionForm { .pattern("^(ip|route|header\\..+|jwt\\..+)$") }
+    public static var optionForm: OptionForm {
+        .pattern("^(ip|route|principal|header\\..+|cookie\\..+|jwt\\..+)$")
+    }
 
     public var optionText: String {
         switch self {
         case .ip: "ip"
         case .header(let name): "header.\(name)"
+        case .cookie(let name): "cookie.\(name)"
         case .claim(let name): "jwt.\(name)"
+        case .principal: "principal"
         case .route: "route"
+        case .all(let keys): "[" + keys.map(\.optionText).joined(separator: ", ") + "]"
         }
     }
 
@@ -109,11 +154,33 @@ extension RequestKey: OptionValue {
         switch (parts.first, parts.count) {
         case ("ip", 1): self = .ip
         case ("route", 1): self = .route
+        case ("principal", 1): self = .principal
         case ("jwt", 2): self = .claim(parts[1])
+        case ("cookie", 2): self = .cookie(parts[1])
         case ("header", 2):
             guard let name = FieldName(parts[1]) else { throw OptionMistake("write a field such as header.X-Api-Key") }
             self = .header(name)
-        default: throw OptionMistake("write ip, route, header.NAME or jwt.CLAIM")
+        default: throw OptionMistake("write ip, route, principal, header.NAME, cookie.NAME or jwt.CLAIM")
         }
+    }
+
+    public init(union members: [RequestKey]) { self = members.count == 1 ? members[0] : .all(members) }
+}
+
+extension OptionsReader {
+    /// Reads what tells requests apart: a key, or a list of them.
+    public mutating func readKey(_ key: String, into value: inout RequestKey, doc: String = "") {
+        read(key, into: &value, doc: doc)
+        checkKey(key)
+    }
+
+    /// Reads what tells requests apart, where nothing may do so.
+    public mutating func readKey(_ key: String, into value: inout RequestKey?, doc: String = "") {
+        read(key, into: &value, doc: doc)
+        checkKey(key)
+    }
+
+    private mutating func checkKey(_ key: String) {
+        if isGiven(key), isEmpty(key) { fail(at: key, "is empty; write at least one key such as ip") }
     }
 }

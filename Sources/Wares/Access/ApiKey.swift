@@ -62,6 +62,10 @@ public struct ApiKey: Middleware {
     }
 }
 
+extension ApiKey: AuthenticatingWare {
+    public var givesClaims: Bool { false }
+}
+
 extension ApiKey: AccessGuard {
     public var admitsOnlyKnown: Bool { true }
 }

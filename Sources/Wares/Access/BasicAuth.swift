@@ -56,7 +56,7 @@ public struct BasicAuth: Middleware {
         case .absent: return refuse(exchange, "credentials are missing")
         case .several: return refuse(exchange, "more than one pair of credentials is shown")
         case .one(let verdict):
-            if removeHeader { request.fields.remove(FieldName.authorization) }
+            if removeHeader { request.fields.removeAccepted(.authorization) }
             return verdict
         }
     }
@@ -102,6 +102,10 @@ public struct BasicAuth: Middleware {
         // RFC 7617 §2.1: how the client encodes the pair.
         Challenge.refuse(exchange, "Basic realm=\(Challenge.quoted(realm)), charset=\"UTF-8\"", detail)
     }
+}
+
+extension BasicAuth: AuthenticatingWare {
+    public var givesClaims: Bool { false }
 }
 
 extension BasicAuth: AccessGuard {

@@ -31,13 +31,14 @@ public enum CredentialPlace: Sendable, Hashable {
         }
     }
 
-    /// Takes the credential from the request; what else is there stays as it is.
+    /// Takes the credential that was accepted from the request; what else is there stays as it is. Keys that tell requests
+    /// apart still find the field or the cookie.
     func hide(in request: inout HttpRequest) {
         switch self {
-        case .header(let name): request.fields.remove(name)
+        case .header(let name): request.fields.removeAccepted(name)
         case .query(let name): request.removeParameter(name)
-        case .cookie(let name): request.fields.removeCookie(name)
-        case .bearer: request.fields.remove(FieldName.authorization)
+        case .cookie(let name): request.fields.removeAcceptedCookie(name)
+        case .bearer: request.fields.removeAccepted(.authorization)
         }
     }
 

@@ -64,7 +64,7 @@ public struct Introspect: Middleware {
         switch known {
         case .active(let principal):
             exchange.authenticated(as: principal)
-            if !exchange.isForward { request.fields.remove(FieldName.authorization) }
+            if !exchange.isForward { request.fields.removeAccepted(.authorization) }
             return .pass
         case .inactive: return BearerToken.invalid(exchange, "the token is not active")
         }
@@ -115,6 +115,10 @@ public struct Introspect: Middleware {
                 }
             }
     }
+}
+
+extension Introspect: AuthenticatingWare {
+    public var givesClaims: Bool { true }
 }
 
 extension Introspect: AccessGuard {

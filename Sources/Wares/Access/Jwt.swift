@@ -176,6 +176,15 @@ public struct Jwt: Middleware {
     }
 }
 
+extension Jwt: AuthenticatingWare {
+    public var givesClaims: Bool { true }
+}
+
+extension Jwt: FieldEditingWare {
+    public var takenFields: [FieldName] { claimsToHeaders.map(\.field) }
+    public var givenFields: [FieldName] { claimsToHeaders.map(\.field) }
+}
+
 extension Jwt: AccessGuard {
     public var admitsOnlyKnown: Bool { true }
 }

@@ -167,6 +167,17 @@ public struct FieldEdits: Sendable {
         set = FieldBlock(fixed)
     }
 
+    /// The fields that are taken away and not put back.
+    var takenFields: [FieldName] {
+        let given = givenFields
+        return (remove + rename.map(\.from)).filter { !given.contains($0) }
+    }
+
+    /// The fields that are there afterwards, or may be.
+    var givenFields: [FieldName] {
+        self.set.names + madeSet.map(\.name) + setIfAbsent.map(\.name) + append.map(\.name) + rename.map(\.to)
+    }
+
     /// Whether there is nothing to do.
     var isEmpty: Bool { !hasBefore && !hasSet && !hasAfter }
 

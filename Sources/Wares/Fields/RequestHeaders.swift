@@ -48,6 +48,11 @@ public struct RequestHeaders: Middleware {
     }
 }
 
+extension RequestHeaders: FieldEditingWare {
+    public var takenFields: [FieldName] { edits.takenFields }
+    public var givenFields: [FieldName] { edits.givenFields }
+}
+
 extension RequestHeaders: ConfigurableWare {
     public static let name: WareName = "requestHeaders"
     public static let about = WareAbout(

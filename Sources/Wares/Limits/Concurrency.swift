@@ -5,7 +5,7 @@ public import HttpWare
 /// | option         | type         | default | allowed       |
 /// |----------------|--------------|---------|---------------|
 /// | `max`          | whole number | `100`   | 1 … 1000000   |
-/// | `key`          | `ip`, `header.NAME`, `jwt.CLAIM`, `route` | one limit for all | |
+/// | `key`          | `ip`, `principal`, `header.NAME`, `cookie.NAME`, `jwt.CLAIM`, `route`, or a list of them | one limit for all | |
 /// | `queue`        | whole number | `0`     | 0 … 10000     |
 /// | `queueTimeout` | duration     | `1s`    | 1ms … 1h      |
 /// | `priority`     | `header.NAME`, or map of routes to whole numbers | all the same | -1000 … 1000 |
@@ -83,6 +83,10 @@ public struct Concurrency: Middleware, CountingWare {
     private enum Held: ExchangeKey { typealias Value = ConcurrencySlots.Slot }
 }
 
+extension Concurrency: KeyedWare {
+    public var keys: [RequestKey] { key?.parts ?? [] }
+}
+
 extension Concurrency: ConfigurableWare {
     public static let name: WareName = "concurrency"
     public static let about = WareAbout(
@@ -104,7 +108,11 @@ extension Concurrency: ConfigurableWare {
     public init(options: inout OptionsReader) {
         self.init()
         options.read("max", into: &max, in: 1...1_000_000, doc: "how many are under way at once")
-        options.read("key", into: &key, doc: "what tells those apart who have a limit each; without it all share one")
+        options.readKey(
+            "key", into: &key,
+            doc:
+                "what tells those apart who have a limit each, a list is all of them together; without it all share one"
+        )
         options.read("queue", into: &queue, in: 0...10_000, doc: "how many may wait")
         options.read(
             "queueTimeout", into: &queueTimeout, in: .milliseconds(1) ... .seconds(3600), doc: "how long each waits")

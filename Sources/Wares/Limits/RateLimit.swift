@@ -6,7 +6,7 @@ public import HttpWare
 /// |-----------|------------------|----------------|--------------|
 /// | `rate`    | rate             | required       | 1/h … 1000000/s |
 /// | `burst`   | whole number     | as many as `rate` | 1 … 1000000 |
-/// | `key`     | `ip`, `header.NAME`, `jwt.CLAIM`, `route` | `ip` | |
+/// | `key`     | `ip`, `principal`, `header.NAME`, `cookie.NAME`, `jwt.CLAIM`, `route`, or a list of them | `ip` | |
 /// | `store`   | `memory`, or a redis store | `memory` |          |
 /// | `name`    | text             | none           | with a redis store |
 /// | `onError` | `memory`, `allow`, `refuse` | `memory` |           |
@@ -196,6 +196,10 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     private enum Standings: ExchangeKey { typealias Value = RateStandings }
 }
 
+extension RateLimit: KeyedWare {
+    public var keys: [RequestKey] { key.parts }
+}
+
 extension RateLimit: ConfigurableWare {
     public static let name: WareName = "rateLimit"
     public static let about = WareAbout(
@@ -203,15 +207,20 @@ extension RateLimit: ConfigurableWare {
         source: "draft-ietf-httpapi-ratelimit-headers-10, RFC 6585 §4",
         example: #"""
             - rateLimit: { rate: 600/m, burst: 50, key: header.X-Api-Key }
+            - rateLimit: { rate: 10/s, key: [ip, route] }
             """#,
         details: #"""
             `burst` requests may come at once, and then one each time that `rate` allows it (the generic cell rate algorithm). One that is
             over is answered with `status` and `Retry-After`; with `mode: delay` it waits until it is within the rate, if that takes no longer than
             `burst` requests do, 10 s at most, and if no more than 10,000 others wait.
 
-            A limit is one client's (`ip`; of IPv6 the upper 64 bits), of one value of a field (`header.NAME`), of one value of a claim that a
-            ware before this one accepted (`jwt.CLAIM`), or the route's (`route`). Requests without an address, the field or the claim, or with
-            two such fields, share one limit.
+            A limit is one client's (`ip`; of IPv6 the upper 64 bits), one principal's (`principal`: the one that the last
+            authenticating ware before this one found, else that of the client's certificate), of one value of a field (`header.NAME`), of a cookie (`cookie.NAME`), or of a claim that a
+            ware before this one accepted (`jwt.CLAIM`), or the route's (`route`). With a list each combination has its limit. Requests without an
+            address, a principal, the field, the cookie or the claim, or with two such fields, share one limit.
+
+            A field or a cookie is read as it stands at this place of the chain. If a ware before took it away as a credential that it accepted, as
+            `apiKey` does, the value that was accepted counts. `check` warns of a key that can never be there.
 
             It holds for all loops together. At most 65,536 keys are kept: then one that has its whole burst again gives way, or, where
             there is none near it, the one that comes to that first. The response says what is left: `RateLimit-Policy: "ip";q=50;w=5` – the burst, and
@@ -239,7 +248,8 @@ extension RateLimit: ConfigurableWare {
             doc: "how many may come in which time")
         options.require("rate")
         options.read("burst", into: &burst, in: 1...1_000_000, doc: "how many may come at once; as many as rate names")
-        options.read("key", into: &key, doc: "what tells those apart who have a limit each")
+        options.readKey(
+            "key", into: &key, doc: "what tells those apart who have a limit each; a list is all of them together")
         options.read("store", into: &store, doc: "where it is counted: in memory, or in a redis store for all gateways")
         options.read("name", into: &name, doc: "tells limits of one store apart that have the same rate, burst and key")
         options.read("onError", into: &onError, doc: "what becomes of a request where the store does not answer")

@@ -50,6 +50,32 @@ import Wares
         #expect(calls.limits.first?.timeout == .seconds(3))
     }
 
+    @Test func `limits behind it count each token, though it takes the field away`() async throws {
+        answer(#"{"active":true,"sub":"ada"}"#, #"{"active":true,"sub":"ada"}"#)
+        for key in [RequestKey.header(.authorization), .principal] {
+            let exchange = try exchange(also: [RateLimit(Rate(1, per: .hour), key: key)])
+            var passed: [Bool] = []
+            for token in ["a", "b", "a"] { passed.append(try await exchange.send(get(token)).status == .ok) }
+            #expect(passed == [true, true, false])
+        }
+    }
+
+    @Test func `one person is told from another by issuer and subject, else by the token`() async throws {
+        let seen = Identities()
+        let exchange = try exchange(also: [seen])
+        let answers = [
+            #"{"active":true,"iss":"a","sub":"ada"}"#, #"{"active":true,"sub":"ada","iss":"a","scope":"x"}"#,
+            #"{"active":true,"iss":"b","sub":"ada"}"#, #"{"active":true,"sub":"ada"}"#,
+            #"{"active":true,"sub":"ada"}"#, #"{"active":true,"username":"ada"}"#, #"{"active":true}"#,
+        ]
+        for (index, json) in answers.enumerated() {
+            answer(json)
+            #expect(try await exchange.send(get("token\(index)")).status == .ok)
+        }
+        #expect(seen.same == [0, 0, 1, 2, 3, 4, 5])
+        #expect(seen.names.last?.hasPrefix("token ") == true)
+    }
+
     @Test func `RFC 7662 §2.2, an active token gets in, and what is said of it is at hand`() async throws {
         answer(#"{"active":true,"sub":"ada","scope":"read","exp":\#(Self.now + 20)}"#)
         let seen = Seen("{jwt.scope}")

@@ -109,6 +109,104 @@ import Testing
         }
     }
 
+    @Test func `by principal, not by its name`() async throws {
+        let requests = ["joe", "ann", "joe"].map { (who: String) -> HttpRequest in
+            var fields = HttpFields()
+            try? fields.append("X-Who", who)
+            return .get("/", fields: fields)
+        }
+        #expect(
+            try await passing(.principal, requests + [.get("/"), .get("/")], before: [Authenticating()]) == 3)
+        struct Namesakes: Middleware {
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+                let who = Digest256(of: [request.fields["X-Who"] ?? ""])
+                exchange.authenticated(as: Principal(method: "jwt", name: "same", identity: who))
+                return .pass
+            }
+        }
+        #expect(try await passing(.principal, requests, before: [Namesakes()]) == 2)
+    }
+
+    @Test func `by the client's certificate, until a ware knows better`() async throws {
+        let limit = RateLimit(Rate(1, per: .hour), key: .principal)
+        var passed: [Bool] = []
+        for name in ["CN=anna", "CN=anna", "CN=bert"] {
+            var setting = TestExchange.Setting()
+            setting.certificate = TlsClientIdentity(subject: name)
+            let exchange = try TestExchange([Authenticating(), limit], setting: setting)
+            for fields in [HttpFields(), ["X-Who": "joe"]] as [HttpFields] {
+                passed.append(try await exchange.send(.get("/", fields: fields)).status == .ok)
+            }
+        }
+        #expect(passed == [true, true, false, false, true, false])
+    }
+
+    @Test func `by several, of which each combination counts`() async throws {
+        let requests: [HttpRequest] = [
+            .get("/", fields: ["X-A": "1", "X-B": "2"]), .get("/", fields: ["X-A": "1", "X-B": "3"]),
+            .get("/", fields: ["X-A": "1", "X-B": "2"]), .get("/", fields: ["X-A": "12"]),
+            .get("/", fields: ["X-B": "12"]), .get("/", fields: ["X-A": "", "X-B": "12"]), .get("/"), .get("/"),
+        ]
+        #expect(try await passing(.all([.header("X-A"), .header("X-B")]), requests) == 6)
+        let exchange = try TestExchange(
+            RateLimit.self, options: ["rate": "1/h", "key": ["header.X-A", "route"], "headers": ["RateLimit"]])
+        let response = try await exchange.send(requests[0])
+        #expect(response.fields["RateLimit"] == #""header+route";r=0;t=3600"#)
+    }
+
+    @Test func `by a cookie`() async throws {
+        let requests: [HttpRequest] = [
+            .get("/", fields: ["Cookie": "s=1; t=1"]), .get("/", fields: ["Cookie": "t=2; s=1"]),
+            .get("/", fields: ["Cookie": "s=2"]), .get("/", fields: ["Cookie": "t=1"]), .get("/"),
+        ]
+        #expect(try await passing(.cookie("s"), requests) == 3)
+    }
+
+    @Test func `behind apiKey, which takes the key away, each key counts`() async throws {
+        let file = try CredentialFile(
+            """
+            alpha:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad
+            beta:f397f260a275cc4d42e7965c556167bf3f068aed491d35a8f5b38c8c2db96bb0
+            """)
+        let header = try TestExchange.make(
+            ApiKey.self, ConfigNode(.map([.init(key: "keysFile", location: .code, value: file.option)])))
+        let requests: [HttpRequest] = ["abc", "second-key", "abc"].map {
+            var fields = HttpFields()
+            try? fields.append("X-Api-Key", $0)
+            return .get("/", fields: fields)
+        }
+        #expect(try await passing(.header("X-API-Key"), requests, before: [header]) == 2)
+        #expect(try await passing(.principal, requests, before: [header]) == 2)
+        var cookie = header
+        cookie.place = .cookie("k")
+        let inCookies: [HttpRequest] = [
+            .get("/", fields: ["Cookie": "k=abc; a=1"]), .get("/", fields: ["Cookie": "a=2; k=second-key"]),
+            .get("/", fields: ["Cookie": "k=abc; a=3"]),
+        ]
+        #expect(try await passing(.cookie("k"), inCookies, before: [cookie]) == 2)
+    }
+
+    @Test func `a field that a ware puts there counts as that, and one that it takes away not at all`() async throws {
+        struct Asserting: Middleware {
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+                request.fields.remove("X-User")
+                if let who = request.fields["X-Who"] { try request.fields.set("X-User", to: who) }
+                return .pass
+            }
+        }
+        let requests: [HttpRequest] = [
+            .get("/", fields: ["X-Who": "joe", "X-User": "1"]), .get("/", fields: ["X-Who": "joe", "X-User": "2"]),
+            .get("/", fields: ["X-User": "3"]), .get("/", fields: ["X-User": "4"]),
+        ]
+        #expect(try await passing(.header("X-User"), requests, before: [Asserting()]) == 2)
+    }
+
+    @Test(arguments: ["", "nobody", "header.", "header.a b", "cookie.", "jwt.", "[]"])
+    func `a key that is none is refused at load`(key: String) {
+        let node: ConfigNode = key == "[]" ? [] : ConfigNode(.scalar(key, isQuoted: true))
+        #expect(throws: ConfigError.self) { try TestExchange.make(RateLimit.self, ["rate": "1/s", "key": node]) }
+    }
+
     @Test func `by route`() async throws {
         let limit = RateLimit(Rate(1, per: .hour), key: .route)
         var passed: [Bool] = []
@@ -163,7 +261,7 @@ import Testing
     @Test(
         arguments: [
             [:], ["rate": "0/s"], ["rate": "100"], ["rate": "1000001/s"], ["rate": "1/s", "burst": 0],
-            ["rate": "1/s", "key": "cookie.a"], ["rate": "1/s", "key": "header."], ["rate": "1/s", "mode": "drop"],
+            ["rate": "1/s", "key": "session.a"], ["rate": "1/s", "key": "header."], ["rate": "1/s", "mode": "drop"],
             ["rate": "1/s", "status": 200], ["rate": "1/s", "headers": ["X-RateLimit"]],
         ] as [ConfigNode])
     func `what makes no sense is refused at load`(options: ConfigNode) {
