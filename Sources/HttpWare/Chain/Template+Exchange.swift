@@ -30,6 +30,7 @@ extension Placeholder {
         case .peerIp: exchange.peer?.address?.description ?? ""
         case .tlsSubject: exchange.clientIdentity?.subject ?? ""
         case .tlsSan: exchange.clientIdentity?.alternativeNames ?? ""
+        case .principal: exchange.principal?.name ?? ""
         case .jwt(let name): exchange.claim(name) ?? ""
         case .exchangeId: exchange.id
         }

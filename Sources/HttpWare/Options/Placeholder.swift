@@ -14,13 +14,16 @@ public enum Placeholder: Sendable, Hashable {
     case peerIp
     /// A claim of the token that `jwt` or `introspect` accepted.
     case jwt(String)
+    /// The name of the principal that the last authenticating ware found, else of the client certificate's.
+    case principal
     case tlsSubject
     case tlsSan
     case exchangeId
 
     private static let plain: [(name: String, placeholder: Placeholder)] = [
         ("request.method", .requestMethod), ("request.path", .requestPath), ("request.host", .requestHost),
-        ("client.ip", .clientIp), ("peer.ip", .peerIp), ("tls.subject", .tlsSubject), ("tls.san", .tlsSan),
+        ("client.ip", .clientIp), ("peer.ip", .peerIp), ("principal", .principal), ("tls.subject", .tlsSubject),
+        ("tls.san", .tlsSan),
         ("exchange.id", .exchangeId),
     ]
     /// Those that end in a name of the writer's choice.

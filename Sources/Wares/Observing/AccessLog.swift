@@ -10,8 +10,8 @@ public import HttpWare
 /// and a line says how many. Whatever a peer sends, a line stays one line: everything from outside is escaped.
 ///
 /// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
-/// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`,
-/// `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
+/// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `principal`, `upstream`,
+/// `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
 /// nginx's format. `template` is the text of that option with placeholders: those of the configuration and `{time}`, `{target}`,
 /// `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
 ///
@@ -121,6 +121,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         line.number(exchange.record.responseBytes)
         line.raw(",\"duration\":")
         line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
+        if let principal = exchange.principal { AccessLog.member(",\"principal\":", principal.name, &line) }
         if let upstream = exchange.upstreamAddress { AccessLog.member(",\"upstream\":", upstream, &line) }
         if let route = exchange.route { AccessLog.member(",\"route\":", route, &line) }
         if let service = exchange.service { AccessLog.member(",\"service\":", service, &line) }
@@ -168,7 +169,9 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     private static func writeCombined(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
         let request = exchange.request
         if let client = exchange.client { line.address(client) } else { line.byte(0x2d) }
-        line.raw(" - - [")
+        line.raw(" - ")
+        if let name = exchange.principal?.name, !name.isEmpty { line.word(name) } else { line.byte(0x2d) }
+        line.raw(" [")
         time.writeCombined(exchange.wallNow, to: &line)
         line.raw("] \"")
         line.plain(request.receivedMethod.name)
@@ -271,8 +274,9 @@ extension AccessLog: ConfigurableWare {
             """#,
         details: #"""
             `json` writes an object: `time` (when the exchange ended, RFC 3339), `client`, `method`, `target`, `host`, `protocol`, `status`,
-            `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `upstream`, `route`, `service`, `responder`, `userAgent`,
-            `referer`, `id`, `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx. `template` takes
+            `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `principal` (the client's name, as an authenticating ware
+            found it, else the subject of its certificate), `upstream`, `route`, `service`, `responder`, `userAgent`,
+            `referer`, `id`, `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx, with the principal as the user. `template` takes
             the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`,
             `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
 

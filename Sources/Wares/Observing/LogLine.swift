@@ -180,6 +180,14 @@ struct LogLine {
         text.withUTF8 { plain($0) }
     }
 
+    /// One word of a line that is not JSON: as `plain`, and spaces as `\x20`.
+    mutating func word(_ text: String) {
+        for part in text.utf8.split(separator: 0x20, omittingEmptySubsequences: false).enumerated() {
+            if part.offset > 0 { raw("\\x20") }
+            plain(String(decoding: part.element, as: UTF8.self))
+        }
+    }
+
     private enum Escapes { case json, plain }
 
     @inline(__always)

@@ -63,6 +63,36 @@ import Testing
         #expect(written[3] == #"/a?token=\xe2\x80\xa6&b=1 … 1 hush … -"#)
     }
 
+    @Test func `the principal is a member, the user in combined, and a placeholder`() async throws {
+        struct Naming: Middleware {
+            let names: [String]
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+                for name in names { exchange.authenticated(as: Principal(method: "x", name: name)) }
+                return .pass
+            }
+        }
+        var setting = TestExchange.Setting()
+        setting.certificate = TlsClientIdentity(subject: "CN=anna")
+        let template: ConfigNode = "{principal} {status}"
+        let people: [([String], TestExchange.Setting)] = [
+            ([], .init()), ([], setting), (["joe", "a \"b [c]\n\\"], setting),
+        ]
+        let formats: [[String: ConfigNode]] = [
+            [:], ["format": "combined"], ["format": "template", "template": template],
+        ]
+        for (names, setting) in people {
+            for format in formats {
+                _ = try await exchange(format, before: [Naming(names: names)], setting: setting).send(.get("/"))
+            }
+        }
+        let written = lines()
+        #expect(!written[0].contains("principal") && written[3].contains(#""principal":"CN=anna""#))
+        #expect(written[6].contains(#""principal":"a \"b [c]\u000a\\""#))
+        #expect(written[1].hasPrefix("203.0.113.7 - - [") && written[4].hasPrefix("203.0.113.7 - CN=anna ["))
+        #expect(written[7].hasPrefix(#"203.0.113.7 - a\x20\x22b\x20[c]\x0a\x5c ["#))
+        #expect(written[2] == "- 200" && written[5] == "CN=anna 200")
+    }
+
     @Test func `wares needs JSON`() {
         #expect(throws: ConfigError.self) {
             try TestExchange.make(AccessLog.self, ["format": "combined", "wares": "true"])
