@@ -104,7 +104,7 @@ extension GatewayConfiguration {
             lines.append(
                 "  timeouts connect \(timeouts.connect.optionText) response \(timeouts.response.optionText)"
                     + " idle \(timeouts.idle.optionText) total \(timeouts.total?.optionText ?? "-")")
-            lines.append("  pool \(service.pool.maxIdle) \(service.pool.maxPerEndpoint)")
+            lines.append("  pool \(service.pool.maxIdle) \(service.pool.maxPerEndpoint.map(String.init) ?? "none")")
             lines.append(contentsOf: service.headers.map { "  header \($0.key): \($0.value.text)" })
         }
         for route in routes {

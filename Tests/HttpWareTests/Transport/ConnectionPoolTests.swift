@@ -9,7 +9,9 @@ import Testing
 
     init() throws {
         request = try HttpRequest(.get, "http://a/")
-        origin = try SocketStage(.of([OnRequest { _, _ in .abort(with: HttpResponse(.ok, content: .text("ok"))) }]))
+        // Its clock stands still, too: a busy machine closes no idle connection.
+        origin = try SocketStage(
+            .of([OnRequest { _, _ in .abort(with: HttpResponse(.ok, content: .text("ok"))) }]), stops: true)
     }
 
     private func stage(_ set: (inout Endpoint.PoolLimits) -> Void) throws -> SocketStage {
