@@ -101,6 +101,27 @@ public struct HttpFields: Sendable {
         return result
     }
 
+    /// The value of each line with this name, in order, as bytes: to compare and to send again what may not be UTF-8.
+    public func rawValues(of name: FieldName) -> [[UInt8]] {
+        var result: [[UInt8]] = []
+        var next = firstIndex(of: name)
+        while let index = next {
+            result.append(Array(bytes[lines[index].value]))
+            next = self.index(of: name, from: index + 1)
+        }
+        return result
+    }
+
+    /// Whether there is one line of this name, and these bytes are its value. Allocates nothing.
+    public func isOnlyValue(_ value: [UInt8], of name: FieldName) -> Bool {
+        guard let first = firstIndex(of: name), Int(lines[first].valueCount) == value.count,
+            index(of: name, from: first + 1) == nil
+        else { return false }
+        return bytes.withUnsafeBufferPointer { all in
+            value.withUnsafeBufferPointer { all[lines[first].value].elementsEqual($0) }
+        }
+    }
+
     /// How many bytes the lines take as they go over the wire, roughly: lines that were removed count too.
     public var wireCount: Int { bytes.count }
 
@@ -135,6 +156,19 @@ public struct HttpFields: Sendable {
     public mutating func append(_ name: FieldName, _ value: String) throws(InvalidFieldValue) {
         try check(value, for: name)
         appendLine(name, value.utf8)
+    }
+
+    /// The same for a value that may not be UTF-8.
+    public mutating func set(_ name: FieldName, toRaw value: [UInt8]) throws(InvalidFieldValue) {
+        guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
+        remove(name)
+        appendLine(name, value)
+    }
+
+    /// The same for a value that may not be UTF-8.
+    public mutating func append(_ name: FieldName, raw value: [UInt8]) throws(InvalidFieldValue) {
+        guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
+        appendLine(name, value)
     }
 
     /// Replaces all lines of the prepared line's name by it.

@@ -109,20 +109,20 @@ public struct HttpRequest: Sendable {
     }
 
     /// The target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal path, and
-    /// the query. RFC 9110 §7.1, §4.2.3.
-    public func targetUri(includesQuery: Bool = true, sparing spare: Int = 0) -> [UInt8] {
+    /// the query. RFC 9110 §7.1, §4.2.3. With `asSent` the path is the one that goes upstream.
+    public func targetUri(includesQuery: Bool = true, asSent: Bool = false, sparing spare: Int = 0) -> [UInt8] {
+        let path = asSent ? target.upstreamPath : target.path
         let scheme: StaticString = target.isSecure ? "https://" : "http://"
         var uri: [UInt8] = []
         uri.reserveCapacity(
-            scheme.utf8CodeUnitCount + Int(target.host.count) + Int(target.path.count) + Int(target.query.count) + 7
-                + spare)
+            scheme.utf8CodeUnitCount + Int(target.host.count) + Int(path.count) + Int(target.query.count) + 7 + spare)
         uri.append(contentsOf: UnsafeBufferPointer(start: scheme.utf8Start, count: scheme.utf8CodeUnitCount))
         target.bytes.withUnsafeBufferPointer { all in
             uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.host.range]))
             if let port = target.port, port != (target.isSecure ? 443 : 80) {
                 uri.append(contentsOf: ":\(port)".utf8)
             }
-            uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.path.range]))
+            uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[path.range]))
             if includesQuery, target.hasQuery {
                 uri.append(0x3f)
                 uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.query.range]))
@@ -198,6 +198,36 @@ public struct HttpRequest: Sendable {
         target.keepReceivedNames()
         target.query = target.add(query.utf8)
         target.hasQuery = true
+    }
+
+    /// Sends upstream what `targetUri` holds, in place of other ways to write the same: the normal path, unless it `keepsPath`, and
+    /// a `Host` in lower case, without a trailing dot and without the port that the scheme implies. For caches, whose keys know no
+    /// other form: what an origin server answers to another one must not answer for this one. RFC 3986 §6.2.2, RFC 9110 §4.2.3.
+    public mutating func sendNormalTarget(keepsPath: Bool = false) {
+        guard hasPath else { return }
+        let hasOtherPath = !keepsPath && target.upstreamPath != target.path
+        let namesUsualPort = target.port == (target.isSecure ? 443 : 80)
+        if hasOtherPath || namesUsualPort {
+            target.keepReceivedNames()
+            if hasOtherPath { target.upstreamPath = target.path }
+            if namesUsualPort { target.port = nil }
+        }
+        if target.host.count > 0, !isHostFieldNormal, let authority { fields.setOwn(.host, authority.description) }
+    }
+
+    /// Whether the `Host` field is written as the target names the authority, or is not there.
+    private var isHostFieldNormal: Bool {
+        guard let index = fields.firstIndex(of: KnownField.host) else { return true }
+        var value = fields.bytes[fields.lines[index].value]
+        if var number = target.port {
+            // The digits from the last one on, then the colon.
+            repeat {
+                guard value.popLast() == UInt8(truncatingIfNeeded: 0x30 + number % 10) else { return false }
+                number /= 10
+            } while number > 0
+            guard value.popLast() == 0x3a else { return false }
+        }
+        return value.elementsEqual(target.bytes[target.host.range])
     }
 
     /// Names another authority, in the request and in its `Host` field.

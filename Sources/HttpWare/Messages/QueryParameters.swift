@@ -32,15 +32,21 @@ public struct QueryParameters: Sendable {
     /// Where the first parameter may begin.
     var start: Int { range.lowerBound }
 
-    /// Whether what stands there is this text, decoded.
-    func isText(_ place: Range<Int>, _ text: String) -> Bool {
+    /// Whether what stands there is this text, decoded; with a `+` that stands for itself where it is no space.
+    func isText(_ place: Range<Int>, _ text: String, plusIsSpace: Bool = true) -> Bool {
         var at = place.lowerBound
         for byte in text.utf8 {
-            guard at < place.upperBound, QueryParameters.decode(bytes, &at, place.upperBound) == byte else {
-                return false
-            }
+            guard at < place.upperBound else { return false }
+            let isPlus = !plusIsSpace && bytes[at] == 0x2b
+            let decoded = QueryParameters.decode(bytes, &at, place.upperBound)
+            guard (isPlus ? 0x2b : decoded) == byte else { return false }
         }
         return at == place.upperBound
+    }
+
+    /// The bytes of a parameter, its name and its value.
+    func pair(_ parameter: (name: Range<Int>, value: Range<Int>)) -> ArraySlice<UInt8> {
+        bytes[parameter.name.lowerBound..<parameter.value.upperBound]
     }
 
     /// What stands there, decoded.
@@ -66,5 +72,34 @@ public struct QueryParameters: Sendable {
         }
         at += 1
         return byte == 0x2b ? 0x20 : byte
+    }
+}
+
+/// A query parameter as it was received: what caches make keys of. Its name is compared decoded.
+public struct QueryParameter {
+    private let parameters: QueryParameters
+    private let place: (name: Range<Int>, value: Range<Int>)
+
+    init(_ parameters: QueryParameters, _ place: (name: Range<Int>, value: Range<Int>)) {
+        self.parameters = parameters
+        self.place = place
+    }
+
+    /// `name=value` as received, without the `&` at either end.
+    public var bytes: ArraySlice<UInt8> { parameters.pair(place) }
+
+    /// Whether this is its name, however that is percent-encoded. A `+` in it is a space, as forms write it, or stands for itself.
+    public func isNamed(_ name: String, plusIsSpace: Bool) -> Bool {
+        parameters.isText(place.name, name, plusIsSpace: plusIsSpace)
+    }
+}
+
+extension HttpRequest {
+    /// Gives each parameter of the query, in order.
+    public func forEachQueryParameter(_ body: (QueryParameter) -> Void) {
+        guard target.hasQuery else { return }
+        let parameters = QueryParameters(target.bytes, target.query.range)
+        var place = parameters.start
+        while let parameter = parameters.next(from: &place) { body(QueryParameter(parameters, parameter)) }
     }
 }

@@ -119,6 +119,25 @@ import Testing
         for query in ["a b", "a\r\nb", "a#b"] { #expect(throws: GatewayError.self) { try request.setQuery(query) } }
         #expect(request.upstreamTarget == "/x/~")
     }
+
+    @Test(arguments: [
+        ("/p%61ge?q=%61", "A.Example.", "/page?q=%61", "a.example"), ("/a%2fb", "a.example:80", "/a%2Fb", "a.example"),
+        ("/page", "a.example", "/page", "a.example"), ("/a%20b", "a.example:8", "/a%20b", "a.example:8"),
+        ("/%7e", "A.example:8", "/~", "a.example:8"), ("/a", "[::1]:80", "/a", "[::1]"),
+    ])
+    func `a normal target is sent as its normal form has it, RFC 3986 §6.2.2`(
+        target: String, host: String, sent: String, sentHost: String
+    ) throws {
+        var request = Feeding.request(Wire("GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n")).request
+        let uri = request.targetUri()
+        var other = request
+        request.sendNormalTarget()
+        #expect(request.upstreamTarget == sent && request.fields[.host] == sentHost)
+        #expect(uri == request.targetUri() && uri == request.targetUri(asSent: true))
+        #expect(request.receivedTarget == target && request.fields.received[.host] == host)
+        other.sendNormalTarget(keepsPath: true)
+        #expect(other.upstreamTarget == target && other.fields[.host] == sentHost)
+    }
 }
 
 /// RFC 9110 §4.2, RFC 3986 §3.2.
