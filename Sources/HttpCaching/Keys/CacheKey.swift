@@ -38,8 +38,18 @@ extension CacheKey: CustomStringConvertible {
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// How keys are made of requests.
+/// Which form of the path is part of a key, and goes upstream when nothing is stored under it.
+public enum KeyPath: String, OptionWord, Sendable {
+    /// The normal form: percent-encodings in upper case, unreserved characters decoded. RFC 3986 §6.2.2.
+    case normal
+    /// The bytes as received: for paths that are signed.
+    case received
+}
+
+/// How keys are made of requests. They are bytes: what is not UTF-8 differs where its bytes do.
 public struct CacheKeyRule: Sendable, Equatable {
+    /// The form of the path.
+    public var path = KeyPath.normal
     /// The only query parameters that tell keys apart; `nil` is all of them.
     public var query: [String]?
     /// Query parameters that do not tell keys apart.
@@ -47,7 +57,7 @@ public struct CacheKeyRule: Sendable, Equatable {
     /// The longest key, in bytes: a request with a longer one is not looked up, and its response not stored.
     public var longest = 16 * 1024
 
-    public init() {}
+    public init(path: KeyPath = .normal) { self.path = path }
 
     /// The key of a request; `nil` when it is too long, or the request has no path (CONNECT, `OPTIONS *`).
     ///
@@ -56,8 +66,9 @@ public struct CacheKeyRule: Sendable, Equatable {
         guard request.hasPath else { return nil }
         let takesAll = query == nil && ignoredQuery.isEmpty
         var bytes = request.targetUri(
-            includesQuery: takesAll, sparing: identity == nil ? 0 : CacheKeyRule.identityCount)
-        if !takesAll { appendQuery(request.query, to: &bytes) }
+            includesQuery: takesAll, asSent: path == .received,
+            sparing: identity == nil ? 0 : CacheKeyRule.identityCount)
+        if !takesAll { appendQuery(of: request, to: &bytes) }
         guard bytes.count <= longest else { return nil }
         if let identity { CacheKeyRule.append(identity, to: &bytes) }
         return CacheKey(bytes)
@@ -81,15 +92,27 @@ public struct CacheKeyRule: Sendable, Equatable {
         return key(for: other)
     }
 
-    private func appendQuery(_ text: String?, to bytes: inout [UInt8]) {
-        guard let text else { return }
+    private func appendQuery(of request: borrowing HttpRequest, to bytes: inout [UInt8]) {
         var mark: UInt8 = 0x3f
-        for pair in text.split(separator: "&", omittingEmptySubsequences: true) {
-            let name = String(pair.prefix { $0 != "=" })
-            guard query?.contains(name) ?? true, !ignoredQuery.contains(name) else { continue }
+        request.forEachQueryParameter { parameter in
+            guard counts(parameter) else { return }
             bytes.append(mark)
-            bytes.append(contentsOf: pair.utf8)
+            bytes.append(contentsOf: parameter.bytes)
             mark = 0x26
         }
+    }
+
+    /// Whether the parameter is part of the key. One that an origin server may read as another, or as several, always is: two
+    /// requests that it answers differently must not have one key.
+    private func counts(_ parameter: QueryParameter) -> Bool {
+        // Some servers end a parameter at a semicolon, too.
+        if parameter.bytes.contains(0x3b) { return true }
+        if let query {
+            let isNamed = query.contains {
+                parameter.isNamed($0, plusIsSpace: true) || parameter.isNamed($0, plusIsSpace: false)
+            }
+            if !isNamed { return false }
+        }
+        return !ignoredQuery.contains { parameter.isNamed($0, plusIsSpace: false) }
     }
 }

@@ -1,11 +1,11 @@
 public import HttpWare
 
-/// The values of the request fields that a response's `Vary` names, in a form in which equal meanings are equal.
-/// RFC 9111 §4.1.
+/// The values of the request fields that a response's `Vary` names, in a form in which equal meanings are equal. They are bytes:
+/// values that are not UTF-8 are equal only where their bytes are. RFC 9111 §4.1.
 public struct VaryKey: Sendable, Equatable {
     /// The names, in the order of the response.
     public let names: [FieldName]
-    let values: [String?]
+    let values: [[UInt8]?]
 
     /// More names than this are not compared: such a response is not stored.
     public static let mostNames = 64
@@ -14,14 +14,23 @@ public struct VaryKey: Sendable, Equatable {
     public static let none = VaryKey()
 
     /// A key of names, each once, and as many values.
-    init(names: [FieldName] = [], values: [String?] = []) {
+    init(names: [FieldName] = [], values: [[UInt8]?] = []) {
         self.names = names
         self.values = values
     }
 
-    /// The key of a response to that request; `nil` when it matches no request (`*`, or a name that is none), or names more
-    /// fields than are compared. `always` are names that tell requests apart whatever the response says.
+    /// The key of a response to a request with these fields; `nil` when it matches no request (`*`, or a name that is none), or
+    /// names more fields than are compared. `always` are names that tell requests apart whatever the response says.
+    public init?(_ response: HttpFields, always: [FieldName] = [], of request: HttpFields) {
+        self.init(response, always: always, lines: { request.rawValues(of: $0) })
+    }
+
+    /// The same for values that are text.
     public init?(_ response: HttpFields, always: [FieldName] = [], request: (FieldName) -> [String]) {
+        self.init(response, always: always, lines: { request($0).map { Array($0.utf8) } })
+    }
+
+    private init?(_ response: HttpFields, always: [FieldName], lines: (FieldName) -> [[UInt8]]) {
         guard response.contains(.vary) || !always.isEmpty else {
             self.init()
             return
@@ -33,89 +42,109 @@ public struct VaryKey: Sendable, Equatable {
             guard member != "*", let name = FieldName(member) else { return nil }
             if !names.contains(name) { names.append(name) }
         }
-        self.init(names: names, values: names.map { VaryKey.normal($0, request($0)) })
+        self.init(names: names, values: names.map { VaryKey.normal($0, lines($0)) })
     }
 
-    /// Whether the request would have had this response.
-    public func matches(_ request: (FieldName) -> [String]) -> Bool {
+    // MARK: Matching
+
+    /// Whether a request with these fields would have had this response.
+    public func matches(_ request: HttpFields) -> Bool {
         var known = Known()
         return matches(request, &known)
     }
 
     /// The same for one of several that may be the request's: `known` keeps the request's values from one to the next, so that
-    /// long ones are not read anew for each variant.
+    /// long ones are not read anew for each variant. A value that is written as the stored one is compared where it stands.
+    public func matches(_ request: HttpFields, _ known: inout Known) -> Bool {
+        for index in names.indices where !isEqual(index, request, &known) { return false }
+        return true
+    }
+
+    /// Whether the request would have had this response, but for the languages that it accepts.
+    func matchesButLanguage(_ request: HttpFields) -> Bool {
+        var known = Known()
+        for index in names.indices where names[index] != .acceptLanguage {
+            guard isEqual(index, request, &known) else { return false }
+        }
+        return true
+    }
+
+    private func isEqual(_ index: Int, _ request: HttpFields, _ known: inout Known) -> Bool {
+        let name = names[index]
+        guard let value = values[index] else { return !request.contains(name) }
+        // What is in the normal form is its own.
+        return request.isOnlyValue(value, of: name) || known.value(of: name) { request.rawValues(of: $0) } == value
+    }
+
+    /// The same for values that are text.
+    public func matches(_ request: (FieldName) -> [String]) -> Bool {
+        var known = Known()
+        return matches(request, &known)
+    }
+
+    /// The same for values that are text.
     public func matches(_ request: (FieldName) -> [String], _ known: inout Known) -> Bool {
-        names.isEmpty || zip(names, values).allSatisfy { known.value(of: $0, request) == $1 }
+        zip(names, values).allSatisfy { name, value in
+            known.value(of: name) { request($0).map { Array($0.utf8) } } == value
+        }
     }
 
     /// The values of a request that were compared before.
     public struct Known {
-        private var values: [FieldName: String?] = [:]
+        private var values: [FieldName: [UInt8]?] = [:]
 
         public init() {}
 
-        fileprivate mutating func value(of name: FieldName, _ request: (FieldName) -> [String]) -> String? {
+        fileprivate mutating func value(of name: FieldName, _ lines: (FieldName) -> [[UInt8]]) -> [UInt8]? {
             if let value = values[name] { return value }
-            let value = VaryKey.normal(name, request(name))
+            let value = VaryKey.normal(name, lines(name))
             values[name] = .some(value)
             return value
         }
     }
 
+    // MARK: The normal form
+
     /// The value in a form that changes no meaning: lines joined, white space around commas gone, order kept. Languages and
-    /// codings are sets with weights, in whatever order and case. `nil` for a field that is not there.
-    static func normal(_ name: FieldName, _ lines: [String]) -> String? {
+    /// codings are sets with weights, in whatever order and case. A quoted string without an end leaves it as it is, each line
+    /// behind a line feed. `nil` for a field that is not there. Alone on a line, the normal form is its own normal form.
+    static func normal(_ name: FieldName, _ lines: [[UInt8]]) -> [UInt8]? {
         guard !lines.isEmpty else { return nil }
-        let members = lines.flatMap { line in
-            VaryKey.members(line)
+        var members: [ArraySlice<UInt8>] = []
+        for line in lines {
+            guard let more = VaryKey.members(line) else { return Array(lines.joined(separator: [0x0a])) }
+            members += more
         }
-        guard name == .acceptLanguage || name == .acceptEncoding else { return members.joined(separator: ",") }
-        return Set(members.map(weighted)).sorted().joined(separator: ",")
-    }
-
-    /// `gzip;q=1.0` and `GZIP` are the same; a weight of 0 is written out as `;q=0`.
-    private static func weighted(_ member: String) -> String {
-        let parts = member.lowercased().split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
-        guard let token = parts.first else { return member }
-        guard parts.count == 2, parts[1].hasPrefix("q="), let weight = thousandths(parts[1].dropFirst(2)) else {
-            return parts.joined(separator: ";")
+        guard name == .acceptLanguage || name == .acceptEncoding else {
+            return Array(members.joined(separator: [0x2c]))
         }
-        return weight == 1000 ? token : "\(token);q=\(weight)"
+        let weighted = Set(members.map(weighted)).sorted { $0.lexicographicallyPrecedes($1) }
+        return Array(weighted.joined(separator: [0x2c]))
     }
 
-    /// `qvalue` as a number of thousandths; `nil` when it is none. RFC 9110 §12.4.2.
-    private static func thousandths(_ text: Substring) -> Int? {
-        let digits = text.utf8.filter { $0 != 0x2e }
-        guard let first = text.utf8.first, first == 0x30 || first == 0x31, digits.count <= 4,
-            digits.allSatisfy({ (0x30...0x39).contains($0) }),
-            text.utf8.count == digits.count
-                || text.utf8.dropFirst().first == 0x2e && text.utf8.count == digits.count + 1
-        else { return nil }
-        let padded = digits.dropFirst() + Array(repeating: 0x30, count: 4 - digits.count)
-        let weight = (first == 0x31 ? 1000 : 0) + padded.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-        return weight <= 1000 ? weight : nil
+    /// `gzip;q=1.0` and `GZIP` are the same; other weights are written with three digits, `;q=0.500`.
+    private static func weighted(_ member: ArraySlice<UInt8>) -> [UInt8] {
+        let parts = WeightedMember.parts(of: member)
+        guard let token = parts.first else { return Array(member) }
+        guard parts.count == 2, let weight = WeightedMember.weight(parts[1]) else {
+            return Array(parts.joined(separator: [0x3b]))
+        }
+        if weight == 1000 { return token }
+        let digits = [weight / 100, weight / 10 % 10, weight % 10].map { 0x30 + UInt8($0) }
+        return token + Array(";q=0.".utf8) + digits
     }
 
-    /// The parts between commas that are in no quoted string, without white space around them.
-    private static func members(_ line: String) -> [String] {
-        var members: [String] = []
-        var member: [UInt8] = []
+    /// The parts between commas that are in no quoted string, without white space around them; `nil` where one does not end.
+    static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>]? {
+        var members: [ArraySlice<UInt8>] = []
+        var start = 0
         var isQuoted = false
         var isEscaped = false
-        func add() {
-            var part = member[...]
-            while let first = part.first, first == 0x20 || first == 0x09 { part = part.dropFirst() }
-            while let last = part.last, last == 0x20 || last == 0x09 { part = part.dropLast() }
-            members.append(String(decoding: part, as: UTF8.self))
-            member = []
-        }
-        for byte in line.utf8 {
+        for (index, byte) in line.enumerated() {
             if byte == 0x2c, !isQuoted {
-                add()
-                continue
-            }
-            member.append(byte)
-            if isEscaped {
+                members.append(WeightedMember.trimmed(line[start..<index]))
+                start = index + 1
+            } else if isEscaped {
                 isEscaped = false
             } else if isQuoted, byte == 0x5c {
                 isEscaped = true
@@ -123,7 +152,8 @@ public struct VaryKey: Sendable, Equatable {
                 isQuoted.toggle()
             }
         }
-        add()
+        guard !isQuoted else { return nil }
+        members.append(WeightedMember.trimmed(line[start...]))
         return members
     }
 }

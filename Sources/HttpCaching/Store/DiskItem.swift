@@ -16,7 +16,7 @@ struct DiskItem {
         for (name, value) in zip(vary.names, vary.values) {
             bytes.add(Array(name.lowercased.utf8))
             bytes.add(UInt8(value == nil ? 0 : 1))
-            bytes.add(Array((value ?? "").utf8))
+            bytes.add(value ?? [])
         }
         return Checksum.of(bytes.bytes)
     }

@@ -67,7 +67,7 @@ struct StoredRecord {
         for (name, value) in zip(head.vary.names, head.vary.values) {
             output.add(Array(name.text.utf8))
             output.add(UInt8(value == nil ? 0 : 1))
-            if let value { output.add(Array(value.utf8)) }
+            if let value { output.add(value) }
         }
         output.add(UInt32(clamping: head.tags.count))
         for tag in head.tags { output.add(Array(tag.utf8)) }
@@ -135,14 +135,14 @@ struct StoredRecord {
     private static func vary(_ input: inout ByteReader) -> VaryKey? {
         guard let count = input.take(UInt16.self), count <= VaryKey.mostNames else { return nil }
         var names: [FieldName] = []
-        var values: [String?] = []
+        var values: [[UInt8]?] = []
         for _ in 0..<count {
             guard let text = input.takeText(), let name = FieldName(text), !names.contains(name),
                 let isThere = input.take(UInt8.self), isThere <= 1
             else { return nil }
             names.append(name)
             if isThere == 1 {
-                guard let value = input.takeText() else { return nil }
+                guard let value = input.takeBytes() else { return nil }
                 values.append(value)
             } else {
                 values.append(nil)

@@ -38,7 +38,7 @@ public final class StoredResponse: Sendable {
         /// Bytes that these take, roughly.
         var size: Int {
             let varying = zip(vary.names, vary.values).reduce(0) {
-                $0 + 96 + $1.0.text.utf8.count + ($1.1?.utf8.count ?? 0)
+                $0 + 96 + $1.0.text.utf8.count + ($1.1?.count ?? 0)
             }
             return 160 + varying + tags.reduce(0) { $0 + 32 + $1.utf8.count } + (fields?.wireCount ?? 0)
         }

@@ -3,36 +3,48 @@ import HttpWare
 /// A validator that names one representation. RFC 9110 §8.8.3.
 public struct EntityTag: Sendable, Hashable {
     public let isWeak: Bool
-    /// What stands between the quotes.
-    public let opaque: String
+    /// What stands between the quotes: bytes, which need not be UTF-8.
+    private let bytes: [UInt8]
+
+    /// What stands between the quotes, as text.
+    public var opaque: String { String(decoding: bytes, as: UTF8.self) }
 
     public init(_ opaque: String, isWeak: Bool = false) {
-        self.opaque = opaque
+        bytes = Array(opaque.utf8)
         self.isWeak = isWeak
     }
 
     /// Reads one entity tag: `"x"` or `W/"x"`; `nil` for anything else.
-    public init?(reading text: some StringProtocol) {
-        var rest = Array(text.utf8)[...]
+    public init?(reading text: some StringProtocol) { self.init(reading: Array(text.utf8)[...]) }
+
+    /// The same for a value that may not be UTF-8.
+    public init?(reading text: ArraySlice<UInt8>) {
+        var rest = text
         isWeak = rest.starts(with: [0x57, 0x2f])
         if isWeak { rest = rest.dropFirst(2) }
         guard rest.count >= 2, rest.first == 0x22, rest.last == 0x22 else { return nil }
         rest = rest.dropFirst().dropLast()
         guard rest.allSatisfy({ $0 == 0x21 || $0 >= 0x23 && $0 != 0x7f }) else { return nil }
-        opaque = String(decoding: rest, as: UTF8.self)
+        bytes = Array(rest)
+    }
+
+    /// The tag of a response; `nil` where it has none, or several.
+    init?(_ fields: HttpFields) {
+        let lines = fields.rawValues(of: .etag)
+        guard lines.count == 1 else { return nil }
+        self.init(reading: lines[0][...])
     }
 
     /// Whether both name equal representations, perhaps not byte for byte. RFC 9110 §8.8.3.2.
-    public func isWeaklyEqual(to other: EntityTag) -> Bool { opaque == other.opaque }
+    public func isWeaklyEqual(to other: EntityTag) -> Bool { bytes == other.bytes }
 
     /// Whether both name the same bytes. RFC 9110 §8.8.3.2.
-    public func isStronglyEqual(to other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
+    public func isStronglyEqual(to other: EntityTag) -> Bool { !isWeak && !other.isWeak && bytes == other.bytes }
 
     /// The members of `If-None-Match` or `If-Match` lines. A comma may be part of a tag. Members that are none are left out.
-    static func list(_ lines: [String]) -> [EntityTag] {
-        lines.flatMap { line -> [EntityTag] in
+    public static func list(_ lines: [[UInt8]]) -> [EntityTag] {
+        lines.flatMap { text -> [EntityTag] in
             var tags: [EntityTag] = []
-            let text = Array(line.utf8)
             var index = 0
             while index < text.count {
                 var end = index
@@ -44,7 +56,7 @@ public struct EntityTag: Sendable, Hashable {
                 var member = text[index..<end]
                 while let first = member.first, first == 0x20 || first == 0x09 { member = member.dropFirst() }
                 while let last = member.last, last == 0x20 || last == 0x09 { member = member.dropLast() }
-                if let tag = EntityTag(reading: String(decoding: member, as: UTF8.self)) { tags.append(tag) }
+                if let tag = EntityTag(reading: member) { tags.append(tag) }
                 index = end + 1
             }
             return tags

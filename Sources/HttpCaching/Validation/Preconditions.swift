@@ -29,7 +29,7 @@ public enum Preconditions {
     /// `received` is when the response was stored: it stands in for `Last-Modified` where that is missing, as RFC 9111
     /// §4.3.2 says.
     public static func decide(_ fields: HttpFields, stored: Validators, received: WallTime) -> Outcome {
-        let lines = fields.values(of: .ifNoneMatch)
+        let lines = fields.rawValues(of: .ifNoneMatch)
         if !lines.isEmpty {
             if lines.contains(where: isAny) { return .notModified }
             guard let tag = stored.etag else { return .send }
@@ -44,15 +44,16 @@ public enum Preconditions {
     /// Whether a range may be answered from the stored response: there is no `If-Range`, or it names these bytes.
     /// RFC 9110 §13.1.5.
     public static func allowsRange(_ fields: HttpFields, stored: Validators, now: WallTime) -> Bool {
-        let lines = fields.values(of: .ifRange)
+        let lines = fields.rawValues(of: .ifRange)
         guard let line = lines.first else { return true }
         guard lines.count == 1 else { return false }
-        if let tag = EntityTag(reading: line) { return stored.etag?.isStronglyEqual(to: tag) ?? false }
-        guard let time = HttpDate.time(line, now: now) else { return false }
+        if let tag = EntityTag(reading: line[...]) { return stored.etag?.isStronglyEqual(to: tag) ?? false }
+        guard let time = HttpDate.time(String(decoding: line, as: UTF8.self), now: now) else { return false }
         return stored.isDateStrong && stored.lastModified == time
     }
 
-    private static func isAny(_ line: String) -> Bool {
-        line.utf8.filter { $0 != 0x20 && $0 != 0x09 }.elementsEqual("*".utf8)
+    /// Whether a line of `If-None-Match` is `*`. RFC 9110 §13.1.2.
+    public static func isAny(_ line: [UInt8]) -> Bool {
+        line.filter { $0 != 0x20 && $0 != 0x09 }.elementsEqual("*".utf8)
     }
 }

@@ -3,9 +3,12 @@ public import HttpWare
 /// Which fields of a response are stored, and how a later response changes them. RFC 9111 §3.1, §3.2.
 public enum StoredFields {
     /// What is stored of a response's fields: none for one hop (they went when it was received), none that concern a proxy's
-    /// own authentication, none that `no-cache` or, in a shared cache, `private` names.
-    public static func kept(_ fields: HttpFields, directives: ResponseDirectives, mode: CacheMode) -> HttpFields {
+    /// own authentication, none that `no-cache` or, in a shared cache, `private` names, and no `Set-Cookie` unless `keepsCookies`.
+    public static func kept(
+        _ fields: HttpFields, directives: ResponseDirectives, mode: CacheMode, keepsCookies: Bool = true
+    ) -> HttpFields {
         var kept = fields
+        if !keepsCookies { kept.remove(.setCookie) }
         for name in oneHop { kept.remove(name) }
         if case .fields(let names) = directives.noCache { for name in names { kept.remove(name) } }
         if mode == .shared, case .fields(let names) = directives.isPrivate { for name in names { kept.remove(name) } }
@@ -23,9 +26,9 @@ public enum StoredFields {
             guard let name = FieldName(name), !fixed.contains(name), !oneHop.contains(name), seen.insert(name).inserted
             else { continue }
             fields.remove(name)
-            for value in update.values(of: name) {
+            for value in update.rawValues(of: name) {
                 // What was received once can be sent again: the decoder checked it.
-                try? fields.append(name, value)
+                try? fields.append(name, raw: value)
             }
         }
         // An age that the stored response came with is not that of the update.

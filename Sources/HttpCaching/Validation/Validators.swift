@@ -15,7 +15,7 @@ public struct Validators: Sendable, Equatable {
 
     /// The validators that a header section holds.
     public init(_ fields: HttpFields, now: WallTime) {
-        etag = fields[.etag].flatMap { EntityTag(reading: $0) }
+        etag = EntityTag(fields)
         lastModified = fields[.lastModified].flatMap { HttpDate.time($0, now: now) }
         date = fields[.date].flatMap { HttpDate.time($0, now: now) }
     }

@@ -1,6 +1,7 @@
 import HttpCaching
-import HttpWare
 import Testing
+
+@testable import HttpWare
 
 @Suite struct CacheKeyTests {
     private func key(_ target: String, _ rule: CacheKeyRule = CacheKeyRule()) throws -> String? {
@@ -32,6 +33,61 @@ import Testing
         #expect(try key("http://a.com/?utm=x", rule) == "http://a.com/")
         rule.query = ["b"]
         #expect(try key("http://a.com/?a=1&utm=x&b=2", rule) == "http://a.com/?b=2")
+    }
+
+    @Test(arguments: [
+        ("i%64=1&x=2", "i%64=1"), ("%69%64=1", "%69%64=1"), ("id=1;x=2", "id=1;x=2"), ("x=2;id=1", "x=2;id=1"),
+        ("x=2&id=1", "id=1"), ("id", "id"), ("%i%64=1", nil), ("id%3D=1", nil), ("a+b=1&c%20d=2", "a+b=1"),
+    ])
+    func `the names that count are compared decoded, RFC 3986 §6.2.2.2`(query: String, counts: String?) throws {
+        var rule = CacheKeyRule()
+        rule.query = ["id", "a b"]
+        #expect(try key("http://a.com/?\(query)", rule) == "http://a.com/" + (counts.map { "?\($0)" } ?? ""))
+    }
+
+    @Test func `a plus that stands for itself is compared, too`() throws {
+        var rule = CacheKeyRule()
+        rule.query = ["a+b"]
+        #expect(try key("http://a.com/?a+b=1&a%2Bb=2&a%20b=3", rule) == "http://a.com/?a+b=1&a%2Bb=2")
+    }
+
+    @Test(arguments: [
+        ("utm%5fsource=1&a=2", "a=2"), ("%75tm_source=1", nil), ("utm_source=1;id=2", "utm_source=1;id=2"),
+        ("utm_source=1&utm_source=2;", "utm_source=2;"), ("utm+source=1", "utm+source=1"),
+    ])
+    func `names that do not count are compared decoded, and a parameter with a semicolon counts, RFC 3986 §6.2.2.2`(
+        query: String, counts: String?
+    ) throws {
+        var rule = CacheKeyRule()
+        rule.ignoredQuery = ["utm_source", "utm source"]
+        #expect(try key("http://a.com/?\(query)", rule) == "http://a.com/" + (counts.map { "?\($0)" } ?? ""))
+    }
+
+    @Test(arguments: [nil, ["a"]])
+    func `bytes that are not UTF-8 tell keys apart`(names: [String]?) throws {
+        var rule = CacheKeyRule()
+        rule.query = names
+        let keys = try [0xfc, 0xe4].map { byte in
+            rule.key(for: try request("GET /?a=", [byte], " HTTP/1.1\r\nHost: a.com\r\n\r\n"))
+        }
+        #expect(keys[0] != nil && keys[0] != keys[1])
+    }
+
+    /// A request as it is decoded, of text, bytes and text.
+    private func request(_ start: String, _ bytes: [UInt8], _ end: String) throws -> HttpRequest {
+        var decoder = RequestHeadDecoder()
+        var request = try HttpRequest(.get, "/")
+        let wire = Array(start.utf8) + bytes + Array(end.utf8)
+        _ = try decoder.decode(wire.span.bytes, into: &request, limits: HeadLimits(), isReverse: true)
+        return request
+    }
+
+    // MARK: The path
+
+    @Test(arguments: [("/p%61ge", "/page"), ("/a%2fb", "/a%2Fb")])
+    func `a key with the path as received holds its bytes`(path: String, normal: String) throws {
+        #expect(try key("http://a.com\(path)?q=%61") == "http://a.com\(normal)?q=%61")
+        #expect(try key("http://A.com:80\(path)?q=%61", CacheKeyRule(path: .received)) == "http://a.com\(path)?q=%61")
     }
 
     @Test func `a key that is too long is none`() throws {

@@ -31,7 +31,8 @@ import Testing
         ("Accept-Encoding", "gzip;q=1.0", "gzip", true), ("Accept-Encoding", "gzip;q=1", "gzip ; q=1.000", true),
         ("Accept-Encoding", "gzip;q=0.5", "gzip;q=0.50", true), ("Accept-Encoding", "gzip;q=0.5", "gzip", false),
         ("Accept-Encoding", "gzip;q=0", "gzip", false), ("Accept-Encoding", "gzip;q=x", "gzip", false),
-        ("Accept-Encoding", "gzip;q=2", "gzip", false), ("Accept-Encoding", "gzip", "gzip, br", false),
+        ("Accept-Encoding", "gzip;q=2", "gzip", false),
+        ("Accept-Encoding", "gzip;q=0.5", "gzip;q=500", false), ("Accept-Encoding", "gzip", "gzip, br", false),
         ("Accept-Language", "de, en;q=0.8", "en;q=0.8,de", true), ("Accept-Language", "de, en", "en-GB, de", false),
         ("Accept-Language", "DE", "de", true), ("Accept", "a/b, c/d", "c/d, a/b", false),
     ])
@@ -62,6 +63,59 @@ import Testing
         }
         #expect(matching == [77])
         #expect(read == 2)
+    }
+
+    /// The value of `A` in two requests, as bytes.
+    @Test(
+        arguments: [
+            ([0x4d, 0xfc], [0x4d, 0xfc], true), ([0x4d, 0xfc], [0x4d, 0xe4], false), ([0xff], [0xfe], false),
+            ([0xef, 0xbf, 0xbd], [0xff], false), ([0xe4, 0x2c, 0x20, 0xfc], [0xe4, 0x2c, 0xfc], true),
+            (Array("a, b".utf8), Array("a,b".utf8), true),
+        ] as [([UInt8], [UInt8], Bool)])
+    func `values that are not UTF-8 are equal only where their bytes are, RFC 9111 §4.1`(
+        first: [UInt8], second: [UInt8], matches: Bool
+    ) throws {
+        var (one, other) = (HttpFields(), HttpFields())
+        try one.append("A", raw: first)
+        try other.append("A", raw: second)
+        for names in ["A", "A, Accept-Language"] {
+            let key = try #require(VaryKey(fields(["Vary: \(names)"]), of: one))
+            #expect(key.matches(other) == matches)
+            #expect(key.matches(one))
+        }
+    }
+
+    @Test(arguments: [
+        (["\"a", "b\""], ["\"a,b\""]), (["\"a", "x\" , b"], ["\"a,x\" , b"]), (["\"a, b"], ["\"a,b"]),
+    ])
+    func `a quoted string without an end is not joined with the next line, RFC 9110 §5.3`(
+        first: [String], second: [String]
+    ) throws {
+        let (one, other) = (fields(first.map { "A: \($0)" }), fields(second.map { "A: \($0)" }))
+        let key = try #require(VaryKey(fields(["Vary: A"]), of: one))
+        #expect(key.matches(one) && !key.matches(other))
+    }
+
+    @Test(arguments: [
+        ("fr;q=0.5, de;q=1.0", "de", true), ("DE", "de", true), ("de", "DE", true), ("en, de", "de", false),
+        ("fr, de;q=0.9", "de", false), ("de-AT", "de", false), ("de", "de-AT", false), ("de", "de, en", false),
+        ("*", "*", false), ("de;q=0", "de", false), ("de;q=x", "de", false), ("de", "", false), ("", "de", false),
+        ("de;q=0.1", "de", true), ("de, de", "de", true), ("de;x=1", "de", false),
+    ])
+    func `a response is selected by the language that a request prefers to all others, RFC 9110 §12.5.4`(
+        accepted: String, language: String, isSelected: Bool
+    ) throws {
+        let asked = fields(["Accept-Language: en, de", "A: 1"])
+        let lines = ["Vary: Accept-Language, A"] + (language.isEmpty ? [] : ["Content-Language: \(language)"])
+        let judged = Judged(["Cache-Control: max-age=60"] + lines)
+        let head = StoredHead(
+            status: .ok, fields: fields(lines), times: judged.times, directives: judged.directives,
+            lifetime: judged.lifetime, vary: try #require(VaryKey(fields(lines), of: asked)), mode: .shared)
+        let stored = StoredResponse(head, content: .bytes([]))
+        for (more, isSame) in [("A: 1", true), ("A: 2", false)] {
+            let request = fields((accepted.isEmpty ? [] : ["Accept-Language: \(accepted)"]) + [more])
+            #expect((PreferredLanguage(request)?.selects(stored, for: request) ?? false) == (isSelected && isSame))
+        }
     }
 
     @Test func `a Vary of ten thousand names is not compared`() {
