@@ -36,15 +36,18 @@ public struct Coalesce: Middleware, Postware {
         guard methods.contains(request.method), request.content.isEmpty, request.upgrade == nil,
             // A cache further out leads it already.
             exchange.sharer == nil, Coalesce.isPlain(request.fields),
-            let target = CacheKeyRule().key(for: request)
+            let target = Coalesce.keyRule.key(for: request)
         else { return .pass }
         var key = CacheIdentity.key(target, for: request, in: exchange)
         let names = varying.names(of: target)
         let method = request.method
         if !names.isEmpty || method != .get {
-            let fields = request.fields
-            let values = names.map { "\($0): \(fields.values(of: $0))" }.joined(separator: "\n")
-            key = CacheKey(key.bytes + "\n\(method)\n\(values)".utf8)
+            var bytes = key.bytes + "\n\(method)".utf8
+            for name in names {
+                bytes += "\n\(name.text)".utf8
+                for value in request.fields.rawValues(of: name) { bytes += " \(value.count) ".utf8 + value }
+            }
+            key = CacheKey(bytes)
         }
         switch requests.join(key, at: exchange.now) {
         case .alone: return .pass
@@ -60,8 +63,7 @@ public struct Coalesce: Middleware, Postware {
                 }
                 switch outcome {
                 case .begins(let head):
-                    let fields = request.fields
-                    guard head.isFailure || head.vary.matches({ fields.values(of: $0) }),
+                    guard head.isFailure || head.vary.matches(request.fields),
                         let answer = response.answer(head)
                     else { return .pass }
                     exchange.note("coalesced", asDecision: true)
@@ -73,6 +75,9 @@ public struct Coalesce: Middleware, Postware {
             }
         }
     }
+
+    /// The target goes upstream as it was received, so only requests with the same bytes are equal.
+    private static let keyRule = CacheKeyRule(path: .received)
 
     /// Whether another one's response would do: it asks for no part, and has no conditions of its own.
     private static func isPlain(_ fields: HttpFields) -> Bool {
@@ -103,7 +108,7 @@ public struct Coalesce: Middleware, Postware {
         let lead = turn.lead
         let isFailure = exchange.responder == .gateway || response.status.code >= 500
         if isFailure, lead.passOn() { return .pass }
-        let vary = VaryKey(response.fields) { turn.fields.values(of: $0) }
+        let vary = VaryKey(response.fields, of: turn.fields)
         guard let vary, isFailure || Coalesce.isForAll(response) else {
             lead.refuse(at: exchange.now)
             return .pass
@@ -159,8 +164,9 @@ extension Coalesce: ConfigurableWare {
             - coalesce: { timeout: 2s }
             """#,
         details: #"""
-            Requests are equal that have the same method and target, the same `Authorization`, `Cookie`,
-            client certificate and principals, and the same values of what the target's responses vary by. Those that come while one is on its way wait for its response, and are sent it as it
+            Requests are equal that have the same method, the same target, byte for byte, the same `Authorization`, `Cookie`,
+            client certificate and principals, and the same values of what the target's responses vary by. Those that come
+            while one is on its way wait for its response, and are sent it as it
             comes, on whatever loop they are. Conditional requests, requests for parts and those with cache directives go alone.
 
             A response with `private`, `no-store` or `Set-Cookie` is for one alone: the others then go themselves, and for ten

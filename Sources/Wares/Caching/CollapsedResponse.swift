@@ -28,8 +28,11 @@ final class CollapsedResponse: Sendable {
         /// It is an error, shared so that not each of them meets it by itself.
         let isFailure: Bool
 
-        init(_ response: HttpResponse, vary: VaryKey, isFailure: Bool) {
-            self.response = HttpResponse(response.status, fields: response.fields)
+        /// `fields` are what others may have of its fields. A failure's cookie is not for them.
+        init(_ response: HttpResponse, vary: VaryKey, isFailure: Bool, fields: HttpFields? = nil) {
+            var fields = fields ?? response.fields
+            if isFailure { fields.remove(.setCookie) }
+            self.response = HttpResponse(response.status, fields: fields)
             self.vary = vary
             length = response.content.length
             self.isFailure = isFailure

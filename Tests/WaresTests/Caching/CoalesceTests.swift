@@ -84,6 +84,44 @@ import Wares
         #expect(exchange.upstream.requests.count == 2)
     }
 
+    @Test func `requests whose targets differ in their bytes do not wait for each other, RFC 9110 §7.7`() async throws {
+        let exchange = try exchange()
+        try answer(exchange, 404)
+        try answer(exchange)
+        let responses = try await crowd(exchange, [.make(.get, "/p%61ge"), .make(.get, "/page")], upstream: 2)
+        #expect(responses.map { $0.status } == [.notFound, .ok])
+        #expect(exchange.upstream.requests.map { $0.receivedTarget } == ["/p%61ge", "/page"])
+    }
+
+    @Test func `values that are not UTF-8 are told apart by a known Vary, RFC 9111 §4.1`() async throws {
+        let exchange = try exchange()
+        try answer(exchange, 200, ["Vary: X-Name"])
+        _ = try await crowd(exchange, [try get()])
+        var requests: [HttpRequest] = []
+        for byte in [0xfc, 0xe4] as [UInt8] {
+            var fields = HttpFields()
+            try fields.append("X-Name", raw: [0x4d, byte])
+            requests.append(.get("/", fields: fields))
+            try answer(exchange, 200, ["Vary: X-Name"], "\(byte)")
+        }
+        let responses = try await crowd(exchange, requests, upstream: 3)
+        #expect(responses.map { $0.content.text } == ["252", "228"])
+    }
+
+    @Test func `a failure that is for all does not set its cookie for all, RFC 9111 §7.3`() async throws {
+        let exchange = try exchange()
+        for _ in 0..<2 { try answer(exchange, 503, ["Set-Cookie: a=b"]) }
+        var pending: [TestExchange.Pending] = []
+        for _ in 0..<3 { pending.append(await exchange.start(try get())) }
+        for asked in 1...2 {
+            while exchange.upstream.requests.count < asked { await Task.yield() }
+            await exchange.advance(by: .seconds(1))
+        }
+        var cookies: [String?] = []
+        for one in pending { cookies.append(try await one.response().fields[.setCookie]) }
+        #expect(cookies == ["a=b", "a=b", nil])
+    }
+
     @Test(arguments: ["Cache-Control: private", "Cache-Control: no-store", "Set-Cookie: a=b"])
     func `a response for one alone goes to one alone`(line: String) async throws {
         let exchange = try exchange()
