@@ -66,6 +66,8 @@ chains:
   limited: {{ middlewares: [{{ bodyLimit: {{ max: 10B }} }}] }}
   cached: {{ middlewares: [{{ httpCache: {{ maxObject: 1MiB }} }}] }}
   kept: {{ middlewares: [{{ httpCache: {{ store: kept, maxObject: 1MiB }} }}] }}
+  signed: {{ middlewares: [{{ httpCache: {{ key: {{ path: received }} }} }}] }}
+  coalesced: {{ middlewares: [coalesce] }}
   shortConnect: {{ middlewares: [{{ timeout: {{ connect: 400ms }} }}] }}
   shortIdle: {{ middlewares: [{{ timeout: {{ idle: 400ms }} }}] }}
   shortTries: {{ middlewares: [{{ retry: {{ perTry: 400ms, retryOn: [timeout], backoff: 1ms..1ms }} }}] }}
@@ -79,6 +81,9 @@ routes:
   - {{ name: limited, match: {{ path: "/limited/**" }}, service: origin, chain: limited }}
   - {{ name: cached, match: {{ path: "/cached/**" }}, service: origin, chain: cached }}
   - {{ name: kept, match: {{ path: "/kept/**" }}, service: origin, chain: kept }}
+  - {{ name: preservingCached, match: {{ path: "/preservingCached/**" }}, service: preserving, chain: cached }}
+  - {{ name: signed, match: {{ path: "/signed/**" }}, service: preserving, chain: signed }}
+  - {{ name: coalesced, match: {{ path: "/coalesced/**" }}, service: preserving, chain: coalesced }}
   - {{ name: hasty, match: {{ path: "/hasty/**" }}, service: hasty }}
   - {{ name: slowContent, match: {{ path: "/slowContent/**" }}, service: slowContent }}
   - {{ name: slowHead, match: {{ path: "/slowHead/**" }}, service: slowHead }}

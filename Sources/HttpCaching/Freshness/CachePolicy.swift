@@ -12,8 +12,11 @@ public struct CachePolicy: Sendable, Equatable {
     /// Seconds that count where a response says none of its own; `nil` is none. RFC 5861.
     public var staleWhileRevalidate: Int64?
     public var staleIfError: Int64?
-    /// Whether responses that set cookies are stored. RFC 9111 §7.3 leaves that to the cache.
-    public var storesCookies = true
+    /// A stale response of any age is used when the origin server cannot be reached, unless the response forbids that. RFC 9111
+    /// §4.2.4.
+    public var staleOnDisconnect = false
+    /// What becomes of responses that set cookies. RFC 9111 §7.3 leaves that to the cache.
+    public var setCookie = SetCookieRule.strip
 
     public init() {}
 
@@ -25,4 +28,14 @@ public struct CachePolicy: Sendable, Equatable {
         }
         return (ResponseDirectives(fields.values(of: .cacheControl)), false)
     }
+}
+
+/// What becomes of a response with `Set-Cookie`. One that does not say how long it stays fresh is never stored.
+public enum SetCookieRule: String, OptionWord, Sendable {
+    /// It is stored without that field, but for a response that a private cache stores for one person alone.
+    case strip
+    /// It is passed on and not stored.
+    case pass
+    /// It is stored as it is: each client that it answers is sent the cookie of the first.
+    case store
 }

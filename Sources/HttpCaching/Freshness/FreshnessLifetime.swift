@@ -21,10 +21,10 @@ public struct FreshnessLifetime: Sendable, Equatable {
     /// The lifetime of a response with these fields and times.
     ///
     /// For a shared cache `s-maxage` wins over `max-age`, and both win over `Expires`, which a targeted field silences. An
-    /// `Expires` that is no date is in the past. §5.3.
+    /// `Expires` that is no date is in the past. §5.3. `mayGuess` says whether one may be guessed where the response says none.
     public init(
         status: HttpStatus, fields: HttpFields, directives: ResponseDirectives, isTargeted: Bool = false,
-        times: MessageTimes, policy: CachePolicy
+        times: MessageTimes, policy: CachePolicy, mayGuess: Bool = true
     ) {
         if policy.mode == .shared, let seconds = directives.sharedMaxAge {
             self.init(seconds: seconds, source: .sharedMaxAge)
@@ -34,7 +34,7 @@ public struct FreshnessLifetime: Sendable, Equatable {
             let time = HttpDate.time(expires, now: times.received)
             let seconds = time.map { $0.seconds - times.date.seconds } ?? 0
             self.init(seconds: min(max(0, seconds), DeltaSeconds.most), source: .expires)
-        } else if status.isHeuristicallyCacheable || directives.isPublic,
+        } else if mayGuess, status.isHeuristicallyCacheable || directives.isPublic,
             let modified = fields[.lastModified].flatMap({ HttpDate.time($0, now: times.received) }),
             modified < times.date
         {

@@ -52,6 +52,13 @@ public struct ResponseDirectives: Sendable, Equatable {
         value = (directive.isWellFormed ? directive.argument.flatMap { DeltaSeconds.read($0) } : nil) ?? 0
     }
 
+    /// Whether `no-cache` or `private` is about some fields only.
+    public var namesFields: Bool {
+        if case .fields = noCache { return true }
+        if case .fields = isPrivate { return true }
+        return false
+    }
+
     /// Whether a stale response may not be used without validation, whatever the request allows: in a shared cache
     /// `s-maxage` and `proxy-revalidate` say so too. RFC 9111 §4.2.4, §5.2.2.
     public func forbidsStale(in mode: CacheMode) -> Bool {

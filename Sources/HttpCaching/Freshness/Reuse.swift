@@ -49,13 +49,15 @@ public enum Reuse: Sendable, Equatable {
 
     /// Whether a stale response may be used because the origin server could not be asked, or failed. RFC 9111 §4.2.4, RFC 5861 §4.
     ///
-    /// `isDisconnected` says that nobody answered at all: then a response of any staleness may do, within `offlineLimit`
-    /// seconds. An answer of 500, 502, 503 or 504 allows it within `stale-if-error` only.
+    /// `isDisconnected` says that the origin server did not answer at all: then a response of any staleness may do, within
+    /// `offlineLimit` seconds, or without a limit where the policy has `staleOnDisconnect`. An answer of 500, 502, 503 or 504
+    /// allows it within `stale-if-error` only.
     public static func mayUseOnError(
         age: Int64, rules: ReuseRules, request: RequestDirectives, policy: CachePolicy, isDisconnected: Bool,
         offlineLimit: Int64 = 0
     ) -> Bool {
         guard !rules.forbidsStale, !rules.needsValidation, !request.noCache else { return false }
+        if isDisconnected, policy.staleOnDisconnect { return true }
         let staleness = max(0, age - Int64(rules.lifetime) * nanosecondsPerSecond)
         let windows = [
             rules.staleIfError.map(Int64.init) ?? policy.staleIfError, request.staleIfError,

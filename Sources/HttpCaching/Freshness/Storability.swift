@@ -19,6 +19,8 @@ public enum Storability: Sendable, Equatable {
         case neverReusable = "it is stale at once and has no validator"
         case varyAny = "Vary: * never matches a request"
         case cookie = "it sets a cookie"
+        case cookieWithoutLifetime = "it sets a cookie, and does not say how long it stays fresh"
+        case range = "416 is about the range that was asked for"
         case upgraded = "the connection changed protocols"
         case contentRange = "its Content-Range cannot be read"
     }
@@ -36,6 +38,7 @@ public enum Storability: Sendable, Equatable {
         }
         if status.code < 200 { return .mayNot(status == .switchingProtocols ? .upgraded : .interim) }
         if status == .notModified { return .mayNot(.notModified) }
+        if status == .rangeNotSatisfiable { return .mayNot(.range) }
         if request.noStore { return .mayNot(.requestNoStore) }
         if directives.mustUnderstand {
             if !status.isUnderstoodByCaches { return .mayNot(.notUnderstood) }
@@ -48,7 +51,10 @@ public enum Storability: Sendable, Equatable {
                 return .mayNot(.authorization)  // §3.5
             }
         }
-        if !policy.storesCookies, fields.contains(.setCookie) { return .mayNot(.cookie) }
+        if fields.contains(.setCookie) {
+            if policy.setCookie == .pass { return .mayNot(.cookie) }
+            if !lifetime.isExplicit { return .mayNot(.cookieWithoutLifetime) }
+        }
         let isAllowed =
             directives.isPublic || policy.mode == .private && directives.isPrivate == .response || lifetime.isExplicit
             || status.isHeuristicallyCacheable

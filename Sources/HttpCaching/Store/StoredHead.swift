@@ -22,10 +22,11 @@ public struct StoredHead: Sendable {
     /// The head of a response as it was received then, with what of its fields may be stored.
     public init(
         status: HttpStatus, fields: HttpFields, times: MessageTimes, directives: ResponseDirectives,
-        lifetime: FreshnessLifetime, vary: VaryKey, mode: CacheMode, part: ContentRange? = nil, tags: [String] = []
+        lifetime: FreshnessLifetime, vary: VaryKey, mode: CacheMode, part: ContentRange? = nil, tags: [String] = [],
+        keepsCookies: Bool = true
     ) {
         self.status = status
-        self.fields = StoredFields.kept(fields, directives: directives, mode: mode)
+        self.fields = StoredFields.kept(fields, directives: directives, mode: mode, keepsCookies: keepsCookies)
         self.fields.remove(.age)
         received = times.received
         initialAge = times.initialAge
@@ -69,17 +70,22 @@ public struct StoredHead: Sendable {
         return overflow ? .max : age
     }
 
-    /// The head, updated by a 304 or a HEAD's response that was asked for and received then. RFC 9111 §3.2.
+    /// The head, updated by a 304 or a HEAD's response that was asked for and received then. RFC 9111 §3.2. `mayGuess` says whether
+    /// its lifetime may be guessed.
     public func updated(
-        by update: HttpFields, requested: WallTime, received: WallTime, policy: CachePolicy
+        by update: HttpFields, requested: WallTime, received: WallTime, policy: CachePolicy, mayGuess: Bool = true
     ) -> StoredHead {
         let all = StoredFields.updated(fields, by: update)
         let (directives, isTargeted) = policy.directives(of: all)
         let times = MessageTimes(update.contains(.date) ? update : all, requested: requested, received: received)
         let lifetime = FreshnessLifetime(
-            status: status, fields: all, directives: directives, isTargeted: isTargeted, times: times, policy: policy)
-        return StoredHead(
+            status: status, fields: all, directives: directives, isTargeted: isTargeted, times: times, policy: policy,
+            mayGuess: mayGuess)
+        var head = StoredHead(
             status: status, fields: all, times: times, directives: directives, lifetime: lifetime, vary: vary,
-            mode: policy.mode, part: part, tags: tags)
+            mode: policy.mode, part: part, tags: tags,
+            keepsCookies: policy.setCookie == .store || fields.contains(.setCookie))
+        if !mayGuess, !lifetime.isExplicit { head.rules.forbidsStale = true }
+        return head
     }
 }

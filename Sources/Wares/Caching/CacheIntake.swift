@@ -18,7 +18,7 @@ final class CacheIntake: ContentFilter {
         self.turn = turn
         // What is longer is not put together with others, so that it is never in memory whole.
         if (head.part?.range.count ?? .max) > HttpCache.mostJoined {
-            writer = cache.store.write(under: turn.key, length: length)
+            writer = cache.store.write(under: turn.key, length: length ?? head.part?.range.count)
         } else {
             part = []
         }
@@ -69,11 +69,15 @@ final class CacheIntake: ContentFilter {
     func finish() {
         guard !isOver else { return }
         isOver = true
-        if let head {
+        if var head {
             if let part {
                 cache.store(part: part, head, turn)
-            } else {
+            } else if taken == head.part?.range.count ?? taken {
+                head.becomeWhole()
                 writer?.finish(head)
+            } else {
+                // It has not as many bytes as its Content-Range says.
+                writer?.cancel()
             }
         }
         endSharing(isWhole: true)
@@ -107,7 +111,7 @@ final class CacheRevalidation: BackgroundReceiver {
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
         switch cache.take(response, turn, in: exchange) {
         case .updated, .failed, .passing: break
-        case .storing(let intake, _): self.intake = intake
+        case .storing(let intake, _, _): self.intake = intake
         }
     }
 

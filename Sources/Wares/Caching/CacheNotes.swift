@@ -28,7 +28,8 @@ enum CacheNotes {
                 "miss: what is stored is stale, and cannot be validated"
             }
         case .bypass: "miss: the store did not answer"
-        case .method, .partial: "miss"
+        case .partial: "miss: a part is stored, and the rest is asked for"
+        case .method: "miss"
         }
     }
 }

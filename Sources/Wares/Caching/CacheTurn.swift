@@ -10,9 +10,11 @@ final class CacheTurn: CollapsedLead {
     /// The request's method and fields, as they came to the cache.
     let method: HttpMethod
     let fields: HttpFields
-    let asked: CacheQuestion
+    private(set) var asked: CacheQuestion
     let isAuthorized: Bool
     var status = CacheStatus()
+    /// The request for the whole, where it went upstream as one for the rest of what is stored.
+    var whole: HttpRequest?
     /// The key of what a reference in the response names, if it is of the same origin: where the request may change something.
     let keyOfReference: ((String) -> CacheKey?)?
 
@@ -39,8 +41,14 @@ final class CacheTurn: CollapsedLead {
         super.init(requests, place, response, isOver: !leads)
     }
 
-    /// The request's value lines, for `Vary`.
-    func values(of name: FieldName) -> [String] { fields.values(of: name) }
+    /// What is stored is not to be completed any more: the request was begun anew.
+    func startOver() { asked.completing = nil }
+
+    /// Whether the request was sent with a cookie, whatever wares removed since.
+    var hasCookie: Bool { CacheIdentity.hasCookie(fields) }
+
+    /// Whether the key is that of one person alone: a digest of who asks stands behind a line feed, which no URI holds.
+    var isPersonal: Bool { key.bytes.contains(0x0a) }
 }
 
 /// What a request asks of a cache, and what was found out about it.
@@ -52,6 +60,8 @@ struct CacheQuestion {
     var closings: Int?
     /// What is stored for it, and is to be validated.
     var validated: StoredResponse?
+    /// A part of it is stored, from its beginning or up to its end, and the rest is to be asked for.
+    var completing: StoredResponse?
     /// Why it goes upstream.
     var forward = CacheStatus.Forward.uriMiss
 
@@ -76,6 +86,16 @@ enum CacheWishes: ExchangeKey { typealias Value = RequestDirectives }
 /// Tells clients apart: by the credentials that they sent, and by the principals that a certificate or wares named. RFC 9111 §3.5.
 enum CacheIdentity {
     private static let credentials = KnownFields(.authorization, .cookie)
+
+    /// Whether these fields of a request came with a cookie.
+    static func hasCookie(_ fields: borrowing HttpFields) -> Bool {
+        guard fields.mayContain(cookies) else { return false }
+        var isThere = fields.contains(.cookie)
+        fields.forEachReceivedValue(of: .cookie) { _ in isThere = true }
+        return isThere
+    }
+
+    private static let cookies = KnownFields(.cookie)
 
     /// Whether the request had `Authorization`, or has a principal, which counts as that in RFC 9111 §3.5.
     static func isKnown(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {

@@ -15,11 +15,11 @@ enum CacheValidation {
     /// about too, so that one answer does for both.
     static func ask(about stored: StoredResponse, in request: inout HttpRequest) {
         let fields = stored.fields
-        let own = request.fields.values(of: .ifNoneMatch)
+        let own = request.fields.rawValues(of: .ifNoneMatch)
         for name in conditions { request.fields.remove(name) }
-        if let tag = fields[.etag], EntityTag(reading: tag) != nil {
+        if let line = fields.rawValues(of: .etag).first, stored.validators.etag != nil {
             // What was received once as field values can be sent as one.
-            try? request.fields.set(.ifNoneMatch, to: ([tag] + own).joined(separator: ", "))
+            try? request.fields.set(.ifNoneMatch, toRaw: Array(([line] + own).joined(separator: [0x2c, 0x20])))
         }
         if let modified = fields[.lastModified], stored.validators.lastModified != nil {
             try? request.fields.set(.ifModifiedSince, to: modified)

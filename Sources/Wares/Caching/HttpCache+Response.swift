@@ -8,8 +8,8 @@ extension HttpCache {
         case updated(StoredResponse)
         /// The origin server could not be asked, or failed.
         case failed
-        /// It is stored as its content comes.
-        case storing(CacheIntake, VaryKey)
+        /// It is stored as its content comes; the fields are those that others than its client may have.
+        case storing(CacheIntake, VaryKey, HttpFields)
         /// It is not stored.
         case passing(String)
     }
@@ -19,13 +19,19 @@ extension HttpCache {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let turn = exchange[CacheTurn.Key.self].take() else { return .pass }
         if !turn.method.isSafe { invalidate(turn, response) }
+        if let part = turn.asked.completing, let answer = complete(part, &response, turn, exchange) { return answer }
+        return receive(&response, turn, exchange)
+    }
+
+    /// Stores the response, or answers with what is stored in its place.
+    func receive(_ response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         switch take(response, turn, in: exchange) {
-        case .updated(let stored): return answer(updated: stored, turn, exchange)
+        case .updated(let stored): return answer(updated: stored, response.fields, turn, exchange)
         case .failed: return answer(failure: &response, turn, exchange)
-        case .storing(let intake, let vary):
+        case .storing(let intake, let vary, let shared):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
-            turn.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false))
+            turn.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
             tell(turn.status, in: &response)
             pass(response, through: intake, exchange)
             return .pass
@@ -38,13 +44,20 @@ extension HttpCache {
         }
     }
 
-    /// The stored response still holds.
-    private func answer(updated stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+    /// The stored response still holds. A cookie that the 304 sets is for the client that asked, stored or not.
+    private func answer(
+        updated stored: StoredResponse, _ fields: HttpFields, _ turn: CacheTurn, _ exchange: Exchange
+    ) -> Answer {
         turn.release(.stored(stored))
         exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
-        return .replace(with: answer(stored, turn, exchange))
+        var response = answer(stored, turn, exchange)
+        if fields.contains(.setCookie) {
+            response.fields.remove(.setCookie)
+            for value in fields.rawValues(of: .setCookie) { try? response.fields.append(.setCookie, raw: value) }
+        }
+        return .replace(with: response)
     }
 
     /// The origin server failed: a stale response, where that is allowed.
@@ -55,7 +68,7 @@ extension HttpCache {
             let age = stored.age(at: exchange.wallNow)
             let mayUse = Reuse.mayUseOnError(
                 age: age, rules: stored.rules, request: turn.wishes, policy: policy,
-                isDisconnected: exchange.responder == .gateway)
+                isDisconnected: isDisconnected(exchange))
             if mayUse {
                 turn.release(.stored(stored))
                 exchange.cacheResult = .stale
@@ -66,6 +79,17 @@ extension HttpCache {
         }
         exchange.note("not stored: the origin server failed")
         return pass(failure: &response, turn, exchange)
+    }
+
+    /// Whether the origin server could not be asked, or did not answer. RFC 9111 §4.2.4.
+    private func isDisconnected(_ exchange: Exchange) -> Bool {
+        guard exchange.responder == .gateway, let failure = exchange.failure else { return false }
+        return switch failure.fault {
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout,
+            .connectionTerminated, .responseTimeout, .responseIncomplete:
+            true
+        default: false
+        }
     }
 
     /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
@@ -115,33 +139,45 @@ extension HttpCache {
             return .passing("a response to HEAD has no content")
         }
         let (directives, isTargeted) = policy.directives(of: response.fields)
+        let mayGuess = mayGuess(turn)
         let lifetime = FreshnessLifetime(
             status: response.status, fields: response.fields, directives: directives, isTargeted: isTargeted,
-            times: times, policy: policy)
+            times: times, policy: policy, mayGuess: mayGuess)
         let storability = Storability.decide(
             method: turn.method, request: turn.wishes, isAuthorized: turn.isAuthorized, status: response.status,
             fields: response.fields, directives: directives, lifetime: lifetime, policy: policy)
         if case .mayNot(let obstacle) = storability { return .passing(obstacle.rawValue) }
         if let reason = obstacle(response, turn) { return .passing(reason) }
-        guard let vary = VaryKey(response.fields, always: keyFields, request: { turn.values(of: $0) }) else {
+        guard let vary = VaryKey(response.fields, always: keyFields, of: turn.fields) else {
             return .passing("it varies by more fields than are compared")
         }
         var part: ContentRange?
         if response.status == .partialContent {
-            part = response.fields[.contentRange].flatMap { ContentRange(reading: $0) }
-            guard let part, response.content.length == part.range.count else {
-                return .passing(Storability.Obstacle.contentRange.rawValue)
-            }
+            part = StoredParts.part(of: response)
+            if part == nil { return .passing(Storability.Obstacle.contentRange.rawValue) }
         }
         var fields = response.fields
         if !fields.contains(.date) { try? fields.set(.date, to: HttpDate.text(now)) }
+        let keepsCookies = policy.setCookie == .store || policy.mode == .private && turn.isPersonal
         var head = StoredHead(
             status: response.status, fields: fields, times: times, directives: directives, lifetime: lifetime,
-            vary: vary, mode: policy.mode, part: part, tags: CacheTags.read(fields.values(of: tagField)))
-        head.becomeWhole()
+            vary: vary, mode: policy.mode, part: part, tags: CacheTags.read(fields.values(of: tagField)),
+            keepsCookies: keepsCookies)
+        if !mayGuess, !lifetime.isExplicit { head.rules.forbidsStale = true }
+        // Where the length is not known before, it is compared at the end.
+        if response.content.length != nil { head.becomeWhole() }
         let intake = CacheIntake(self, turn, head: head, length: response.content.length)
-        return .storing(intake, vary)
+        let names = directives.namesFields || !keepsCookies && response.fields.contains(.setCookie)
+        let shared =
+            names
+            ? StoredFields.kept(response.fields, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
+            : response.fields
+        return .storing(intake, vary, shared)
     }
+
+    /// Whether a lifetime may be guessed for what the request was answered: in a shared cache not where a cookie was sent, for
+    /// the answer may be one for its sender.
+    private func mayGuess(_ turn: CacheTurn) -> Bool { policy.mode == .private || !turn.hasCookie }
 
     /// What stands against storing beside the RFC's own rules.
     private func obstacle(_ response: HttpResponse, _ turn: CacheTurn) -> String? {
@@ -171,7 +207,8 @@ extension HttpCache {
             return .passing("304 is about another representation than the stored one")
         }
         let head = stored.head.updated(
-            by: response.fields, requested: requestTime(exchange, now), received: now, policy: policy)
+            by: response.fields, requested: requestTime(exchange, now), received: now, policy: policy,
+            mayGuess: mayGuess(turn))
         let (directives, _) = policy.directives(of: response.fields)
         if directives.noStore || policy.mode == .shared && directives.isPrivate == .response {
             store.remove(stored, under: turn.key)
@@ -185,17 +222,20 @@ extension HttpCache {
     private func take(headOf response: HttpResponse, _ turn: CacheTurn, _ times: MessageTimes) {
         guard response.status == .ok else { return }
         let fields = response.fields
+        let mayGuess = mayGuess(turn)
         switch turn.validated.map({ .response($0) }) ?? find(turn) {
-        case .response(let stored): update(stored, under: turn.key, by: fields, times)
+        case .response(let stored): update(stored, under: turn.key, by: fields, times, mayGuess)
         case .mustWait:
             later(turn) { [self, key = turn.key] stored in
-                if let stored { update(stored, under: key, by: fields, times) }
+                if let stored { update(stored, under: key, by: fields, times, mayGuess) }
             }
         case .none: break
         }
     }
 
-    private func update(_ stored: StoredResponse, under key: CacheKey, by fields: HttpFields, _ times: MessageTimes) {
+    private func update(
+        _ stored: StoredResponse, under key: CacheKey, by fields: HttpFields, _ times: MessageTimes, _ mayGuess: Bool
+    ) {
         guard stored.status == .ok, stored.part == nil else { return }
         let theirs = Validators(fields, now: times.received)
         let ours = stored.validators
@@ -205,7 +245,7 @@ extension HttpCache {
             && (fields[.contentLength].map { $0 == "\(stored.content.count)" } ?? true)
         if isSame, !theirs.isEmpty {
             let head = stored.head.updated(
-                by: fields, requested: times.requested, received: times.received, policy: policy)
+                by: fields, requested: times.requested, received: times.received, policy: policy, mayGuess: mayGuess)
             store.replace(stored, with: head, under: key)
         } else if !isSame {
             store.remove(stored, under: key)
@@ -214,14 +254,14 @@ extension HttpCache {
 
     // MARK: What is stored already
 
-    private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches { turn.values(of: $0) } } }
+    private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches(turn.fields) } }
 
     /// Does something with what is stored for the request when the store has brought it, on this loop. Nobody waits for it.
     private func later(_ turn: CacheTurn, _ body: @escaping @Sendable (StoredResponse?) async -> Void) {
         guard let loop = EventLoop.current else { return }
         Task(executorPreference: loop) { [store, key = turn.key, fields = turn.fields] in
             let stored = await store.load(key)
-            await body(stored.first { $0.vary.matches { fields.values(of: $0) } })
+            await body(stored.first { $0.vary.matches(fields) })
         }
     }
 
@@ -253,9 +293,12 @@ extension HttpCache {
             if let others, let joined = StoredParts.join((part, bytes), (other, others)) {
                 head.part = joined.part
                 bytes = joined.bytes
-                head.becomeWhole()
+                // What the later part does not say, the earlier one said. RFC 9111 §3.4.
+                head.fields = StoredFields.updated(stored.fields, by: head.fields)
+                head.fields.set(.contentLength, to: bytes.count)
             }
         }
+        head.becomeWhole()
         guard bytes.count <= maxObject.bytes, let writer = store.write(under: key, length: bytes.count) else { return }
         var rest = bytes[...]
         while !rest.isEmpty {

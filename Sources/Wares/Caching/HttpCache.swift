@@ -9,16 +9,17 @@ public import HttpWare
 /// | `maxObject`            | byte count                    | `8MiB`  | 1KiB … 1TiB |
 /// | `mode`                 | `shared`, `private`           | `shared` |        |
 /// | `methods`              | list of `GET`, `HEAD`         | `[GET, HEAD]` |   |
-/// | `key`                  | `headers`, `query`, `ignoreQuery` | the target URI | |
+/// | `key`                  | `path`, `headers`, `query`, `ignoreQuery` | the target URI | |
 /// | `heuristic`            | `ratio`, `max`                | `{ratio: 0.1, max: 24h}` | |
 /// | `staleWhileRevalidate` | duration                      | what responses say | |
 /// | `staleIfError`         | duration                      | what responses say | |
+/// | `staleOnDisconnect`    | boolean                       | `false` |         |
 /// | `invalidateOnUnsafe`   | boolean                       | `true`  |         |
 /// | `collapse`             | boolean                       | `true`  |         |
 /// | `targeted`             | list of field names           | `[CDN-Cache-Control]` | |
 /// | `tags`                 | field name                    | `Cache-Tag` |     |
 /// | `status`               | boolean                       | `true`  |         |
-/// | `setCookie`            | `store`, `pass`               | `store` |         |
+/// | `setCookie`            | `strip`, `pass`, `store`      | `strip` |         |
 public struct HttpCache: Middleware, Postware {
     /// Where responses are kept.
     public var store: any CacheStore
@@ -79,9 +80,16 @@ public struct HttpCache: Middleware, Postware {
             let stored = await self.store.load(key)
             let now = exchange.wallNow
             var known = VaryKey.Known()
-            let meant = withUnsafeMutablePointer(to: &request) { request in
-                stored.first { self.isMeant($0, request, now, &known) }
+            let (meant, part) = withUnsafeMutablePointer(to: &request) { request in
+                let meant =
+                    stored.first { self.isMeant($0, request, now, &known) }
+                    ?? self.preferredLanguage(request).flatMap { language in
+                        stored.first { self.isMeant($0, request, speaking: language) }
+                    }
+                return (meant, meant == nil ? stored.first { self.isCompletable($0, request) } : nil)
             }
+            var asked = asked
+            if let part, asked.mayShare(request) { asked.completing = part }
             let found = meant.map { Found.response($0) } ?? .none(hasOthers: !stored.isEmpty)
             return self.decide(found, asked, &request, exchange)
         }
@@ -97,7 +105,9 @@ public struct HttpCache: Middleware, Postware {
     private func find(_ key: CacheKey, _ request: inout HttpRequest, _ exchange: Exchange) -> Found {
         var known = VaryKey.Known()
         return withUnsafeMutablePointer(to: &request) { request in
-            store.find(key) { isMeant($0, request, exchange.wallNow, &known) }
+            let found = store.find(key) { isMeant($0, request, exchange.wallNow, &known) }
+            guard case .none(hasOthers: true) = found, let language = preferredLanguage(request) else { return found }
+            return store.find(key) { isMeant($0, request, speaking: language) }
         }
     }
 
@@ -105,9 +115,27 @@ public struct HttpCache: Middleware, Postware {
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, _ now: WallTime,
         _ known: inout VaryKey.Known
     ) -> Bool {
-        stored.vary.matches({ request.pointee.fields.values(of: $0) }, &known)
+        stored.vary.matches(request.pointee.fields, &known)
             && (stored.part == nil
                 || StoredAnswer.serves(stored, request.pointee.method, request.pointee.fields, now: now))
+    }
+
+    /// The language by which a response is selected where none answers the request's fields as they are written; `nil` where the
+    /// configuration says that their text tells responses apart.
+    private func preferredLanguage(_ request: UnsafePointer<HttpRequest>) -> PreferredLanguage? {
+        keyFields.contains(.acceptLanguage) ? nil : PreferredLanguage(request.pointee.fields)
+    }
+
+    private func isMeant(
+        _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, speaking language: PreferredLanguage
+    ) -> Bool { stored.part == nil && language.selects(stored, for: request.pointee.fields) }
+
+    /// A part that is stored of what the request asks for whole.
+    private func findPart(_ key: CacheKey, _ request: inout HttpRequest) -> StoredResponse? {
+        let found = withUnsafeMutablePointer(to: &request) { request in
+            store.find(key) { isCompletable($0, request) }
+        }
+        return if case .response(let part) = found { part } else { nil }
     }
 
     /// A request of another method goes on; what it may change is remembered.
@@ -136,7 +164,8 @@ public struct HttpCache: Middleware, Postware {
         case .response(let response):
             let now = exchange.wallNow
             let age = response.age(at: now)
-            var reuse = Reuse.decide(age: age, rules: response.rules, request: asked.wishes, policy: policy)
+            var reuse = Reuse.decide(
+                age: age, rules: rules(of: response, for: request), request: asked.wishes, policy: policy)
             if alwaysValidates, !asked.wishes.onlyIfCached { reuse = .validate(.isStale) }
             switch reuse {
             case .fresh, .stale: return answer(response, age, now, request, exchange)
@@ -151,7 +180,12 @@ public struct HttpCache: Middleware, Postware {
                     if response.validators.isEmpty { asked.forward = .stale }
                 }
             }
-        case .none(let hasOthers): asked.forward = hasOthers ? .varyMiss : .uriMiss
+        case .none(let hasOthers):
+            asked.forward = hasOthers ? .varyMiss : .uriMiss
+            if hasOthers, asked.completing == nil, asked.mayShare(request) {
+                asked.completing = findPart(asked.key, &request)
+            }
+            if asked.completing != nil { asked.forward = .partial }
         case .mustWait: asked.forward = .bypass
         }
         if asked.wishes.onlyIfCached {
@@ -160,6 +194,14 @@ public struct HttpCache: Middleware, Postware {
             return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
         }
         return goOn(consume asked, &request, exchange)
+    }
+
+    /// What decides about its reuse for this request: in a shared cache a guessed lifetime does not count for a request with a
+    /// cookie, whose sender may be sent something else.
+    private func rules(of stored: StoredResponse, for request: borrowing HttpRequest) -> ReuseRules {
+        var rules = stored.rules
+        if rules.isHeuristic, policy.mode == .shared, CacheIdentity.hasCookie(request.fields) { rules.lifetime = 0 }
+        return rules
     }
 
     /// The answer that a stored response gives.
@@ -219,8 +261,10 @@ public struct HttpCache: Middleware, Postware {
         place: consuming CacheKey? = nil, _ response: CollapsedResponse? = nil
     ) -> Verdict {
         let turn = CacheTurn(request, consume asked, in: exchange, collapsed, leads: consume place, response)
+        request.sendNormalTarget(keepsPath: keyRule.path == .received)
         CacheValidation.removeTwins(in: &request)
         if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
+        if let part = turn.asked.completing { askForRest(of: part, turn, &request) }
         if !turn.isOver { turn.lead(exchange) }
         exchange.cacheResult = .miss
         exchange.note(CacheNotes.miss(turn.asked), asDecision: true)
@@ -244,8 +288,7 @@ public struct HttpCache: Middleware, Postware {
         status.isCollapsed = true
         switch outcome {
         case .begins(let head):
-            let fields = request.fields
-            guard head.isFailure || head.vary.matches({ fields.values(of: $0) }) else {
+            guard head.isFailure || head.vary.matches(request.fields) else {
                 var asked = asked
                 asked.forward = .varyMiss
                 return lead(asked, &request, exchange)
@@ -265,7 +308,8 @@ public struct HttpCache: Middleware, Postware {
             if case .response(let stored) = find(asked.key, &request, exchange) {
                 let now = exchange.wallNow
                 let age = stored.age(at: now)
-                if Reuse.decide(age: age, rules: stored.rules, request: asked.wishes, policy: policy) == .fresh {
+                let rules = rules(of: stored, for: request)
+                if Reuse.decide(age: age, rules: rules, request: asked.wishes, policy: policy) == .fresh {
                     return answer(stored, age, now, request, exchange)
                 }
             }
@@ -287,6 +331,8 @@ public struct HttpCache: Middleware, Postware {
         asked.validated = stored
         asked.forward = .stale
         let turn = CacheTurn(plain, asked, in: exchange, collapsed, leads: shared)
+        plain.sendNormalTarget(keepsPath: keyRule.path == .received)
+        CacheValidation.removeTwins(in: &plain)
         CacheValidation.ask(about: stored, in: &plain)
         if !exchange.startBackground(plain, to: CacheRevalidation(self, turn)) { turn.abandon() }
     }
@@ -314,8 +360,24 @@ extension HttpCache: ConfigurableWare {
             is validated in the background, and when the origin server fails. It never is where it says `must-revalidate`,
             `proxy-revalidate`, `s-maxage` or `no-cache`.
 
-            Ranges are answered from whole responses, and from parts that are put together. Conditional requests are answered from
-            the store. An unsafe request that succeeds takes away what is stored for its target. `Cache-Status` tells what was done.
+            With `staleOnDisconnect` it is used, however old, also when the origin server cannot be reached or closes the connection
+            before it answers.
+
+            Ranges are answered from whole responses, and from stored parts. If a part is stored that begins or ends the
+            representation, a request for all of it asks upstream for the rest only; parts are put together only if a strong
+            validator says that they are of the same bytes. Conditional requests are answered from the store. A response to
+            `Vary: Accept-Language` also answers requests that prefer its `Content-Language` to all others. An unsafe request that
+            succeeds takes away what is stored for its target. `Cache-Status` tells what was done.
+
+            A response with `Set-Cookie` is stored without that field (`setCookie: strip`); a private cache keeps the field in what it
+            stores for one person alone. `pass` does not store the response; `store` keeps the field for all, and draws a warning.
+            Without an explicit lifetime such a response is never stored. In a shared cache no lifetime is guessed for requests with
+            `Cookie`.
+
+            What is not answered from the store goes upstream with the path and the `Host` as the key has them: `/p%61ge` as `/page`.
+            The query stays as received. With `key.path: received` the path as received is part of the key, and goes upstream, for
+            origin servers that check signatures over it. In `key.query` and `key.ignoreQuery` names are compared decoded; a parameter
+            that holds `;` is always part of the key.
             """#)
 
     public init(options: inout OptionsReader) {
@@ -333,6 +395,7 @@ extension HttpCache: ConfigurableWare {
                 at: "methods", "holds another method than GET and HEAD, the only ones that are answered from a cache")
         }
         options.read("key", doc: "what tells stored responses apart") {
+            $0.read("path", into: &keyRule.path, doc: "the form of the path, in the key and upstream")
             $0.read("headers", into: &keyFields, doc: "request fields, beside those that Vary names")
             $0.read("query", into: &keyRule.query, doc: "the only query parameters that count")
             $0.read("ignoreQuery", into: &keyRule.ignoredQuery, doc: "query parameters that do not count")
@@ -356,18 +419,19 @@ extension HttpCache: ConfigurableWare {
             doc: "how long a stale response may be used when the origin server fails, where it does not say")
         policy.staleWhileRevalidate = whileRevalidate?.components.seconds
         policy.staleIfError = ifError?.components.seconds
+        options.read(
+            "staleOnDisconnect", into: &policy.staleOnDisconnect,
+            doc: "use stale responses of any age when the origin server cannot be reached")
         options.read("invalidateOnUnsafe", into: &invalidatesOnUnsafe, doc: "unsafe requests take away what is stored")
         options.read("collapse", into: &collapses, doc: "requests for what is on its way wait for it")
         options.read("targeted", into: &policy.targeted, doc: "fields obeyed in place of Cache-Control")
         options.read("tags", into: &tagField, doc: "the field that names tags to purge by")
         options.read("status", into: &emitsStatus, doc: "tell in Cache-Status what was done")
-        var cookies = CookieResponses.store
-        options.read("setCookie", into: &cookies, doc: "what becomes of responses that set cookies")
-        policy.storesCookies = cookies == .store
-    }
-
-    /// What becomes of responses that set cookies.
-    private enum CookieResponses: String, OptionWord {
-        case store, pass
+        options.read("setCookie", into: &policy.setCookie, doc: "what becomes of responses that set cookies")
+        if policy.setCookie == .store {
+            options.warn(
+                at: "setCookie",
+                "each client that a stored response answers is sent the cookie of the first; write strip")
+        }
     }
 }

@@ -11,7 +11,7 @@ enum StoredAnswer {
         fields.set(.age, to: Int(clamping: age / 1_000_000_000))
         var response = HttpResponse(stored.status, fields: fields)
         response.isStored = true
-        if stored.status == .ok, stored.part == nil {
+        if stored.status == .ok || stored.part != nil {
             if Preconditions.areConditional(request),
                 Preconditions.decide(request, stored: stored.validators, received: stored.head.received) == .notModified
             {
@@ -28,17 +28,19 @@ enum StoredAnswer {
     /// Whether the stored response has what the request asks for: a stored part answers only requests for parts of it.
     static func serves(_ stored: StoredResponse, _ method: HttpMethod, _ request: HttpFields, now: WallTime) -> Bool {
         guard let part = stored.part else { return true }
-        guard method == .get, request.contains(.range), let complete = part.complete,
+        // Of a part of what has no known length, only bytes that are counted from the beginning are known.
+        guard method == .get, request.contains(.range),
             Preconditions.allowsRange(request, stored: stored.validators, now: now),
-            case .part(let wanted)? = ByteRange(request.values(of: .range), length: complete)
+            case .part(let wanted)? = ByteRange(request.values(of: .range), length: part.complete ?? .max)
         else { return false }
         return part.range.lowerBound <= wanted.lowerBound && wanted.upperBound <= part.range.upperBound
     }
 
     /// 304 with the fields that it must have, and those that a cache needs. RFC 9110 §15.4.5.
-    private static func notModified(_ whole: HttpResponse) -> HttpResponse {
+    static func notModified(_ whole: HttpResponse) -> HttpResponse {
         var response = whole
         response.status = .notModified
+        response.content = .none
         for name in representation { response.fields.remove(name) }
         return response
     }
@@ -52,7 +54,8 @@ enum StoredAnswer {
     private static func answerOfParts(
         _ stored: StoredResponse, _ whole: HttpResponse, _ request: HttpFields, now: WallTime
     ) -> HttpResponse? {
-        let complete = stored.part?.complete ?? stored.content.count
+        let length = stored.part == nil ? stored.content.count : stored.part?.complete
+        let complete = length ?? .max
         guard Preconditions.allowsRange(request, stored: stored.validators, now: now),
             let wanted = ByteRange(request.values(of: .range), length: complete)
         else { return nil }
@@ -67,7 +70,7 @@ enum StoredAnswer {
             try? response.fields.set(.contentRange, to: "bytes */\(complete)")
         case .part(let range):
             response.status = .partialContent
-            try? response.fields.set(.contentRange, to: ContentRange(range: range, complete: complete).text)
+            try? response.fields.set(.contentRange, to: ContentRange(range: range, complete: length).text)
             put(stored.content, (range.lowerBound - start)..<(range.upperBound - start), into: &response)
         case .parts(let ranges):
             guard stored.part == nil, let bytes = stored.content.inMemory else { return nil }

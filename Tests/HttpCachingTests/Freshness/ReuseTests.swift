@@ -104,6 +104,30 @@ import Testing
         #expect(!mayUse("max-age=60, stale-if-error=99, \(directive)", after: 70, isDisconnected: true, offline: 99))
     }
 
+    @Test(arguments: [
+        ("max-age=60", CacheMode.shared, true), ("max-age=0", .shared, true), ("must-revalidate", .shared, false),
+        ("proxy-revalidate", .shared, false), ("s-maxage=60", .shared, false), ("no-cache", .shared, false),
+        ("must-revalidate", .private, false), ("no-cache", .private, false), ("proxy-revalidate", .private, true),
+    ])
+    func `with staleOnDisconnect any age does, unless the response forbids that, RFC 9111 §4.2.4`(
+        directives: String, mode: CacheMode, may: Bool
+    ) {
+        let judged = Judged(["Cache-Control: \(directives)"])
+        var policy = CachePolicy()
+        policy.mode = mode
+        for (isOn, isDisconnected, request) in [
+            (true, true, ""), (false, true, ""), (true, false, ""), (true, true, "no-cache"),
+        ] {
+            policy.staleOnDisconnect = isOn
+            let mayUse = Reuse.mayUseOnError(
+                age: judged.times.currentAge(at: HttpCachingTests.after(1_000_000_000)),
+                rules: ReuseRules(judged.directives, judged.lifetime, mode: mode),
+                request: RequestDirectives(fields(["Cache-Control: \(request)"])), policy: policy,
+                isDisconnected: isDisconnected)
+            #expect(mayUse == (may && isOn && isDisconnected && request.isEmpty))
+        }
+    }
+
     @Test func `disconnected, a stale response does within the limit, RFC 9111 §4.2.4`() {
         #expect(mayUse("max-age=60", after: 70, isDisconnected: true, offline: 10))
         #expect(!mayUse("max-age=60", after: 71, isDisconnected: true, offline: 10))

@@ -115,11 +115,30 @@ import Testing
         #expect(Judged(["ETag: \"a\"", "Cache-Control: public"], status: status).storability == .may)
     }
 
-    @Test func `cookies are stored unless the configuration says otherwise, RFC 9111 §7.3`() {
+    @Test func `a response that sets a cookie is stored unless it is to be passed, RFC 9111 §7.3`() {
         let lines = ["Cache-Control: max-age=9", "Set-Cookie: a=1"]
-        #expect(Judged(lines).storability == .may)
-        var policy = CachePolicy()
-        policy.storesCookies = false
-        #expect(obstacle(Judged(lines, policy: policy)) == .cookie)
+        for (rule, expected) in [(SetCookieRule.strip, nil), (.store, nil), (.pass, Storability.Obstacle.cookie)] {
+            var policy = CachePolicy()
+            policy.setCookie = rule
+            #expect(obstacle(Judged(lines, policy: policy)) == expected)
+        }
+    }
+
+    @Test(arguments: [
+        ["Last-Modified: \(HttpDate.text(after(-9999)))"], ["ETag: \"a\""], ["Cache-Control: public", "ETag: \"a\""],
+    ])
+    func `a response that sets a cookie without an explicit lifetime is never stored, RFC 9111 §4.2.2`(lines: [String])
+    {
+        for (rule, mode) in [(SetCookieRule.strip, CacheMode.shared), (.store, .shared), (.store, .private)] {
+            var policy = CachePolicy()
+            policy.setCookie = rule
+            policy.mode = mode
+            #expect(Judged(lines, policy: policy).storability == .may)
+            #expect(obstacle(Judged(lines + ["Set-Cookie: a=1"], policy: policy)) == .cookieWithoutLifetime)
+        }
+    }
+
+    @Test func `416 is about the range that was asked for, and answers no other request, RFC 9110 §15.5.17`() {
+        #expect(obstacle(Judged(["Cache-Control: max-age=9"], status: 416)) == .range)
     }
 }

@@ -162,13 +162,159 @@ import Wares
         #expect(stage.asked == 2)
     }
 
-    @Test func `responses that set cookies are stored, or not, as configured, RFC 9111 §7.3`() async throws {
-        for stores in [true, false] {
-            let stage = try CacheStage { $0.policy.storesCookies = stores }
-            try stage.respond([HttpCacheTests.fresh, "Set-Cookie: a=b"], always: true)
-            for _ in 0..<2 { #expect(try await stage.send()["Set-Cookie"] == "a=b") }
-            #expect(stage.asked == (stores ? 1 : 2))
+    // MARK: Cookies
+
+    /// What `setCookie` says, the mode, whether the client says who it is; then whether it is stored, and with its cookie.
+    @Test(
+        arguments: [
+            (SetCookieRule.strip, CacheMode.shared, [], true, false), (.pass, .shared, [], false, false),
+            (.store, .shared, [], true, true), (.strip, .private, [], true, false),
+            (.strip, .private, ["Authorization: x"], true, true), (.strip, .private, ["Cookie: x=y"], true, true),
+            (.pass, .private, ["Authorization: x"], false, false), (.store, .private, [], true, true),
+        ] as [(SetCookieRule, CacheMode, [String], Bool, Bool)])
+    func `setCookie says what becomes of a response that sets a cookie, RFC 9111 §7.3`(
+        rule: SetCookieRule, mode: CacheMode, lines: [String], isStored: Bool, hasCookie: Bool
+    ) async throws {
+        let stage = try CacheStage {
+            $0.policy.setCookie = rule
+            $0.policy.mode = mode
         }
+        try stage.respond([HttpCacheTests.fresh, "Set-Cookie: a=b", "X-A: 1"], always: true)
+        #expect(try await stage.send(.get, "/", lines)["Set-Cookie"] == "a=b")
+        let second = try await stage.send(.get, "/", lines)
+        #expect(second.isHit == isStored && second["X-A"] == "1")
+        #expect(second["Set-Cookie"] == (hasCookie || !isStored ? "a=b" : nil))
+    }
+
+    @Test func `a 304 that sets a cookie sets it for the client that asked alone, RFC 9111 §4.3.4`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh, "ETag: \"a\""])
+        _ = try await stage.send()
+        await stage.advance(61)
+        try stage.respond(304, [HttpCacheTests.fresh, "ETag: \"a\"", "Set-Cookie: a=b", "Set-Cookie: c=d"], "")
+        let asking = try await stage.send()
+        #expect(asking.status == 200 && asking.response.fields.values(of: .setCookie) == ["a=b", "c=d"])
+        let other = try await stage.send()
+        #expect(other.isHit && other["Set-Cookie"] == nil)
+    }
+
+    @Test(arguments: [[], ["Cache-Control: max-stale"], ["Cookie: a=c"]])
+    func `no lifetime is guessed for a request with a cookie, RFC 9111 §4.2.2`(lines: [String]) async throws {
+        let stage = try CacheStage {
+            $0.policy.staleWhileRevalidate = 1000
+            $0.policy.staleOnDisconnect = true
+        }
+        try stage.respond(["Last-Modified: Tue, 30 Dec 2025 00:00:00 GMT"], "mine")
+        _ = try await stage.send(.get, "/", ["Cookie: a=b"])
+        try stage.respond(["Last-Modified: Wed, 31 Dec 2025 00:00:00 GMT"], "theirs")
+        #expect(try await stage.send(.get, "/", lines).text == "theirs")
+        #expect(stage.last.contains(.ifModifiedSince))
+    }
+
+    @Test func `a cookie that a ware removed counts, and a 304 to a request with a cookie guesses nothing`()
+        async throws
+    {
+        let stage = try CacheStage(before: [Removing(name: .cookie)])
+        let modified = "Last-Modified: Tue, 30 Dec 2025 00:00:00 GMT"
+        try stage.respond([modified])
+        _ = try await stage.send(.get, "/", ["Cookie: a=b"])
+        for lines in [["Cookie: a=b"], []] {
+            try stage.respond(304, [modified], "")
+            _ = try await stage.send(.get, "/", lines)
+        }
+        #expect(stage.asked == 3)
+        #expect(try await stage.send().isHit)
+    }
+
+    @Test func `a guessed lifetime is not for a request with a cookie, an explicit one is, RFC 9111 §4.2.2`()
+        async throws
+    {
+        let stage = try CacheStage()
+        try stage.respond(["Last-Modified: Wed, 31 Dec 2025 00:00:00 GMT"])
+        _ = try await stage.send()
+        #expect(try await stage.send().isHit)
+        try stage.respond([HttpCacheTests.fresh], "mine")
+        #expect(try await stage.send(.get, "/", ["Cookie: a=b"]).text == "mine")
+        #expect(try await stage.send(.get, "/", ["Cookie: a=b"]).isHit)
+        let own = try CacheStage { $0.policy.mode = .private }
+        try own.respond(["Last-Modified: Wed, 31 Dec 2025 00:00:00 GMT"])
+        for _ in 0..<2 { _ = try await own.send(.get, "/", ["Cookie: a=b"]) }
+        #expect(own.asked == 1)
+    }
+
+    // MARK: What is compared
+
+    @Test(arguments: CacheStage.Kind.allCases)
+    func `values that are not UTF-8 are told apart by Vary, RFC 9111 §4.1`(kind: CacheStage.Kind) async throws {
+        let stage = try await CacheStage(kind: kind)
+        for (byte, text) in [(0xfc, "u"), (0xe4, "a")] as [(UInt8, String)] {
+            try stage.respond([HttpCacheTests.fresh, "Vary: X-Name"], text)
+            var fields = HttpFields()
+            try fields.append("X-Name", raw: [0x4d, byte])
+            #expect(try await stage.exchange.send(.get("/", fields: fields)).content.text == text)
+            stage.settle()
+        }
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `a tag that is not UTF-8 is asked about by its bytes, RFC 9110 §8.8.3`() async throws {
+        let stage = try CacheStage()
+        var (own, other, update) = (HttpFields(), HttpFields(), HttpFields())
+        try own.append(.etag, raw: [0x22, 0xfc, 0x22])
+        try own.append(.cacheControl, "max-age=60")
+        try other.append(.ifNoneMatch, raw: [0x22, 0xe4, 0x22])
+        try update.append("X-New", raw: [0xe4])
+        stage.exchange.upstream.respond(with: HttpResponse(.ok, fields: own, content: .text("x")))
+        _ = try await stage.send()
+        #expect(try await stage.exchange.send(.get("/", fields: other)).status == .ok)
+        await stage.advance(61)
+        stage.exchange.upstream.respond(with: HttpResponse(.notModified, fields: update))
+        let validated = try await stage.exchange.send(.get("/"))
+        #expect(stage.last.rawValues(of: .ifNoneMatch) == [[0x22, 0xfc, 0x22]])
+        #expect(validated.content.text == "x" && validated.fields.rawValues(of: "X-New") == [[0xe4]])
+    }
+
+    // MARK: What goes upstream
+
+    @Test func `a miss goes upstream as the key has it, RFC 3986 §6.2.2`() async throws {
+        let stage = try CacheStage { $0.keyRule.ignoredQuery = ["u"] }
+        try stage.respond(404, [HttpCacheTests.fresh], always: true)
+        _ = try await stage.send(.get, "http://A.Example.:80/p%61ge%2f?u=1&a=%61&u=%32")
+        let asked = try #require(stage.exchange.upstream.requests.last)
+        #expect(asked.receivedTarget == "/page%2F?u=1&a=%61&u=%32")
+        #expect(try await stage.send(.get, "http://a.example/page%2F?a=%61").isHit)
+    }
+
+    @Test func `a path that is part of the key as received goes upstream as received`() async throws {
+        let stage = try CacheStage { $0.keyRule.path = .received }
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        for path in ["/p%61ge", "/page", "/p%61ge"] {
+            _ = try await stage.send(.get, path)
+            #expect(stage.exchange.upstream.requests.last?.receivedTarget == (stage.asked == 1 ? "/p%61ge" : "/page"))
+        }
+        #expect(stage.asked == 2)
+    }
+
+    @Test(arguments: [HttpMethod.post, .options])
+    func `what is not answered from the store goes upstream as received`(method: HttpMethod) async throws {
+        let stage = try CacheStage()
+        _ = try await stage.send(method, "/p%61ge")
+        #expect(stage.exchange.upstream.requests.last?.receivedTarget == "/p%61ge")
+    }
+
+    @Test func `a validation, also one in the background, goes upstream as the key has it`() async throws {
+        let stage = try CacheStage { $0.policy.staleWhileRevalidate = 10 }
+        try stage.respond([HttpCacheTests.fresh, "ETag: \"a\""])
+        _ = try await stage.send(.get, "/page")
+        for wait in [65, 100] {
+            await stage.advance(wait)
+            try stage.respond(304, ["ETag: \"a\"", HttpCacheTests.fresh], "")
+            let asked = stage.asked
+            _ = try await stage.send(.get, "/p%61ge")
+            while stage.asked == asked { await Task.yield() }
+            #expect(stage.exchange.upstream.requests.last?.receivedTarget == "/page")
+        }
+        #expect(stage.asked == 3)
     }
 
     @Test func `fields that no-cache names are not given again without asking, RFC 9111 §5.2.2.4`() async throws {
@@ -364,12 +510,14 @@ import Wares
                 "maxObject": "1MiB", "mode": "private", "methods": ["GET"], "heuristic": ["ratio": "20%", "max": "1h"],
                 "staleWhileRevalidate": "30s", "staleIfError": "1h", "invalidateOnUnsafe": false, "collapse": false,
                 "targeted": ["My-Cache-Control"], "tags": "X-Tags", "status": false, "setCookie": "pass",
-                "key": ["headers": ["X-A"], "query": ["q"], "ignoreQuery": ["utm"]],
+                "staleOnDisconnect": true,
+                "key": ["path": "received", "headers": ["X-A"], "query": ["q"], "ignoreQuery": ["utm"]],
             ])
         #expect(cache.policy.mode == .private && cache.methods == [.get] && cache.maxObject == .mebibytes(1))
         #expect(cache.policy.heuristicRatio == 0.2 && cache.policy.heuristicLimit == 3600)
         #expect(cache.policy.staleWhileRevalidate == 30 && cache.policy.staleIfError == 3600)
-        #expect(!cache.invalidatesOnUnsafe && !cache.collapses && !cache.emitsStatus && !cache.policy.storesCookies)
+        #expect(!cache.invalidatesOnUnsafe && !cache.collapses && !cache.emitsStatus && cache.policy.setCookie == .pass)
+        #expect(cache.keyRule.path == .received && cache.policy.staleOnDisconnect)
         #expect(cache.policy.targeted == ["My-Cache-Control"] && cache.tagField == "X-Tags")
         #expect(cache.keyFields == ["X-A"] && cache.keyRule.query == ["q"] && cache.keyRule.ignoredQuery == ["utm"])
     }
@@ -377,6 +525,7 @@ import Wares
     @Test(
         arguments: [
             ["maxObject": "1B"], ["mode": "other"], ["methods": ["POST"]], ["setCookie": "x"],
+            ["key": ["path": "raw"]], ["staleOnDisconnect": "1h"],
             ["heuristic": ["max": "-1s"]], ["status": "yes"],
         ] as [ConfigNode])
     func `a wrong option is refused at load`(options: ConfigNode) {

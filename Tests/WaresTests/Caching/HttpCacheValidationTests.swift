@@ -79,6 +79,30 @@ import Wares
         #expect(second.text == (status == 304 ? "" : "x"))
     }
 
+    /// What stands behind `max-age=60`, and whether a response that is long stale is used when no origin server answers.
+    @Test(arguments: [
+        ("max-stale", true), ("must-revalidate", false), ("proxy-revalidate", false), ("no-cache", false),
+        ("s-maxage=60", false),
+    ])
+    func `with staleOnDisconnect a stale response is used if the origin server does not answer, RFC 9111 §4.2.4`(
+        directive: String, may: Bool
+    ) async throws {
+        for isOn in [true, false] {
+            for hasTag in [true, false] {
+                let stage = try CacheStage { $0.policy.staleOnDisconnect = isOn }
+                try stage.respond(["Cache-Control: max-age=60, \(directive)"] + (hasTag ? ["ETag: \"a\""] : []), "old")
+                _ = try await stage.send()
+                await stage.advance(1_000_000)
+                try stage.respond(503, [])
+                #expect(try await stage.send().status == 503)
+                stage.exchange.upstream.refuse()
+                let seen = try await stage.send()
+                #expect(seen.status == (may && isOn ? 200 : 502))
+                if may, isOn { #expect(seen.text == "old" && seen.cacheStatus.contains("fwd=stale")) }
+            }
+        }
+    }
+
     @Test func `a client's own tags are asked about too, and answered with its 304`() async throws {
         let stage = try await stale(["ETag: \"a\""])
         try stage.respond(304, ["ETag: \"mine\""], "")

@@ -23,7 +23,7 @@ admin: {{ bind: "127.0.0.1:{admin}"{token} }}
 stores: {{ small: {{ memory: {{ maxSize: 1MiB }} }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
-  cached: {{ middlewares: [httpCache] }}
+  cached: {{ middlewares: [{{ httpCache: {{ setCookie: store }} }}] }}
   off: {{ middlewares: [{{ offline: {{ mode: never }}, as: off }}, httpCache] }}
   own: {{ middlewares: [{{ httpCache: {{ store: small, mode: private }} }}] }}
 routes:{more}

@@ -329,3 +329,140 @@ def _(t: Trial) -> None:
     where = path(t)
     bodies = [t.ask(get(where, b"Authorization: Bearer %d" % number)).body for number in (1, 2, 1)]
     expect_same("bodies", len(set(bodies)), 3)
+
+
+def missing(body: bytes = b"none") -> bytes:
+    return fresh(body).replace(b"200 OK", b"404 Not Found")
+
+
+def asked(where: str, host: bytes = b"a.test", *fields: bytes) -> bytes:
+    return head(*fields, start=f"GET {where} HTTP/1.1".encode(), host=b"Host: " + host + b"\r\n")
+
+
+@case("RFC 3986 §6.2.2: a miss goes upstream in the normal form, so a strict origin's 404 for another form is not stored for it", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    def strict(c: OriginConnection) -> None:
+        while True:
+            request = c.serve()
+            normal = "%61" not in request.target and request.get("Host") == "a.test"
+            c.send(fresh(b"page") if normal else missing())
+
+    origin = t.origin(strict)
+    name = f"/preservingCached/p-{time.monotonic_ns()}"
+    first = t.ask(asked(name.replace("/p-", "/%70-").replace("Cached", "C%61ched") + "?q=%62&r=1", b"A.Test.:80"))
+    expect_same("first", (first.status, first.body), (200, b"page"))
+    expect_same("upstream", (origin.requests[0].target, origin.requests[0].all("Host")), (f"{name}?q=%62&r=1", ["a.test"]))
+    again = t.ask(asked(name + "?q=%62&r=1"))
+    check(status(again).startswith("httpware; hit") and again.body == b"page", again)
+    expect_same("requests upstream", len(origin.requests), 1)
+
+
+@case("RFC 9110 §7.7: a path that is part of the key as received goes upstream as received", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"one"), fresh(b"two")))
+    name = f"/signed/%70-{time.monotonic_ns()}%2f"
+    for turn in range(2):
+        expect_same("encoded", t.ask(asked(name, b"A.Test")).body, b"one")
+    expect_same("plain", t.ask(asked(name.replace("%70", "p"))).body, b"two")
+    upstream = [(request.target, request.get("Host")) for request in origin.requests]
+    expect_same("upstream", upstream, [(name, "a.test"), (name.replace("%70", "p"), "a.test")])
+
+
+@case("RFC 9110 §7.7: without a store the target and the Host go upstream as received", nginx=NO_CACHE)
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"one")))
+    name = f"/coalesced/%70-{time.monotonic_ns()}%2f"
+    t.ask(asked(name, b"A.Test"))
+    expect_same("upstream", (origin.requests[0].target, origin.requests[0].get("Host")), (name, "A.Test"))
+
+
+@both("RFC 9111 §4.1: values that are not UTF-8 are told apart by Vary")
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"u", b"Vary: X-Name"), fresh(b"a", b"Vary: X-Name")))
+    where = path(t)
+    for value, body in ((b"M\xfcller", b"u"), (b"M\xe4ller", b"a")):
+        name = b"X-Name: " + value
+        expect_same("first", t.ask(get(where, name)).body, body)
+        stored = get(where, name, b"Cache-Control: only-if-cached")
+        check(eventually(lambda: t.ask(stored).status == 200, 20), "it is not stored")
+    expect_same("requests upstream", len(origin.requests), 2)
+
+
+@both("RFC 9111 §7.3: a response that sets a cookie is stored without it")
+def _(t: Trial) -> None:
+    origin = t.origin(answering(fresh(b"one", b"Set-Cookie: a=b")))
+    where = path(t)
+    expect_same("first", t.ask(get(where)).get("Set-Cookie"), "a=b")
+    wait_until_stored(t, where)
+    again = t.ask(get(where))
+    expect_same("again", (again.body, again.get("Set-Cookie")), (b"one", None))
+    expect_same("requests upstream", len(origin.requests), 1)
+
+
+def part(first: int, body: bytes, length: int, *fields: bytes) -> bytes:
+    """A 206 of those bytes."""
+    line = b"Content-Range: bytes %d-%d/%d" % (first, first + len(body) - 1, length)
+    return fresh(body, line, *fields).replace(b"200 OK", b"206 Partial Content")
+
+
+@both("RFC 9111 §3.4: what is stored is completed by a request for the rest, in chunks too")
+def _(t: Trial) -> None:
+    body = b"".join(b"%07d\n" % number for number in range(25_000))
+    tag = b"ETag: \"a\""
+    for chunked in (False, True):
+        rest = part(100_000, body[100_000:], len(body), tag)
+        if chunked:
+            lines, _, content = rest.partition(b"\r\n\r\n")
+            lines = lines.replace(b"Content-Length: %d" % len(content), b"Transfer-Encoding: chunked")
+            rest = lines + b"\r\n\r\n%x\r\n" % len(content) + content + b"\r\n0\r\n\r\n"
+        origin = t.origin(answering(part(0, body[:100_000], len(body), tag), rest))
+        where = path(t)
+        expect_status(t.ask(get(where, b"Range: bytes=0-99999")), 206)
+        ranged = get(where, b"Range: bytes=5-6", b"Cache-Control: only-if-cached")
+        check(eventually(lambda: t.ask(ranged).status == 206, 20), "the part is not stored")
+        whole = t.ask(get(where))
+        expect_same("whole", (whole.status, whole.get("Content-Length"), whole.body == body), (200, str(len(body)), True))
+        upstream = origin.requests[1]
+        expect_same("asked for", (upstream.get("Range"), upstream.get("If-Range")), ("bytes=100000-", '"a"'))
+        wait_until_stored(t, where)
+        again = t.ask(get(where))
+        check(status(again).startswith("httpware; hit") and again.body == body, f"{len(again.body)} bytes, {status(again)}")
+        expect_same("requests upstream", len(origin.requests), 2)
+
+
+@both("RFC 9111 §3.4: parts without matching strong validators are not put together")
+def _(t: Trial) -> None:
+    origin = t.origin(answering(part(0, b"01234", 10), part(5, b"vwxyz", 10), fresh(b"qrstuvwxyz")))
+    where = path(t)
+    expect_status(t.ask(get(where, b"Range: bytes=0-4")), 206)
+    ranged = get(where, b"Range: bytes=0-1", b"Cache-Control: only-if-cached")
+    check(eventually(lambda: t.ask(ranged).status == 206, 20), "the part is not stored")
+    whole = t.ask(get(where))
+    expect_same("whole", (whole.status, whole.body), (200, b"qrstuvwxyz"))
+    expect_same("asked for", [request.get("Range") for request in origin.requests], ["bytes=0-4", "bytes=5-", None])
+
+
+@both("RFC 9111 §3.3: a rest that is cut off does not make the response whole")
+def _(t: Trial) -> None:
+    tag = b"ETag: \"a\""
+    served = itertools.count()
+
+    def script(c: OriginConnection) -> None:
+        while True:
+            c.serve()
+            turn = next(served)
+            if turn == 1:
+                c.send(part(5, b"56789", 10, tag)[:-2])
+                return c.close()
+            c.send(part(0, b"01234", 10, tag) if turn == 0 else fresh(b"0123456789", tag))
+
+    t.origin(script)
+    where = path(t)
+    expect_status(t.ask(get(where, b"Range: bytes=0-4")), 206)
+    ranged = get(where, b"Range: bytes=0-1", b"Cache-Control: only-if-cached")
+    check(eventually(lambda: t.ask(ranged).status == 206, 20), "the part is not stored")
+    client = t.client()
+    client.send(get(where))
+    client.read_until(b"01234567")
+    check(client.ends(3), "the client's connection stays open")
+    expect_status(t.ask(get(where, b"Cache-Control: only-if-cached")), 504)

@@ -58,6 +58,8 @@ extension CacheTrial {
             condition(
                 "§4.3.2", "Date stands in for Last-Modified", ["ETag: \"a\""], [dated("If-Modified-Since", 0)], 304),
             condition("§4.3.2", "and is compared", ["ETag: \"a\""], [dated("If-Modified-Since", -1)], 200),
+            condition("§4.3.2", "without any validator, too", [], [dated("If-Modified-Since", 0)], 304),
+            condition("§4.3.2", "and compared", [], [dated("If-Modified-Since", -1)], 200),
             condition(
                 "RFC 9110 §13.2.2", "a tag wins over a date that would do",
                 ["If-None-Match: \"b\"", dated("If-Modified-Since", 0)], 200),

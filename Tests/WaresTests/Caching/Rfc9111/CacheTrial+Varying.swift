@@ -85,6 +85,20 @@ extension CacheTrial {
                 "a coding that is refused", "Accept-Encoding", ["Accept-Encoding: gzip;q=0"], ["Accept-Encoding: gzip"],
                 .asked),
             vary("a weight of 1", "Accept-Encoding", ["Accept-Encoding: gzip;q=1"], ["Accept-Encoding: gzip"], .stored),
+            trial(
+                "RFC 9110 §12.5.4", "the language that is preferred to all others",
+                asks: ["Accept-Language: en, de"], [fresh, "Vary: Accept-Language", "Content-Language: de"],
+                then: ["Accept-Language: fr;q=0.5, de;q=1.0"], .stored),
+            trial(
+                "RFC 9110 §12.5.4", "one of two that are preferred", asks: ["Accept-Language: en"],
+                [fresh, "Vary: Accept-Language", "Content-Language: de"], then: ["Accept-Language: de, en"], .asked),
+            trial(
+                "RFC 9110 §12.5.4", "a language, but another value of another field",
+                asks: ["Accept-Language: en", "A: 1"], [fresh, "Vary: Accept-Language, A", "Content-Language: de"],
+                then: ["Accept-Language: de", "A: 2"], .asked),
+            trial(
+                "RFC 9110 §12.5.4", "a language of what does not vary by it", asks: ["A: 1"],
+                [fresh, "Vary: A", "Content-Language: de"], then: ["Accept-Language: de", "A: 2"], .asked),
             vary("other lists keep their order", "Accept", ["Accept: a/b, c/d"], ["Accept: c/d, a/b"], .asked),
         ]
     ]

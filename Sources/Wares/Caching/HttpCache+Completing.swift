@@ -1,0 +1,177 @@
+import HttpCaching
+import HttpWare
+
+/// What is stored of a representation is completed: a request for all of it asks upstream for the rest. RFC 9111 §3.3, §3.4.
+///
+/// 1. A part that begins or ends the representation is stored, and a plain GET asks for the whole: `Range` asks for the rest,
+///    `If-Range` only if it is of the same bytes. No more is put together than may be stored.
+/// 2. A 206 with the rest, by a strong validator of the same bytes, becomes 200: both together go to the client and to the store.
+/// 3. A 200 is the representation as it is now, and goes on like any other.
+/// 4. A 206 that does not fit, or 416: what is stored is let go, and the whole is asked for.
+extension HttpCache {
+    /// Whether the request may have this part, and the rest of it would make it whole.
+    func isCompletable(_ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>) -> Bool {
+        guard !alwaysValidates, let part = stored.part, let complete = part.complete,
+            complete <= min(maxObject.bytes, HttpCache.mostJoined)
+        else { return false }
+        return (part.range.lowerBound == 0) != (part.range.upperBound == complete)
+            && stored.vary.matches(request.pointee.fields)
+    }
+
+    /// What of the representation is not stored.
+    private func rest(of part: ContentRange) -> Range<Int>? {
+        guard let complete = part.complete else { return nil }
+        return part.range.lowerBound == 0 ? part.range.upperBound..<complete : 0..<part.range.lowerBound
+    }
+
+    /// Makes the request one for what is not stored.
+    func askForRest(of stored: StoredResponse, _ turn: CacheTurn, _ request: inout HttpRequest) {
+        guard let part = stored.part, let rest = rest(of: part) else { return }
+        turn.whole = request
+        let last = rest.upperBound == part.complete ? "" : "\(rest.upperBound - 1)"
+        try? request.fields.set(.range, to: "bytes=\(rest.lowerBound)-\(last)")
+        let validators = stored.validators
+        if let tag = validators.etag, !tag.isWeak, let line = stored.fields.rawValues(of: .etag).first {
+            try? request.fields.set(.ifRange, toRaw: line)
+        } else if validators.etag == nil, validators.isDateStrong, let modified = stored.fields[.lastModified] {
+            try? request.fields.set(.ifRange, to: modified)
+        }
+    }
+
+    /// Completes what is stored; `nil` where the response is no answer to that, and goes on as it is.
+    func complete(
+        _ stored: StoredResponse, _ response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange
+    ) -> Answer? {
+        guard exchange.responder != .gateway else { return nil }
+        guard response.status == .partialContent || response.status == .rangeNotSatisfiable else { return nil }
+        guard fits(response, stored) else {
+            return .wait { _, exchange in try await self.startOver(turn, stored, exchange) }
+        }
+        if let bytes = stored.content.inMemory {
+            put(bytes, of: stored, into: &response, exchange)
+            return nil
+        }
+        return .wait { response, exchange in
+            guard let bytes = await stored.content.read(atMost: HttpCache.mostJoined) else {
+                return try await self.startOver(turn, stored, exchange)
+            }
+            self.put(bytes, of: stored, into: &response, exchange)
+            return self.receive(&response, turn, exchange)
+        }
+    }
+
+    /// Whether the response holds the rest, of the same bytes.
+    private func fits(_ response: HttpResponse, _ stored: StoredResponse) -> Bool {
+        guard response.status == .partialContent, let part = stored.part, let rest = rest(of: part),
+            let range = response.fields[.contentRange].flatMap({ ContentRange(reading: $0) }), range.range == rest,
+            range.complete == part.complete, response.content.length ?? rest.count == rest.count
+        else { return false }
+        // One that is sent is that of the bytes. RFC 9110 §15.3.7.
+        if let coding = response.fields[.contentEncoding], coding != stored.fields[.contentEncoding] { return false }
+        let validators = Validators(response.fields, now: stored.head.received)
+        return validators.areStronglyEqual(to: stored.validators)
+    }
+
+    /// Makes a response to a request for the whole of both. RFC 9111 §3.4.
+    private func put(
+        _ bytes: [UInt8], of stored: StoredResponse, into response: inout HttpResponse, _ exchange: Exchange
+    ) {
+        guard let part = stored.part, let complete = part.complete else { return }
+        var fields = StoredFields.updated(stored.fields, by: response.fields)
+        fields.remove(.contentRange)
+        fields.set(.contentLength, to: complete)
+        response.status = .ok
+        response.fields = fields
+        let isFirst = part.range.lowerBound == 0
+        if let rest = response.content.bytes {
+            response.content = .bytes(isFirst ? bytes + rest : rest + bytes)
+        } else {
+            response.content = .streamed(length: complete)
+            exchange.filterResponseContent(
+                with: JoinedContent(before: isFirst ? bytes : [], behind: isFirst ? [] : bytes))
+        }
+        exchange.note("completed")
+    }
+
+    /// Asks for the whole, without the part that is stored. The response at hand is let go.
+    private func startOver(_ turn: CacheTurn, _ stored: StoredResponse, _ exchange: Exchange) async throws -> Answer {
+        store.remove(stored, under: turn.key)
+        turn.startOver()
+        let response = CollapsedResponse(window: maxObject.bytes)
+        guard let whole = turn.whole, let follower = response.follow(most: 1),
+            exchange.startBackground(whole, to: WholeFetch(self, turn, response))
+        else {
+            return .replace(with: .problem(.serviceUnavailable, "too many requests are under way without a client"))
+        }
+        exchange.note("the part that is stored does not fit: the whole is asked for")
+        // The exchange that asks has limits of its own.
+        let outcome = try await follower.wait.value(within: .seconds(86_400), else: .goAlone)
+        guard case .begins(let head) = outcome, var answer = response.answer(head) else {
+            return .replace(with: .problem(.badGateway, "the origin server's response ended before its head"))
+        }
+        tell(turn.status, in: &answer)
+        return .replace(with: answer)
+    }
+}
+
+/// Puts stored content before or behind what comes.
+private final class JoinedContent: ContentFilter {
+    private var before: [UInt8]
+    private let behind: [UInt8]
+
+    init(before: [UInt8], behind: [UInt8]) {
+        self.before = before
+        self.behind = behind
+    }
+
+    /// The response's length is that of both.
+    var keepsLength: Bool { true }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+        output += before
+        before = []
+        output.append(contentsOf: input)
+    }
+
+    func finish(into output: inout [UInt8]) {
+        output += before
+        output += behind
+    }
+}
+
+/// Takes the whole response that is asked for in place of a part that did not fit: into the store, and to the client.
+private final class WholeFetch: BackgroundReceiver {
+    private let cache: HttpCache
+    private let turn: CacheTurn
+    private let response: CollapsedResponse
+    private var intake: CacheIntake?
+
+    init(_ cache: HttpCache, _ turn: CacheTurn, _ response: CollapsedResponse) {
+        self.cache = cache
+        self.turn = turn
+        self.response = response
+    }
+
+    func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
+        if case .storing(let intake, let vary, let shared) = cache.take(response, turn, in: exchange) {
+            self.intake = intake
+            turn.status.isStored = intake.stores
+            turn.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
+        } else {
+            turn.release(.goAlone)
+        }
+        self.response.begin(CollapsedResponse.Head(response, vary: .none, isFailure: false))
+    }
+
+    func responseContent(_ bytes: UnsafeRawBufferPointer) {
+        let piece = Array(bytes)
+        intake?.take(piece)
+        response.append(piece)
+    }
+
+    func responseEnded(isWhole: Bool) {
+        if isWhole { intake?.finish() } else { intake?.abandon() }
+        turn.abandon()
+        response.finish(isWhole: isWhole)
+    }
+}
