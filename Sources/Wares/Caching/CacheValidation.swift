@@ -17,12 +17,22 @@ enum CacheValidation {
         let fields = stored.fields
         let own = request.fields.rawValues(of: .ifNoneMatch)
         for name in conditions { request.fields.remove(name) }
-        if let line = fields.rawValues(of: .etag).first, stored.validators.etag != nil {
+        if let line = fields.rawValues(of: .etag).first, let tag = stored.validators.etag {
+            // A star would ask about any representation, and stands alone.
+            var lines = own.contains(where: Preconditions.isAny) ? [] : own
+            if !EntityTag.list(lines).contains(where: { $0.isWeaklyEqual(to: tag) }) { lines.insert(line, at: 0) }
             // What was received once as field values can be sent as one.
-            try? request.fields.set(.ifNoneMatch, toRaw: Array(([line] + own).joined(separator: [0x2c, 0x20])))
+            try? request.fields.set(.ifNoneMatch, toRaw: Array(lines.joined(separator: [0x2c, 0x20])))
         }
         if let modified = fields[.lastModified], stored.validators.lastModified != nil {
             try? request.fields.set(.ifModifiedSince, to: modified)
         }
+    }
+
+    /// Whether a 304 to such a question may be about what the client has, and not about the stored response: it names none, and
+    /// the client named another one. RFC 9111 §4.3.4.
+    static func isAmbiguous(_ answer: HttpFields, about stored: StoredResponse, client: HttpFields) -> Bool {
+        guard !answer.contains(.etag), let tag = stored.validators.etag else { return false }
+        return EntityTag.list(client.rawValues(of: .ifNoneMatch)).contains { !$0.isWeaklyEqual(to: tag) }
     }
 }

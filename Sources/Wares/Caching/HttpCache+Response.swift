@@ -25,6 +25,9 @@ extension HttpCache {
 
     /// Stores the response, or answers with what is stored in its place.
     func receive(_ response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+        if alwaysValidates, isKnown(response, turn, exchange) {
+            return answer(known: &response, turn, exchange)
+        }
         switch take(response, turn, in: exchange) {
         case .updated(let stored): return answer(updated: stored, response.fields, turn, exchange)
         case .failed: return answer(failure: &response, turn, exchange)
@@ -42,6 +45,34 @@ extension HttpCache {
             if turn.status.forward != .method { tell(turn.status, in: &response) }
             return .pass
         }
+    }
+
+    // MARK: What the client has already
+
+    /// Whether an origin server that does not heed conditions has sent what the client has. RFC 9110 §13.2.1.
+    private func isKnown(_ response: HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Bool {
+        guard response.status == .ok, exchange.responder != .gateway, turn.method == .get || turn.method == .head,
+            Preconditions.areConditional(turn.fields)
+        else { return false }
+        let validators = Validators(response.fields, now: exchange.wallNow)
+        // Without a date of its own it is not known to be as old. RFC 9110 §13.1.3.
+        guard turn.fields.contains(.ifNoneMatch) || validators.lastModified != nil else { return false }
+        return Preconditions.decide(turn.fields, stored: validators, received: exchange.wallNow) == .notModified
+    }
+
+    /// 304 in its place. The content is not read to be stored: an origin server that sent it once against a condition will do so
+    /// again, and then it is of no use here.
+    private func answer(known response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
+        if let stored = turn.validated,
+            !stored.validators.arePicked(by: Validators(response.fields, now: exchange.wallNow))
+        {
+            store.remove(stored, under: turn.key)
+        }
+        exchange.cacheResult = .validated
+        exchange.note("not modified: the client has what the origin server sent", asDecision: true)
+        turn.abandon()
+        response = StoredAnswer.notModified(response)
+        return .pass
     }
 
     /// The stored response still holds. A cookie that the 304 sets is for the client that asked, stored or not.
@@ -202,6 +233,9 @@ extension HttpCache {
         notModified response: HttpResponse, _ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Taking {
         let now = exchange.wallNow
+        if CacheValidation.isAmbiguous(response.fields, about: stored, client: turn.fields) {
+            return .passing("304 does not say which of two representations it is about")
+        }
         guard stored.validators.arePicked(by: Validators(response.fields, now: now)) else {
             store.remove(stored, under: turn.key)
             return .passing("304 is about another representation than the stored one")

@@ -46,7 +46,8 @@ extension NotModified: ConfigurableWare {
             """#,
         details: #"""
             Each request goes upstream, with `If-None-Match` and `If-Modified-Since` of what is kept; a 304 becomes the stored response,
-            and for a client that has it already stays a 304. What may be kept, and who may have it, is decided as by `httpCache`:
+            and for a client that has it already stays a 304. An origin server's 200 becomes a 304 for a client whose
+            `If-None-Match` or `If-Modified-Since` matches it. What may be kept, and who may have it, is decided as by `httpCache`:
             `no-store`, `private`, `Vary` and who asks count. Nothing is ever answered without asking, however fresh it is. What is
             kept is in memory of its own, which `httpware cache` calls as the ware is called.
             """#)
