@@ -161,6 +161,15 @@ def _(t: Trial) -> None:
     expect_same("summary", answer["summary"]["warnings"], 1)
 
 
+@case("check: a cache that stores cookies draws a warning, the other rules do not", nginx=NO)
+def _(t: Trial) -> None:
+    for rule in ("store", "strip", "pass"):
+        chains = f"chains: {{ c: {{ middlewares: [{{ httpCache: {{ setCookie: {rule} }} }}] }} }}\n"
+        result = run(t, "check", "-c", "-", text=GOOD.replace("routes: [{ ", "routes: [{ chain: c, ") + chains)
+        expect_same("exit", result.returncode, 0)
+        check(("warning: httpCache.setCookie: each client" in result.stderr) == (rule == "store"), result.stderr)
+
+
 @case("check: interpolation with a value, a default and $$", nginx=NO)
 def _(t: Trial) -> None:
     text = GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_HOST}:${HTTPWARE_TEST_PORT:-3000}") + "chains: { c: { middlewares: [{ mock: { body: \"$$5\" } }] } }\n"
