@@ -77,6 +77,9 @@ public final class Exchange {
     public var measuring = ExchangeMeasuring.nothing
     /// Nothing goes upstream any more: what no ware answers fails there.
     public var isOffline = false
+    /// Whether only the course of a request is asked for, as by `httpware explain`: nothing may be sent, written or begun. A ware
+    /// that would wait returns `.wait`, which is not carried out; the request counts as passed.
+    public internal(set) var isDryRun = false
     /// Who sends requests without a client: the driver, which takes itself away when it goes or has another exchange. Not weak: one
     /// weak reference makes each retain of its object take three times as long.
     unowned(unsafe) var starter: (any BackgroundStarter)?

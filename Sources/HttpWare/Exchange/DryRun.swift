@@ -99,6 +99,7 @@ public struct DryRun: Sendable {
             sink: sink,
             connection: ConnectionFacts(
                 peer: setting.peer, local: server.bindAddress, isSecure: setting.settings.tls != nil))
+        driver.exchange.isDryRun = true
         do throws(GatewayError) {
             try RequestHeadDecoder.decode(
                 lines: lines, into: &driver.exchange.request, limits: setting.settings.limits,

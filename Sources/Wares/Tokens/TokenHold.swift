@@ -9,6 +9,8 @@ enum TokenHold {
         _ credential: Credential, _ limits: HoldLimits, kept: Int, _ request: HttpRequest, _ exchange: Exchange,
         at wall: WallTime, done: @escaping (inout HttpRequest, Exchange) -> Verdict
     ) -> Verdict {
+        // A dry run begins no refresh: the request would wait for the token.
+        if exchange.isDryRun { return .wait { request, exchange in done(&request, exchange) } }
         let bytes = size(of: request, kept: kept)
         switch credential.enter(bytes: bytes, limits: limits, at: wall) {
         case .ready: return .wait { request, exchange in done(&request, exchange) }

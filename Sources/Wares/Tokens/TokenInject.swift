@@ -77,6 +77,11 @@ public struct TokenInject: Middleware, CredentialUser {
     private func lookClosely(_ request: inout HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }
         if let token = credential.current(wall) { return inject(token, of: credential, into: &request, exchange) }
+        // A dry run has no token, and shows where it would stand.
+        if exchange.isDryRun, let line = try? TokenInject.line(header, scheme, Secret("<token of \(credential.name)>"))
+        {
+            request.fields.set(line)
+        }
         return TokenHold.enter(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in
             guard let token = credential.current(exchange.wallNow) else {

@@ -1,3 +1,4 @@
+import Foundation
 import GatewayConfig
 import HttpWare
 import HttpWareTesting
@@ -87,5 +88,68 @@ import Wares
         #expect(explanation.route == nil)
         #expect(explanation.passed.count == 9)
         #expect(explanation.run.response?.status == .notFound)
+    }
+
+    // MARK: Examples
+
+    /// Its certificate is made by whoever tries it.
+    @Test(arguments: Repository.configurations.filter { $0 != "conf/tls.yaml" })
+    func `no request of an example fails in a dry run`(path: String) throws {
+        let configuration = try Self.configuration(path)
+        var asked = 0
+        for listener in configuration.listeners {
+            for route in listener.routes.map(\.route) {
+                let question = Self.question(route, listener)
+                let explanation = try Explanation(question, in: configuration)
+                asked += 1
+                let what = "\(listener.name), \(question.method) \(question.url)"
+                for (entry, step) in zip(explanation.chain.entries.middlewares, explanation.run.middlewares) {
+                    if case .failed(let reason) = step.decision { Issue.record("\(what): \(entry.label): \(reason)") }
+                }
+                if let response = explanation.run.response {
+                    #expect(response.status.code < 500, "\(what): \(explanation.run.responder.name) answers")
+                }
+            }
+        }
+        #expect(asked > 0)
+    }
+
+    @Test(arguments: [("/orders/1", "orders"), ("/billing/1", "billing")])
+    func `a ware that would wait for a token is named, and the request goes on`(path: String, name: String) throws {
+        let explanation = try Explanation(.init(.get, path), in: try Self.configuration("conf/tokens.yaml"))
+        #expect(explanation.chain.entries.middlewares.map(\.label) == ["tokenRefresh", "tokenInject"])
+        for step in explanation.run.middlewares {
+            guard case .waits = step.decision else {
+                Issue.record("\(step.decision)")
+                continue
+            }
+        }
+        #expect(explanation.run.response == nil)
+        #expect(explanation.run.destination == "\(name).example.com:443")
+        #expect(explanation.run.head.contains("Authorization: Bearer <token of \(name)-oauth>"))
+    }
+
+    private static func configuration(_ path: String) throws -> GatewayConfiguration {
+        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+            .read(path: Repository.root.appendingPathComponent(path).path)
+        return try #require(result.configuration)
+    }
+
+    /// A request that the route is meant for, as far as its patterns are plain.
+    private static func question(_ route: RouteDefinition, _ listener: ListenerDefinition) -> Explanation.Question {
+        func sample(_ pattern: String) -> String {
+            guard !pattern.hasPrefix("~") else { return "/" }
+            return pattern.replacing("**", with: "a").replacing("*", with: "a").replacing(/\{[^}]*\}/, with: "7")
+        }
+        let match = route.match
+        let path = match.paths.first.map { sample($0.source) } ?? "/"
+        var question = Explanation.Question(match.methods.first ?? .get, path)
+        if listener.mode == .forward {
+            question.url = "http://\(match.hosts.first.map { sample($0.source) } ?? "example.com")\(path)"
+        } else if let host = match.hosts.first {
+            question.fields = [("Host", sample(host.source))]
+        }
+        question.listener = listener.name
+        return question
     }
 }

@@ -318,6 +318,25 @@ def _(t: Trial) -> None:
     expect_same("behind it", told["middlewares"][2]["decision"], "not reached")
 
 
+@case("explain: a token that would be waited for, and what follows", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("explain-token")
+    (folder / "file.yaml").write_text(f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:8080" }} }}
+services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+credentials:
+  orders: {{ grant: clientCredentials, tokenUrl: "http://127.0.0.1:{t.main.port}/token", clientId: a, clientSecret: hush-hush }}
+chains: {{ orders: {{ middlewares: [{{ tokenRefresh: {{ credential: orders }} }}, {{ tokenInject: {{ credential: orders, header: X-Token }} }}, bodyLimit] }} }}
+routes: [{{ service: api, chain: orders }}]
+""")
+    result = run(t, "explain", "-c", str(folder / "file.yaml"), "GET", "/a", "--json")
+    expect_same("exit", (result.returncode, "hush" in result.stdout), (0, False))
+    told = json.loads(result.stdout)
+    expect_same("decisions", [each["decision"] for each in told["middlewares"]], ["waits", "waits", "passed"])
+    check("X-Token: Bearer <token of orders>" in told["upstream"]["head"]["fields"], told)
+    expect_same("requests at the authorization server", len(t.main.requests), 0)
+
+
 @case("explain: credentials in a URL, and what would steer a terminal", nginx=NO)
 def _(t: Trial) -> None:
     for more in ([], ["--json"]):
