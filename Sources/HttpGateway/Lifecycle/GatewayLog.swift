@@ -38,6 +38,7 @@ public final class GatewayLog: Sendable {
     }
 
     private func lead(_ definition: LogDefinition) {
+        LogTrouble.setOwnOutput(definition.output)
         WareLog.shared.use(definition.level) { [weak self] level, message in self?.write(level, message) }
     }
 

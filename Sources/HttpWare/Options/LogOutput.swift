@@ -1,3 +1,5 @@
+import Glibc
+
 /// Where log lines go: `stdout`, `stderr`, `file:PATH` or `syslog`; the same words in `log` and in `accessLog`.
 public enum LogOutput: Sendable, Hashable {
     case stdout
@@ -29,4 +31,32 @@ extension LogOutput: OptionValue {
         default: throw OptionMistake("write stdout, stderr, syslog or file:PATH")
         }
     }
+}
+
+extension LogOutput {
+    /// Why no lines can be written there, as far as can be told without making a file; `nil` where nothing stands against it.
+    var problem: String? {
+        guard case .file(let path) = self else { return nil }
+        var status = stat()
+        if stat(path, &status) == 0 {
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR: return "\(path.quotedForErrors) is a directory"
+            case S_IFSOCK: return "\(path.quotedForErrors) is a socket"
+            default:
+                guard access(path, W_OK) != 0 else { return nil }
+                return "\(path.quotedForErrors) cannot be written: \(SystemError("access").text)"
+            }
+        }
+        let error = SystemError("stat")
+        guard error.code == ENOENT else { return "\(path.quotedForErrors) cannot be opened: \(error.text)" }
+        let folder = FilePath.directory(of: path)
+        let place = folder.isEmpty ? "." : folder
+        guard access(place, W_OK | X_OK) != 0 else { return nil }
+        return "no file can be made in \(place.quotedForErrors): \(SystemError("access").text)"
+    }
+}
+
+extension SystemError {
+    /// The system's text alone.
+    fileprivate var text: String { SystemError.text(of: code) }
 }

@@ -1,4 +1,3 @@
-import Glibc
 public import HttpWare
 
 /// Writes a line for each exchange when it has ended, also for those that the client left (status 499).
@@ -317,21 +316,5 @@ extension AccessLog: ConfigurableWare {
         }
         if format != .json && !fields.isEmpty { options.fail(at: "fields", "is of no use without format: json") }
         if format != .json && wares { options.fail(at: "wares", "is of no use without format: json") }
-        if case .file(let path) = output, !options.isDescribing, let problem = AccessLog.problem(with: path) {
-            options.fail(at: "output", problem)
-        }
-    }
-
-    /// Why a file cannot be written to; it is opened with its first line only.
-    private static func problem(with path: String) -> String? {
-        var status = stat()
-        if stat(path, &status) == 0 {
-            if status.st_mode & S_IFMT == S_IFDIR { return "\(path.quotedForErrors) is a directory" }
-            return access(path, W_OK) == 0
-                ? nil : "\(path.quotedForErrors) cannot be written: \(SystemError.text(of: errno))"
-        }
-        let folder = path.lastIndex(of: "/").map { path[..<$0].isEmpty ? "/" : String(path[..<$0]) } ?? "."
-        return access(folder, W_OK | X_OK) == 0
-            ? nil : "no file can be made in \(folder.quotedForErrors): \(SystemError.text(of: errno))"
     }
 }

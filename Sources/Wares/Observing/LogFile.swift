@@ -9,6 +9,8 @@ final class LogFile {
     private(set) var sink: LogSink
     /// Makes the line that says how many were dropped.
     private let notice: (Int) -> String
+    /// Tells the people who run the gateway that lines cannot be written.
+    private let complain: (_ output: LogOutput, _ message: String) -> Void
 
     private var descriptor: Int32 = -1
     private var isRegular = false
@@ -18,11 +20,21 @@ final class LogFile {
     /// The last line that went out is not whole.
     private var isTorn = false
     private var lastLook: Int64 = .min
-    private var lastFault: Int32 = 0
+    /// When `write` was called last.
+    private var now: Int64 = 0
+    /// What was told of since lines could be written the last time, and when the last fault was.
+    private var toldFaults: Set<Int32> = []
+    private var lastFault: Int64 = 0
+    /// Trouble is over when none came for so long: a disk that is full takes a few bytes now and then.
+    private static let calm: Int64 = 10_000_000_000
 
-    init(_ sink: LogSink, notice: @escaping (Int) -> String) {
+    init(
+        _ sink: LogSink, notice: @escaping (Int) -> String,
+        complain: @escaping (_ output: LogOutput, _ message: String) -> Void = LogTrouble.tell(of:_:)
+    ) {
         self.sink = sink
         self.notice = notice
+        self.complain = complain
         switch sink.output {
         case .stdout: use(STDOUT_FILENO)
         case .stderr: use(STDERR_FILENO)
@@ -36,6 +48,7 @@ final class LogFile {
 
     /// Writes what waits, as much as the output takes without blocking.
     func write(now: Int64) -> Outcome {
+        self.now = now
         let taken = sink.takeAll()
         dropped += taken.dropped
         waiting += taken.blocks.map { ($0, 0) }
@@ -63,7 +76,7 @@ final class LogFile {
                 return .all
             }
         }
-        lastFault = 0
+        noteWritten()
         return .all
     }
 
@@ -206,10 +219,16 @@ final class LogFile {
 
     /// One line for each kind of trouble, until it is over.
     private func tell(_ code: Int32) {
-        guard code != lastFault else { return }
-        lastFault = code
-        WareLog.shared.log(
-            .error, "log lines cannot be written to \(sink.output.optionText): \(SystemError.text(of: code))")
+        lastFault = now
+        guard toldFaults.insert(code).inserted else { return }
+        complain(
+            sink.output, "log lines cannot be written to \(sink.output.optionText): \(SystemError.text(of: code))")
+    }
+
+    private func noteWritten() {
+        guard !toldFaults.isEmpty, now - lastFault >= LogFile.calm else { return }
+        toldFaults = []
+        complain(sink.output, "log lines are written to \(sink.output.optionText) again")
     }
 }
 

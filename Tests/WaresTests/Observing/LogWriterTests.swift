@@ -97,6 +97,49 @@ import Testing
         #expect(writer.flush())
     }
 
+    /// An output of its own clock, and what it complains of.
+    private final class Troubled {
+        var said: [String] = []
+        var now: Int64 = 0
+        let sink: LogSink
+        private(set) var file: LogFile?
+
+        init(_ path: String, _ writer: LogWriter) {
+            sink = LogSink(.file(path), writer: writer)
+            file = LogFile(sink, notice: { "dropped \($0)" }) { [unowned self] _, message in said.append(message) }
+        }
+
+        func write(_ line: String, after seconds: Int64) {
+            now += seconds * 1_000_000_000
+            sink.append(text: line)
+            _ = file?.write(now: now)
+        }
+    }
+
+    @Test func `a full disk is told of once, however many lines it loses`() {
+        let output = Troubled("/dev/full", writer)
+        for number in 0..<100 { output.write("line \(number)", after: number == 50 ? 3600 : 1) }
+        #expect(output.said == ["log lines cannot be written to file:/dev/full: No space left on device"])
+    }
+
+    @Test func `trouble that comes again after a calm is told of again, and its end is, too`() throws {
+        let folder = try LogFolder()
+        let path = folder.file("there/log")
+        let output = Troubled(path, writer)
+        for _ in 0..<5 { output.write("lost", after: 2) }
+        let trouble = "log lines cannot be written to file:\(path): No such file or directory"
+        #expect(output.said == [trouble])
+        try FileManager.default.createDirectory(
+            atPath: folder.file("there"), withIntermediateDirectories: false)
+        for _ in 0..<4 { output.write("kept", after: 2) }
+        #expect(output.said == [trouble])
+        for _ in 0..<5 { output.write("kept", after: 10) }
+        #expect(output.said == [trouble, "log lines are written to file:\(path) again"])
+        try FileManager.default.removeItem(atPath: folder.file("there"))
+        for _ in 0..<5 { output.write("lost", after: 2) }
+        #expect(output.said.count == 3 && output.said.last == trouble)
+    }
+
     @Test func `an output that nobody writes to any more is closed, with all that was written to it`() throws {
         let folder = try LogFolder()
         let other = sink(.file(folder.file("other")))

@@ -103,6 +103,8 @@ def refused(name: str, text: str, *words: str, code: int = 1) -> None:
 
 
 refused("an unknown key, with the place and a suggestion", GOOD.replace("baseUrl", "baseUrll"), "file.yaml:3:20: error:", "baseUrll", "baseUrl")
+refused("a log file that cannot be made", GOOD + "log: { output: \"file:/nowhere/at/all.log\" }\n", "file.yaml:5:16: error: log.output:", "/nowhere/at",
+        "No such file or directory")
 refused("an unknown noun", GOOD + "rutes: []\n", "file.yaml:5:1: error:", "rutes", "routes")
 refused("a duplicate key", GOOD + "routes: []\n", "file.yaml:5:1: error:", "routes")
 refused("no version", GOOD.replace("version: 1\n", ""), "error:", "version")
@@ -335,6 +337,29 @@ routes: [{{ service: api, chain: orders }}]
     expect_same("decisions", [each["decision"] for each in told["middlewares"]], ["waits", "waits", "passed"])
     check("X-Token: Bearer <token of orders>" in told["upstream"]["head"]["fields"], told)
     expect_same("requests at the authorization server", len(t.main.requests), 0)
+
+
+@case("run: a log that cannot be written says so on standard error, once", nginx=NO)
+def _(t: Trial) -> None:
+    for output in ("own", "access"):
+        port = free_port()
+        own = "file:/dev/full" if output == "own" else f"file:{t.setup.place.subfolder('log')}/own.log"
+        process = t.setup.place.gateway(t.setup.binary, f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
+chains: {{ all: {{ middlewares: [mock], postwares: [{{ accessLog: {{ output: "{'file:/dev/full' if output == 'access' else 'stdout'}" }}, if: {{ path: /logged }} }}, {{ timeLog: {{ slow: 1ms }} }}] }} }}
+routes: [{{ chain: all }}]
+log: {{ output: "{own}", level: debug }}
+""", [port])
+        t.at_end(process.stop)
+        for _ in range(5):
+            client = connect(("127.0.0.1", port))
+            t.clients.append(client)
+            client.send(head(start=b"GET /logged HTTP/1.1"))
+            expect_status(client.read_response(), 200)
+            time.sleep(0.15)
+        line = "error: log lines cannot be written to file:/dev/full: No space left on device"
+        check(eventually(lambda: line in process.log, 5), process.log[-500:])
+        expect_same(f"lines, {output}", process.log.count(line), 1)
 
 
 @case("explain: credentials in a URL, and what would steer a terminal", nginx=NO)

@@ -1,0 +1,30 @@
+import Glibc
+public import HttpWare
+import Synchronization
+
+/// Where it is said that log lines cannot be written: on standard error, and in the gateway's own log where that goes elsewhere.
+///
+/// From any thread: what changes is behind a mutex.
+public enum LogTrouble {
+    private static let ownOutput = Mutex<LogOutput?>(nil)
+
+    /// Remembers where the lines of the gateway's own log go: not there, if they cannot be written.
+    public static func setOwnOutput(_ output: LogOutput) { ownOutput.withLock { $0 = output } }
+
+    /// Tells of an output.
+    static func tell(of output: LogOutput, _ message: String) {
+        let own = ownOutput.withLock { $0 }
+        if own != output { WareLog.shared.log(.error, message) }
+        // Without a log of its own the process has said it there already.
+        let isSaid = own.map { $0 == .stderr && output != .stderr } ?? true
+        if !isSaid || !WareLog.shared.writes(.error) { writeToStandardError("error: \(message)\n") }
+    }
+
+    /// Writes one line, unless whoever reads there does not keep up: other logs must not wait for it.
+    private static func writeToStandardError(_ line: String) {
+        var poll = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        guard Glibc.poll(&poll, 1, 0) > 0 else { return }
+        var line = line
+        line.withUTF8 { bytes in _ = Glibc.write(STDERR_FILENO, bytes.baseAddress, min(bytes.count, 4096)) }
+    }
+}
