@@ -112,8 +112,12 @@ private struct Metrics {
         addMeasures(all.compactMap { one in one.series.measures.map { (labels: one.labels, measures: $0) } })
         output.begin("httpware_request_content_bytes_total", .counter, "Content that came from clients.")
         for (labels, series) in all { output.add(labels, series.requestBytes) }
-        output.begin("httpware_response_content_bytes_total", .counter, "Content that went to clients.")
+        output.begin("httpware_response_content_bytes_total", .counter, "Content that was sent to clients.")
         for (labels, series) in all { output.add(labels, series.responseBytes) }
+        output.begin(
+            "httpware_response_unfiltered_bytes_total", .counter,
+            "Content of responses to clients before filters such as compress.")
+        for (labels, series) in all { output.add(labels, series.unfilteredBytes) }
         output.begin(
             "httpware_upstream_requests_total", .counter,
             "Requests that went upstream, by whether their connection had served others before.")

@@ -25,9 +25,11 @@ public struct ExchangeRecord: Sendable {
     public internal(set) var attempts = 0
     /// The connection upstream had served another request before.
     public internal(set) var isReused = false
-    /// Bytes of content that went upstream and downstream.
+    /// Bytes of content that came from the client, and that were sent to it.
     public internal(set) var requestBytes = 0
     public internal(set) var responseBytes = 0
+    /// Bytes of the response's content before filters, such as compression, changed it.
+    public internal(set) var unfilteredBytes = 0
     /// What each ware did, where somebody observes the exchange.
     var trail = WareTrail()
 
@@ -41,6 +43,7 @@ public struct ExchangeRecord: Sendable {
         attempts = 0
         requestBytes = 0
         responseBytes = 0
+        unfilteredBytes = 0
         if trail.labels != nil { trail.reset() }
     }
 

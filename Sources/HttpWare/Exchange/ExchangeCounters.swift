@@ -20,6 +20,8 @@ public final class ExchangeCounters {
         /// Bytes of content from clients, and to clients.
         public internal(set) var requestBytes = 0
         public internal(set) var responseBytes = 0
+        /// Bytes of the responses' content before filters, such as compression, changed it.
+        public internal(set) var unfilteredBytes = 0
         /// Requests that went upstream on a connection made for them, and on one that had served before.
         public internal(set) var sentFirst = 0
         public internal(set) var sentReused = 0
@@ -40,6 +42,7 @@ public final class ExchangeCounters {
             if let more = other.measures { measures = measures.adding(more) }
             requestBytes += other.requestBytes
             responseBytes += other.responseBytes
+            unfilteredBytes += other.unfilteredBytes
             sentFirst += other.sentFirst
             sentReused += other.sentReused
             for index in cacheResults.indices { cacheResults[index] += other.cacheResults[index] }
@@ -137,6 +140,7 @@ extension ExchangeCounters.Series {
         durations.add(exchange.record.ended - exchange.record.started)
         requestBytes &+= exchange.record.requestBytes
         responseBytes &+= exchange.record.responseBytes
+        unfilteredBytes &+= exchange.record.unfilteredBytes
         if exchange.record.attempts > 0 {
             if exchange.record.isReused { sentReused += 1 } else { sentFirst += 1 }
         }

@@ -403,6 +403,7 @@ extension ExchangeDriver: ResponseHandler {
 
     private func deliverWhole(_ bytes: [UInt8], _ sink: any ResponseSink) {
         var bytes = bytes
+        var unfiltered = bytes.count
         if !exchange.responseFilters.isEmpty {
             do {
                 bytes = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
@@ -414,12 +415,14 @@ extension ExchangeDriver: ResponseHandler {
                 response = GatewayResponse.make(for: fault)
                 exchange.finalStatus = response.status
                 bytes = response.content.bytes ?? []
+                unfiltered = bytes.count
             }
         }
         let extent = HttpContent.Extent.length(bytes.count)
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         if exchange.request.method != .head, !response.status.neverHasContent {
+            exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
             bytes.withUnsafeBytes { sink.sendContent($0) }
         }
@@ -439,6 +442,7 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     func responseRelayed(_ count: Int) {
+        exchange.record.unfilteredBytes += count
         exchange.record.responseBytes += count
         if sink?.isBlocked == true { upstream?.pause() }
     }
@@ -447,24 +451,26 @@ extension ExchangeDriver: ResponseHandler {
         switch phase {
         case .streaming:
             guard let sink else { return }
-            exchange.record.responseBytes += bytes.count
-            if let limit = response.content.limit, exchange.record.responseBytes > limit {
+            exchange.record.unfilteredBytes += bytes.count
+            if let limit = response.content.limit, exchange.record.unfilteredBytes > limit {
                 return fail(
                     GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
             if exchange.responseFilters.isEmpty {
+                exchange.record.responseBytes += bytes.count
                 sink.sendContent(bytes)
             } else {
                 do {
                     let filtered = try filter(bytes, exchange.responseFilters)
                     try ExchangeDriver.count(filtered.count, of: &responseLengthLeft)
+                    exchange.record.responseBytes += filtered.count
                     sink.sendContent(filtered)
                 } catch {
                     return responseFilterFailed(error)
                 }
                 watchPause()
                 // Only the end follows, mostly in the same event: all goes out together.
-                if response.content.length == exchange.record.responseBytes { return }
+                if response.content.length == exchange.record.unfilteredBytes { return }
                 transport.output.flush()
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
@@ -494,6 +500,7 @@ extension ExchangeDriver: ResponseHandler {
         do {
             let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
             try ExchangeDriver.count(held.count, of: &responseLengthLeft)
+            exchange.record.responseBytes += held.count
             if !held.isEmpty { held.withUnsafeBytes { sink.sendContent($0) } }
             transport.output.flush()
         } catch {
@@ -527,6 +534,7 @@ extension ExchangeDriver: ResponseHandler {
                     let rest = try finish(exchange.responseFilters)
                     try ExchangeDriver.count(rest.count, of: &responseLengthLeft)
                     if let left = responseLengthLeft, left > 0 { throw FilterFault.changedLength }
+                    exchange.record.responseBytes += rest.count
                     sink?.sendContent(rest)
                 } catch {
                     return responseFilterFailed(error)

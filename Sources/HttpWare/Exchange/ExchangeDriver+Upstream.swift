@@ -379,6 +379,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let sink else { return }
         exchange.record.responseBytes += bytes.count
+        exchange.record.unfilteredBytes += bytes.count
         sink.sendTunnel(bytes)
         transport.output.flush()
         if sink.isBlocked { upstream?.pause() }

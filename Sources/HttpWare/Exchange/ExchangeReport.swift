@@ -39,9 +39,11 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var replays: Int
     /// The last connection had served another request before.
     public var reused: Bool
-    /// Bytes of content.
+    /// Bytes of content that came from the client, and that were sent to it.
     public var requestBytes: Int
     public var responseBytes: Int
+    /// Bytes of the response's content before filters such as `compress`; `nil` where that is `responseBytes`.
+    public var unfilteredBytes: Int?
     /// Of the last attempt.
     public var phases: [Phase]
     public var wares: [Ware]
@@ -126,6 +128,7 @@ extension ExchangeReport {
         reused = record.isReused
         requestBytes = record.requestBytes
         responseBytes = record.responseBytes
+        unfilteredBytes = record.unfilteredBytes == record.responseBytes ? nil : record.unfilteredBytes
         phases = record.phases.map {
             Phase(
                 phase: $0.name, start: milliseconds($0.started - record.started), duration: milliseconds($0.duration))
@@ -157,7 +160,8 @@ extension ExchangeReport {
             ("cache", cache.map(Json.text)), ("fault", fault.map(Json.text)),
             ("reason", reason.map(Json.text)), ("attempts", .number(attempts)), ("replays", .number(replays)),
             ("reused", .bool(reused)), ("requestBytes", .number(requestBytes)),
-            ("responseBytes", .number(responseBytes)), ("phases", .list(phases.map(\.value))),
+            ("responseBytes", .number(responseBytes)), ("unfilteredBytes", unfilteredBytes.map(Json.number)),
+            ("phases", .list(phases.map(\.value))),
             ("wares", .list(wares.map(\.value))), ("cut", .bool(cut)),
         ])
     }

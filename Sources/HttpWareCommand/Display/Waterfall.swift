@@ -63,6 +63,7 @@ struct Waterfall {
         lines.append("  " + (report.client.map { "\($0) \(arrow) " } ?? "") + way.joined(separator: " \(arrow) "))
         if let host = report.host { lines.append("  host \(host), \(report.protocol)") }
         var counts = "  \(TerminalStyle.size(report.requestBytes)) up, \(TerminalStyle.size(report.responseBytes)) down"
+        if let bytes = report.unfilteredBytes { counts += " (\(TerminalStyle.size(bytes)) before filters)" }
         counts += ", answered by \(report.responder)"
         if let cache = report.cache { counts += ", cache \(cache)" }
         if report.attempts > 1 { counts += ", \(report.attempts) connections" }

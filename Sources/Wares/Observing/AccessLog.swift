@@ -9,10 +9,10 @@ public import HttpWare
 /// and a line says how many. Whatever a peer sends, a line stays one line: everything from outside is escaped.
 ///
 /// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
-/// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `principal`, `upstream`,
-/// `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
+/// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `unfilteredBytes` (of content before
+/// filters such as `compress`, where they changed its length), `principal`, `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
 /// nginx's format. `template` is the text of that option with placeholders: those of the configuration and `{time}`, `{target}`,
-/// `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
+/// `{protocol}`, `{status}`, `{bytes}`, `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
 ///
 /// | option     | type                               | default          | allowed |
 /// |------------|------------------------------------|------------------|---------|
@@ -118,6 +118,10 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         line.number(exchange.loggedStatus)
         line.raw(",\"bytes\":")
         line.number(exchange.record.responseBytes)
+        if exchange.record.unfilteredBytes != exchange.record.responseBytes {
+            line.raw(",\"unfilteredBytes\":")
+            line.number(exchange.record.unfilteredBytes)
+        }
         line.raw(",\"duration\":")
         line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
         if let principal = exchange.principal { AccessLog.member(",\"principal\":", principal.name, &line) }
@@ -273,10 +277,11 @@ extension AccessLog: ConfigurableWare {
             """#,
         details: #"""
             `json` writes an object: `time` (when the exchange ended, RFC 3339), `client`, `method`, `target`, `host`, `protocol`, `status`,
-            `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `principal` (the client's name, as an authenticating ware
+            `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `unfilteredBytes` (of content before filters such
+            as `compress`, where they changed its length), `principal` (the client's name, as an authenticating ware
             found it, else the subject of its certificate), `upstream`, `route`, `service`, `responder`, `userAgent`,
             `referer`, `id`, `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx, with the principal as the user. `template` takes
-            the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{duration}`, `{upstream}`, `{route}`,
+            the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`,
             `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
 
             No line holds credentials: in targets, in `Referer` and in `{request.query.NAME}`, values of parameters that are named like credentials

@@ -3,7 +3,8 @@ public import HttpWare
 /// A log line with placeholders: those of any template, and those that only an ended exchange can fill.
 public struct LogTemplate: Sendable {
     enum Item: String, CaseIterable, Sendable {
-        case time, target, `protocol`, status, bytes, duration, upstream, route, service, responder, fault
+        case time, target, `protocol`, status, bytes, unfilteredBytes, duration, upstream, route, service, responder,
+            fault
     }
 
     enum Segment: Sendable {
@@ -58,6 +59,7 @@ public struct LogTemplate: Sendable {
         case .protocol: line.raw(exchange.request.receivedVersion.logged)
         case .status: line.number(exchange.loggedStatus)
         case .bytes: line.number(exchange.record.responseBytes)
+        case .unfilteredBytes: line.number(exchange.record.unfilteredBytes)
         case .duration: line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
         case .upstream: write(exchange.upstreamAddress, &line)
         case .route: write(exchange.route, &line)

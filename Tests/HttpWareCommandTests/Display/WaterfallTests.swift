@@ -50,6 +50,13 @@ import Testing
         #expect(Waterfall(style: .plain).text(report).contains("more than is kept"))
     }
 
+    @Test func `what filters made of the content is told`() {
+        var report = ExchangeReport.full()
+        #expect(!Waterfall(style: .plain).text(report).contains("before filters"))
+        report.unfilteredBytes = 10_240
+        #expect(Waterfall(style: .plain).text(report).contains("1.5 KiB down (10 KiB before filters)"))
+    }
+
     @Test func `an empty report is shown too`() {
         var report = ExchangeReport.full()
         report.wares = []

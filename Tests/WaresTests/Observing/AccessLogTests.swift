@@ -41,6 +41,42 @@ import Testing
         #expect(try objects().last?["wares"] == nil)
     }
 
+    @Test(arguments: [true, false])
+    func `bytes are those that were sent, and unfilteredBytes those before compress`(isOfOrigin: Bool) async throws {
+        let text = String(repeating: "again and ", count: 1000)
+        var answer = HttpResponse(.ok, content: .text(text))
+        try answer.fields.set(.contentType, to: "text/plain")
+        struct Answers: Middleware {
+            let response: HttpResponse
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .abort(with: response) }
+        }
+        let template = ConfigNode(.scalar("{bytes} {unfilteredBytes}", isQuoted: true))
+        for options in [[:], ["format": "template", "template": template]] as [[String: ConfigNode]] {
+            let exchange = try exchange(
+                options, before: [Compress() as any Ware] + (isOfOrigin ? [] : [Answers(response: answer)]))
+            exchange.upstream.always(respondWith: answer)
+            let response = try await exchange.send(.get("/", fields: ["Accept-Encoding": "gzip"]))
+            let sent = try #require(response.content.bytes?.count)
+            #expect(sent < 1000)
+            if options.isEmpty {
+                let object = try #require(try objects().last)
+                #expect(object["bytes"] as? Int == sent)
+                #expect(object["unfilteredBytes"] as? Int == text.utf8.count)
+            } else {
+                #expect(lines().last == "\(sent) \(text.utf8.count)")
+            }
+        }
+    }
+
+    @Test func `content that no filter changed is counted once`() async throws {
+        let exchange = try exchange(before: [Compress()])
+        exchange.upstream.always(respondWith: HttpResponse(.ok, content: .text("short")))
+        _ = try await exchange.send(.get("/", fields: ["Accept-Encoding": "gzip"]))
+        let object = try #require(try objects().last)
+        #expect(object["bytes"] as? Int == 5)
+        #expect(object["unfilteredBytes"] == nil)
+    }
+
     @Test func `no format shows what is named like a credential in a target or in Referer`() async throws {
         let request = HttpRequest.get(
             "/a?token=hush&b=1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import threading
 import zlib
@@ -10,7 +11,7 @@ import zlib
 from Rig.origins import OriginConnection, answering
 from Rig.processes import free_port
 from Rig.wire import Message
-from suite import Trial, case, check, connect, expect_same, expect_status
+from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
 from .fields import answer
 
@@ -18,7 +19,7 @@ CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
-  plain: {{ postwares: [compress] }}
+  plain: {{ postwares: [compress, accessLog] }}
   events: {{ postwares: [{{ compress: {{ types: [text/event-stream] }} }}] }}
   cached: {{ middlewares: [httpCache], postwares: [compress] }}
 routes:
@@ -71,6 +72,21 @@ def _(t: Trial) -> None:
             expect_same(f"{coding} {version}", done.stdout == TEXT, True)
     plain = gateway.ask("/a")
     expect_same("plain", plain.body == TEXT and plain.get("Content-Encoding") is None, True)
+
+
+@case("compress: logs and counters have the bytes that were sent, and those before compression", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    t.origin(answering(answer(JSON, content=TEXT)))
+    sent = len(gateway.ask("/logged", "GET", "Accept-Encoding: gzip").body)
+    check(0 < sent < len(TEXT) // 5, sent)
+
+    def line() -> dict | None:
+        lines = [line for line in gateway.process.log.splitlines() if line.startswith("{") and "/logged" in line]
+        return json.loads(lines[0]) if lines else None
+
+    check(eventually(line, 5), gateway.process.log[-500:])
+    expect_same("bytes", (line()["bytes"], line().get("unfilteredBytes")), (sent, len(TEXT)))
 
 
 @case("RFC 9110 §9.3.2: HEAD has the fields of GET also where content is compressed", nginx=NO)
