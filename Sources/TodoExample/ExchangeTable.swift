@@ -12,7 +12,9 @@ struct ExchangeTable {
             let way = ware.side == "request" ? "→" : "←"
             lines.append(line("\(way) \(ware.ware)", ware.text, ware.start, ware.duration))
         }
-        for phase in report.phases { lines.append(line("· \(phase.phase)", "", phase.start, phase.duration)) }
+        for phase in report.phases {
+            lines.append(line("· \(phase.phase)", phase.fault ?? "", phase.start, phase.duration))
+        }
         return lines.joined(separator: "\n")
     }
 

@@ -80,7 +80,7 @@ enum AdminPage {
         aside > button { float: right; }
         svg { width: 100%; display: block; margin-bottom: 1em; }
         svg text { font: 11px ui-monospace, monospace; fill: CanvasText; }
-        rect.request { fill: #4a7dd8; } rect.responseHalf { fill: #8a5cc8; } rect.postware { fill: #3c9a72; } rect.phase { fill: #c98b2b; }
+        rect.request { fill: #4a7dd8; } rect.responseHalf { fill: #8a5cc8; } rect.postware { fill: #3c9a72; } rect.phase { fill: #c98b2b; } rect.backoff { fill: #8888; } rect.fault { fill: #c62828; }
 
         """
 
@@ -138,9 +138,16 @@ enum AdminPage {
           return e;
         };
 
+        // Which attempt a phase belongs to and where that went, as far as there were several, and what ended it.
+        function phaseText(p, r) {
+          const several = r.phases.some(other => other.attempt !== p.attempt), places = new Set(r.phases.map(other => other.endpoint).filter(Boolean));
+          const words = [several && "attempt " + p.attempt, places.size > 1 && p.endpoint, p.fault].filter(Boolean);
+          return p.phase + (words.length ? " (" + words.join(", ") + ")" : "");
+        }
+
         function waterfall(r) {
           const bars = r.wares.map(w => ({ start: w.start, duration: w.duration, cls: w.side, text: w.ware + ": " + w.text, more: w }))
-            .concat(r.phases.map(p => ({ start: p.start, duration: p.duration, cls: "phase", text: p.phase })))
+            .concat(r.phases.map(p => ({ start: p.start, duration: p.duration, cls: p.fault ? "fault" : p.phase === "backoff" ? "backoff" : "phase", text: phaseText(p, r) })))
             .sort((a, b) => a.start - b.start);
           const height = 34, scale = 100 / Math.max(r.duration, 0.001);
           const picture = svg("svg", { height: bars.length * height });

@@ -1,7 +1,7 @@
 /// What the wares did to one exchange, as it is noted while they run: numbers and bytes only, made into texts by those who
 /// read it.
 ///
-/// Its three buffers are used again for the next exchange, so that noting allocates nothing once they have grown.
+/// Its four buffers are used again for the next exchange, so that noting allocates nothing once they have grown.
 struct WareTrail: Sendable {
     /// What one ware did.
     struct Step: Sendable {
@@ -42,10 +42,25 @@ struct WareTrail: Sendable {
         var number: UInt16 = 0
     }
 
+    /// A part of an attempt that another one followed, or the pause between two.
+    struct Phase: Sendable {
+        enum Name: String, Sendable { case dns, connect, tls, send, firstByte, content, backoff }
+
+        var started: Int64
+        var duration: Int64
+        var name: Name
+        /// Which time the request went inward, from 1.
+        var attempt: UInt8
+        /// What ended it.
+        var fault: GatewayError.Fault?
+        var endpoint: Text
+    }
+
     /// What the wares are called; `nil` where nobody observes.
     private(set) var labels: ChainLabels?
     private(set) var steps: [Step] = []
     private(set) var changes: [Change] = []
+    private(set) var phases: [Phase] = []
     /// Names and notes; behind them, once the exchange has ended, what its reader needs.
     private(set) var text: [UInt8] = []
     /// There was more than is kept.
@@ -57,6 +72,7 @@ struct WareTrail: Sendable {
     /// The most that is kept of one exchange.
     static let mostSteps = 2048
     static let mostChanges = 1024
+    static let mostPhases = 256
     static let mostText = 16 << 10
 
     /// Begins to take notes, of an exchange that has none yet.
@@ -73,6 +89,7 @@ struct WareTrail: Sendable {
         labels = nil
         if !steps.isEmpty { steps.removeAll(keepingCapacity: true) }
         if !changes.isEmpty { changes.removeAll(keepingCapacity: true) }
+        if !phases.isEmpty { phases.removeAll(keepingCapacity: true) }
         if !text.isEmpty { text.removeAll(keepingCapacity: text.capacity <= WareTrail.usualText) }
         isCut = false
         pending = Text()
@@ -81,7 +98,8 @@ struct WareTrail: Sendable {
 
     /// How much memory it holds.
     var bytes: Int {
-        steps.capacity * MemoryLayout<Step>.stride + changes.capacity * MemoryLayout<Change>.stride + text.capacity
+        steps.capacity * MemoryLayout<Step>.stride + changes.capacity * MemoryLayout<Change>.stride
+            + phases.capacity * MemoryLayout<Phase>.stride + text.capacity
     }
 
     // MARK: Taking notes
@@ -128,6 +146,11 @@ struct WareTrail: Sendable {
             return
         }
         changes.append(Change(kind: kind, text: add(bytes), number: UInt16(truncatingIfNeeded: number)))
+    }
+
+    /// A part of an attempt is over.
+    mutating func add(_ phase: Phase) {
+        if phases.count < WareTrail.mostPhases { phases.append(phase) } else { isCut = true }
     }
 
     /// Keeps bytes; none where there is no room for them.

@@ -59,6 +59,18 @@ extension ExchangeDriver {
         }
     }
 
+    /// The attempt under way is over, by a fault or because its response is not wanted; so is a pause before the next one.
+    func endAttempt(_ fault: GatewayError.Fault? = nil) {
+        let now = loop.now.nanoseconds
+        exchange.record.endAttempt(at: now, fault, isSending: isForwarding)
+        exchange.record.endPause(at: now, fault)
+    }
+
+    /// Another attempt may follow the one under way, whose phases are noted.
+    func keepAttempt() {
+        exchange.record.keepAttempt(at: loop.now.nanoseconds, endpoint: endpoint?.name)
+    }
+
     @inline(__always)
     private func note(
         _ exchange: Exchange, _ decision: WareStep.Decision, _ side: WareStep.Side, _ place: Int, _ status: Int,

@@ -56,6 +56,7 @@ extension ExchangeDriver: ResponseHandler {
     func fail(_ error: GatewayError, from index: Int) {
         guard phase != .ended else { return }
         if isObserved { noteGivenUp() }
+        endAttempt(error.fault)
         if phase == .streaming || phase == .tunnel {
             exchange.failure = error
             return end(.cutOff)
@@ -195,6 +196,7 @@ extension ExchangeDriver: ResponseHandler {
             return true
         case .replace(let other):
             if isObserved { noteResponse(exchange, .replaced, status: other.status.code, hasWaited: hasWaited) }
+            endAttempt()
             discardUpstream()
             exchange.responseFilters.removeAll()
             response = other
@@ -224,6 +226,8 @@ extension ExchangeDriver: ResponseHandler {
     private func waitForResponse(_ continuing: Continuing<HttpResponse, Answer>, _ label: String) {
         wait(continuing, response) { driver, message, result in
             driver.response = message
+            // The content waited for the ware.
+            if driver.upstream != nil { driver.exchange.record.contentStarted = driver.loop.now.nanoseconds }
             let goesOn: Bool
             switch result {
             case .success(let answer): goesOn = driver.decided(answer, label, hasWaited: true)
@@ -241,6 +245,7 @@ extension ExchangeDriver: ResponseHandler {
     private func threw(_ error: any Error, _ label: String, _ failsOpen: Bool) -> Bool {
         if isObserved { noteResponse(exchange, .failed) }
         if !failsOpen {
+            endAttempt()
             discardUpstream()
             let fault = error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "\(label) failed: \(error)")
             exchange.failure = fault
@@ -273,6 +278,7 @@ extension ExchangeDriver: ResponseHandler {
         isReplayTimed = false
         // What is behind an early response did not go upstream, so nothing more may.
         isForwarding = false
+        endAttempt()
         if isReplayComplete { return startReplay() }
         // The response is held until the rest is here, and goes on if that is too much to keep.
         upstream?.pause()
@@ -295,6 +301,7 @@ extension ExchangeDriver: ResponseHandler {
     /// The content grew over what is kept: the response at hand goes on.
     func giveUpReplay() {
         guard !isReplayTimed else { return }
+        exchange.record.resumeAttempt(at: loop.now.nanoseconds)
         phase = .responseWares
         advance()
         runResponseWares()
@@ -302,8 +309,8 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Nothing stands in the way any more: the response is discarded, and the request sent again when it is time.
     private func startReplay() {
+        keepAttempt()
         exchange.record.replays += 1
-        exchange.record.forgetAttempt()
         discardUpstream()
         // The next one goes to another endpoint.
         if let member, !tried.contains(where: { $0 === member }) { tried.append(member) }
@@ -312,6 +319,7 @@ extension ExchangeDriver: ResponseHandler {
         exchange.failure = nil
         guard replayDelay > .zero else { return sendAgain() }
         isReplayTimed = true
+        exchange.record.pauseStarted = loop.now.nanoseconds
         waitNumber &+= 1
         let number = waitNumber
         setDeadline()
@@ -325,6 +333,7 @@ extension ExchangeDriver: ResponseHandler {
 
     private func sendAgain() {
         waitNumber &+= 1
+        exchange.record.endPause(at: loop.now.nanoseconds)
         // `mayReplay` has seen that it is there; nobody changes the request meanwhile.
         guard let snapshot = snapshots[halfIndex], snapshot.restore(&exchange.request) else { return }
         if let kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { held = kept }
@@ -543,6 +552,7 @@ extension ExchangeDriver: ResponseHandler {
             end(.completed)
         case .collectingResponse:
             phase = .responseWares
+            endAttempt()
             response.content.bytes = collected.isEmpty ? nil : collected
             response.content.extent = collected.isEmpty ? .none : .length(collected.count)
             collected = []

@@ -64,8 +64,9 @@ extension ExchangeDriver: ConnectionWaiter {
             self.endpoint = nil
             return fail(error)
         }
+        if exchange.record.hasAttempt { keepAttempt() }
         self.endpoint = endpoint
-        connectAsked = loop.now.nanoseconds
+        exchange.record.connectAsked = loop.now.nanoseconds
         var timeout = exchange.timeouts.connect ?? service.connectTimeout
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
         let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
@@ -173,13 +174,12 @@ extension ExchangeDriver: ConnectionWaiter {
     func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
         ticket = nil
+        exchange.record.connectAsked = 0
         if let times {
             exchange.record.resolveStarted = times.resolveStarted
             exchange.record.connectStarted = times.connectStarted
             exchange.record.connected = times.connected
             exchange.record.secured = times.secured
-        } else {
-            exchange.record.forgetAttempt()
         }
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused
@@ -323,7 +323,7 @@ extension ExchangeDriver: ConnectionWaiter {
         ticket = nil
         guard phase == .connecting, let service = plan.service else { return }
         endpointsTried += 1
-        exchange.record.connectFailed(error.fault, asked: connectAsked, failed: loop.now.nanoseconds)
+        exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
         // What is lacking here, a place in the pool, says nothing of the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
         // Nothing was sent, so any request may go to another endpoint.
@@ -336,6 +336,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func upstreamFailed(_ error: GatewayError) {
+        endAttempt(error.fault)
         upstream = nil
         isForwarding = false
         switch phase {

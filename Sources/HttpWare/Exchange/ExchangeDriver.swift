@@ -94,8 +94,6 @@ final class ExchangeDriver: LoopTimerHandler {
     var isCounted = false
     /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
-    /// When a connection to the endpoint was asked for, in nanoseconds of the loop's clock.
-    var connectAsked: Int64 = 0
     var hasRetried = false
     /// Some of the content has gone upstream, through the filters.
     var hasSentContent = false
@@ -232,6 +230,7 @@ final class ExchangeDriver: LoopTimerHandler {
         takeRequestBack()
         phase = .ended
         exchange.record.ended = loop.now.nanoseconds
+        if end != .completed { endAttempt(exchange.failure?.fault) }
         exchange.end = end
         if end == .clientLeft { exchange.finalStatus = nil }
         giveUpWaiting()

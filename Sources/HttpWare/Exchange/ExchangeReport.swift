@@ -44,19 +44,25 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var responseBytes: Int
     /// Bytes of the response's content before filters such as `compress`; `nil` where that is `responseBytes`.
     public var unfilteredBytes: Int?
-    /// Of the last attempt.
+    /// Of all attempts, in order.
     public var phases: [Phase]
     public var wares: [Ware]
     /// The wares did more than is kept.
     public var cut: Bool
 
-    /// A phase of the last attempt.
+    /// A phase of an attempt to get a response from upstream.
     public struct Phase: Sendable, Equatable, Codable {
-        /// `dns`, `connect`, `send`, `firstByte` or `content`.
+        /// `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause before the request is sent again.
         public var phase: String
+        /// Which time the request went inward, from 1; of a pause, the time that it comes before.
+        public var attempt: Int
+        /// Where the attempt went.
+        public var endpoint: String?
         /// Since the exchange began.
         public var start: Double
         public var duration: Double
+        /// What ended it before it was complete.
+        public var fault: String?
     }
 
     /// What one ware did.
@@ -129,9 +135,13 @@ extension ExchangeReport {
         requestBytes = record.requestBytes
         responseBytes = record.responseBytes
         unfilteredBytes = record.unfilteredBytes == record.responseBytes ? nil : record.unfilteredBytes
-        phases = record.phases.map {
+        let last = recorded.endpoint
+        phases = record.phases.map { phase in
             Phase(
-                phase: $0.name, start: milliseconds($0.started - record.started), duration: milliseconds($0.duration))
+                phase: phase.name, attempt: phase.attempt,
+                endpoint: phase.name == WareTrail.Phase.Name.backoff.rawValue ? nil : phase.endpoint ?? last,
+                start: milliseconds(phase.started - record.started), duration: milliseconds(phase.duration),
+                fault: phase.fault.map { "\($0)" })
         }
         wares = record.wares.map { step in
             Ware(
@@ -182,7 +192,10 @@ extension ExchangeReport {
 
 extension ExchangeReport.Phase {
     fileprivate var value: Json {
-        .object([("phase", .text(phase)), ("start", .decimal(start)), ("duration", .decimal(duration))])
+        .object(given: [
+            ("phase", .text(phase)), ("attempt", .number(attempt)), ("endpoint", endpoint.map(Json.text)),
+            ("start", .decimal(start)), ("duration", .decimal(duration)), ("fault", fault.map(Json.text)),
+        ])
     }
 }
 

@@ -53,7 +53,8 @@ struct ExchangeLine {
                 ? style.paint(style.isUnicode ? "━━" : "==", part.look) + " " + part.rawValue
                 : "\(part.letter) \(part.rawValue)"
         }
-        return style.paint("where the time went: ", .dim) + legend.joined(separator: "  ")
+        let intro = width >= 100 ? "where the time went: " : "time: "
+        return style.paint(intro, .dim) + legend.joined(separator: width >= 100 ? "  " : " ")
     }
 
     /// What went wrong, else the longest part where it is worth a look.

@@ -4,7 +4,7 @@ import HttpWare
 /// An exchange's time in parts that follow one another, as a bar shows them.
 enum ExchangePart: String, CaseIterable {
     /// Wares, waits in them included, and what else is neither of the others.
-    case wares, dns, connect, send, wait, content
+    case wares, dns, connect, send, wait, content, backoff
 
     var look: TerminalStyle.Look {
         switch self {
@@ -14,6 +14,7 @@ enum ExchangePart: String, CaseIterable {
         case .send: .cyan
         case .wait: .blue
         case .content: .green
+        case .backoff: .red
         }
     }
 
@@ -26,12 +27,17 @@ enum ExchangePart: String, CaseIterable {
         case .send: "s"
         case .wait: "w"
         case .content: "r"
+        case .backoff: "b"
         }
     }
 
     /// The part that a phase of a report is.
     init?(phase: String) {
-        if phase == "firstByte" { self = .wait } else { self.init(rawValue: phase) }
+        switch phase {
+        case "firstByte": self = .wait
+        case "tls": self = .connect
+        default: self.init(rawValue: phase)
+        }
     }
 }
 
@@ -46,7 +52,12 @@ extension ExchangeReport {
         for phase in phases {
             guard let part = ExchangePart(phase: phase.phase), phase.duration >= 0.001 else { continue }
             fill(to: phase.start)
-            parts.append((part, phase.start, phase.duration))
+            if let last = parts.last, last.part == part, phase.start - reached < 0.001 {
+                // The handshake is a part of making the connection.
+                parts[parts.count - 1].duration = phase.start + phase.duration - last.start
+            } else {
+                parts.append((part, phase.start, phase.duration))
+            }
             reached = max(reached, phase.start + phase.duration)
         }
         fill(to: duration)

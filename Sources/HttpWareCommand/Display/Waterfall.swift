@@ -89,12 +89,22 @@ struct Waterfall {
         rows += report.phases.compactMap { phase in
             guard let part = ExchangePart(phase: phase.phase), part != .dns || phase.duration > 0 else { return nil }
             return Row(
-                mark: style.isUnicode ? "·" : "*", name: part.rawValue, text: "", start: phase.start,
-                duration: phase.duration, part: part, look: nil, details: [], rank: 1)
+                mark: style.isUnicode ? "·" : "*", name: phase.phase == "tls" ? "tls" : part.rawValue,
+                text: style.shown(words(phase, of: report)), start: phase.start, duration: phase.duration, part: part,
+                look: phase.fault == nil ? nil : .red, details: [], rank: 1)
         }
         return rows.enumerated().sorted {
             ($0.element.start, $0.element.rank, $0.offset) < ($1.element.start, $1.element.rank, $1.offset)
         }.map(\.element)
+    }
+
+    /// Which attempt the phase belongs to and where that went, as far as there were several, and what ended it.
+    private func words(_ phase: ExchangeReport.Phase, of report: ExchangeReport) -> String {
+        var parts: [String] = []
+        if report.phases.contains(where: { $0.attempt != phase.attempt }) { parts.append("attempt \(phase.attempt)") }
+        if Set(report.phases.compactMap(\.endpoint)).count > 1, let endpoint = phase.endpoint { parts.append(endpoint) }
+        if let fault = phase.fault { parts.append(fault) }
+        return parts.joined(separator: ", ")
     }
 
     private func look(_ ware: ExchangeReport.Ware) -> TerminalStyle.Look? {

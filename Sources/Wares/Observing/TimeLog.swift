@@ -2,8 +2,8 @@ public import HttpWare
 
 /// Tells how long each phase of an exchange took, and each ware, in the gateway's own log.
 ///
-/// The phases are `dns`, `connect`, `tls`, `send` (the request), `firstByte` (waiting for the response) and `content`. An
-/// exchange that took longer than `slow` is a warning, any other a line of level debug. `serverTiming` tells the client what
+/// The phases of each attempt are `dns`, `connect`, `tls`, `send` (the request), `firstByte` (waiting for the response) and
+/// `content`; `backoff` is the pause between two attempts. A phase that a fault ended has the fault beside it. An exchange that took longer than `slow` is a warning, any other a line of level debug. `serverTiming` tells the client what
 /// is known when the response's head goes out (W3C Server-Timing): names of wares and times, so not for strangers.
 ///
 /// | option         | type     | default | allowed    |
@@ -32,7 +32,11 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         guard serverTiming else { return .pass }
         let total = exchange.now.nanoseconds - exchange.record.started
-        var metrics = exchange.record.phases.map { "\($0.name);dur=\(TimeLog.text($0.duration))" }
+        let phases = exchange.record.phases
+        var metrics = phases.map { phase in
+            let words = TimeLog.words(phase, of: phases)
+            return "\(phase.name);dur=\(TimeLog.text(phase.duration))" + (words.isEmpty ? "" : ";desc=\"\(words)\"")
+        }
         for step in exchange.record.wares where step.decision != .skipped {
             metrics.append("\(TimeLog.token(step.label));dur=\(TimeLog.text(step.duration))")
         }
@@ -54,11 +58,22 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
         var parts = ["\(exchange.request.receivedMethod) \(path) took \(text(exchange.loggedNanoseconds)) ms"]
         if let slow { parts[0] += ", more than \(slow.optionText)" }
         parts[0] += " (status \(exchange.loggedStatus), \(exchange.responder.name))"
-        parts += exchange.record.phases.map { "\($0.name) \(text($0.duration))" }
+        let phases = exchange.record.phases
+        parts += phases.map { phase in
+            let words = words(phase, of: phases)
+            return "\(phase.name) \(text(phase.duration))" + (words.isEmpty ? "" : " (\(words))")
+        }
         parts += exchange.record.wares.filter { $0.decision != .skipped }.map {
             "\($0.isResponse ? "← " : "")\($0.label.quotedUnlessToken) \(text($0.duration))"
         }
         return parts.joined(separator: ", ")
+    }
+
+    /// Which attempt the phase belongs to, where there were several, and what ended it: `attempt 1, responseTimeout`.
+    private static func words(_ phase: ExchangeRecord.Phase, of phases: [ExchangeRecord.Phase]) -> String {
+        let isOfSeveral = phases.contains { $0.attempt > 1 }
+        return [isOfSeveral ? "attempt \(phase.attempt)" : nil, phase.fault?.logged].compactMap(\.self)
+            .joined(separator: ", ")
     }
 
     /// Milliseconds with three decimals.
@@ -87,8 +102,9 @@ extension TimeLog: ConfigurableWare {
             - timeLog: { slow: 500ms }
             """#,
         details: #"""
-            The phases are `dns` (finding the address), `connect`, `tls` (the handshake), `send` (the request), `firstByte` (waiting for the response) and `content`; one that did not take place is
-            left out. `Server-Timing` holds what is known when the response's head goes out. It names wares and times, so it is not for strangers.
+            The phases of each attempt are `dns` (finding the address), `connect`, `tls` (the handshake), `send` (the request), `firstByte` (waiting
+            for the response) and `content`; `backoff` is the pause between two attempts. A phase that did not take place is left out. A phase
+            that a fault ended lasts until then and names the fault. `Server-Timing` holds what is known when the response's head goes out. It names wares and times, so it is not for strangers.
             """#)
 
     public init(options: inout OptionsReader) {

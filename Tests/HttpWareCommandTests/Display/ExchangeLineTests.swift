@@ -21,6 +21,17 @@ import Testing
             ])
     }
 
+    @Test func `the time of every attempt and the pause between them is told, and none of it is the wares'`() {
+        let text = line(width: nil) { $0 = .ofTwoAttempts() }
+        #expect(text.hasSuffix("connect 5.00 ms, wait 95.0 ms, backoff 50.0 ms, wait 60.0 ms, content 40.0 ms"))
+    }
+
+    @Test(arguments: [80, 99, 100, 140])
+    func `the legend of the bar fits the terminal`(width: Int) throws {
+        let style = TerminalStyle(hasColours: false, width: width)
+        #expect(try #require(ExchangeLine(style: style).heading).count <= width)
+    }
+
     @Test(arguments: [20, 40, 60, 65, 80, 100, 121, 122, 200])
     func `a line never is longer than the terminal is wide, but for the narrowest`(width: Int) {
         let long = line(width: width) {

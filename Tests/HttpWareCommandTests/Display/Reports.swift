@@ -10,10 +10,8 @@ extension ExchangeReport {
             responder: "upstream", fault: nil, reason: nil, attempts: 2, replays: 1, reused: false, requestBytes: 0,
             responseBytes: 1500,
             phases: [
-                Phase(phase: "dns", start: 200, duration: 0), Phase(phase: "connect", start: 200, duration: 10),
-                Phase(phase: "send", start: 210, duration: 0.02),
-                Phase(phase: "firstByte", start: 210.02, duration: 29.98),
-                Phase(phase: "content", start: 240, duration: 10),
+                phase("dns", 200, 0), phase("connect", 200, 10), phase("send", 210, 0.02),
+                phase("firstByte", 210.02, 29.98), phase("content", 240, 10),
             ],
             wares: [
                 ware("requestId", "request", "passed", 0, 0.01, added: ["X-Request-Id"]),
@@ -21,6 +19,26 @@ extension ExchangeReport {
                 ware("rewrite", "request", "passed", 199.95, 0.01, removed: ["Cookie"], target: "/7"),
                 ware("compress", "postware", "skipped", 240, 0, decision: "skipped"),
             ], cut: false)
+    }
+
+    static func phase(
+        _ name: String, _ start: Double, _ duration: Double, attempt: Int = 1, endpoint: String? = "127.0.0.1:3000",
+        fault: String? = nil
+    ) -> Phase {
+        Phase(phase: name, attempt: attempt, endpoint: endpoint, start: start, duration: duration, fault: fault)
+    }
+
+    /// A report of two attempts: the first has no response, then a pause, then one by another endpoint.
+    static func ofTwoAttempts() -> ExchangeReport {
+        var report = full()
+        report.wares = []
+        report.phases = [
+            phase("connect", 0, 2, endpoint: "127.0.0.1:3001"), phase("tls", 2, 3, endpoint: "127.0.0.1:3001"),
+            phase("firstByte", 5, 95, endpoint: "127.0.0.1:3001", fault: "responseTimeout"),
+            phase("backoff", 100, 50, attempt: 2, endpoint: nil), phase("firstByte", 150, 60, attempt: 2),
+            phase("content", 210, 40, attempt: 2),
+        ]
+        return report
     }
 
     static func ware(

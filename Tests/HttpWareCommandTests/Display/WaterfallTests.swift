@@ -50,6 +50,21 @@ import Testing
         #expect(Waterfall(style: .plain).text(report).contains("more than is kept"))
     }
 
+    @Test func `each attempt is told apart, with its endpoint, its fault and the pause before it`() {
+        let rows = Waterfall(style: TerminalStyle(width: 160)).text(.ofTwoAttempts()).split(separator: "\n").dropFirst(5)
+            .map { $0.split(separator: " ", omittingEmptySubsequences: true).map(String.init).joined(separator: " ") }
+        for (row, words) in zip(
+            rows,
+            [
+                "· connect attempt 1, 127.0.0.1:3001 ", "· tls attempt 1, 127.0.0.1:3001 ",
+                "· wait attempt 1, 127.0.0.1:3001, responseTimeout ", "· backoff attempt 2 ",
+                "· wait attempt 2, 127.0.0.1:3000 ", "· content attempt 2, 127.0.0.1:3000 ",
+            ])
+        {
+            #expect(row.hasPrefix(words), "\(row)")
+        }
+    }
+
     @Test func `what filters made of the content is told`() {
         var report = ExchangeReport.full()
         #expect(!Waterfall(style: .plain).text(report).contains("before filters"))
