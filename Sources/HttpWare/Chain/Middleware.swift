@@ -94,8 +94,20 @@ public enum Answer {
 /// leaves, cancels the task; its answer is then dropped.
 public struct Continuing<Message, Decision> {
     let finish: (inout Message, Exchange) async throws -> Decision
+    /// What is waited for instead, without a task.
+    let hold: ExchangeHold?
 
-    public init(_ finish: @escaping (inout Message, Exchange) async throws -> Decision) { self.finish = finish }
+    public init(_ finish: @escaping (inout Message, Exchange) async throws -> Decision) {
+        self.finish = finish
+        hold = nil
+    }
+}
+
+extension Continuing<HttpRequest, Verdict> {
+    init(_ hold: ExchangeHold) {
+        finish = { _, _ in .pass }
+        self.hold = hold
+    }
 }
 
 extension Verdict {

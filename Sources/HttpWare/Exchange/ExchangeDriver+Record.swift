@@ -49,7 +49,7 @@ extension ExchangeDriver {
 
     /// A ware that is waited for will not be heard any more.
     func noteGivenUp() {
-        guard task != nil else { return }
+        guard task != nil || hold != nil else { return }
         switch phase {
         case .middlewares: note(exchange, .gaveUp, .request, requestIndex, 0, true)
         case .responseWares:

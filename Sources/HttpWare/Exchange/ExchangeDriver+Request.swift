@@ -158,17 +158,29 @@ extension ExchangeDriver: RequestHandler {
     }
 
     private func waitForMiddleware(_ continuing: Continuing<HttpRequest, Verdict>) {
+        if let hold = continuing.hold { return wait(for: hold) }
         let message = request
         wait(continuing, message) { driver, message, result in
             driver.request = message
-            let chain = driver.chain
-            switch result {
-            case .success(let verdict):
-                if driver.decided(verdict, chain, hasWaited: true) { driver.runMiddlewares() }
-            case .failure(let error):
-                let step = chain.middlewares[driver.requestIndex]
-                if driver.threw(error, step.label, failsOpen: step.failsOpen) { driver.runMiddlewares() }
-            }
+            driver.goOn(result)
+        }
+    }
+
+    /// What the request waited for without a task is there, or will not be.
+    func holdEnded(_ then: (inout HttpRequest, Exchange) throws -> Verdict) {
+        let exchange = self.exchange
+        goOn(Result { try then(&exchange.lentRequest, exchange) })
+    }
+
+    /// The middleware that waited has decided.
+    private func goOn(_ result: Result<Verdict, any Error>) {
+        let chain = self.chain
+        switch result {
+        case .success(let verdict):
+            if decided(verdict, chain, hasWaited: true) { runMiddlewares() }
+        case .failure(let error):
+            let step = chain.middlewares[requestIndex]
+            if threw(error, step.label, failsOpen: step.failsOpen) { runMiddlewares() }
         }
     }
 

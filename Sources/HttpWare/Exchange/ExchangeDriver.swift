@@ -124,12 +124,14 @@ final class ExchangeDriver: LoopTimerHandler {
     var clientEndedTunnel = false
     var upstreamEndedTunnel = false
 
-    /// Set while filters hold content back; made when the first one does.
+    /// Set while filters hold content back, or a hold has the request; made when the first one does.
     var pauseTimer: LoopTimer?
 
     // Waiting.
 
     var task: Task<Void, Never>?
+    /// What the request waits for where that is no task.
+    var hold: ExchangeHold?
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
     let totalTimer: LoopTimer
@@ -303,6 +305,7 @@ final class ExchangeDriver: LoopTimerHandler {
         waitNumber &+= 1
         task?.cancel()
         task = nil
+        if hold != nil { takeHold()?.givenUp() }
     }
 
     // MARK: Deadlines
@@ -318,7 +321,15 @@ final class ExchangeDriver: LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        transport.inEvent { timer === pauseTimer ? contentPaused() : totalTimeout() }
+        transport.inEvent {
+            if timer !== pauseTimer { return totalTimeout() }
+            if let hold {
+                hold.timedOut()
+                ended(hold)
+            } else {
+                contentPaused()
+            }
+        }
     }
 
     /// The exchange took longer than it may.
@@ -362,6 +373,35 @@ final class ExchangeDriver: LoopTimerHandler {
             driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing,
             resume: resume)
         task = Task(executorPreference: loop) { await wait.run() }
+    }
+}
+
+extension ExchangeDriver: HoldHolder {
+    /// Lets a middleware wait without a task.
+    func wait(for hold: ExchangeHold) {
+        waitNumber &+= 1
+        setDeadline()
+        self.hold = hold
+        hold.holder = self
+        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
+        pauseTimer = timer
+        timer.set(after: hold.limit)
+    }
+
+    func ended(_ hold: ExchangeHold) {
+        guard self.hold === hold, let then = hold.then else { return }
+        takeHold()
+        transport.inEvent { holdEnded(then) }
+    }
+
+    @discardableResult
+    private func takeHold() -> ExchangeHold? {
+        let hold = self.hold
+        self.hold = nil
+        hold?.holder = nil
+        hold?.then = nil
+        pauseTimer?.cancel()
+        return hold
     }
 }
 

@@ -49,27 +49,20 @@ public struct Coalesce: Middleware, Postware {
             }
             key = CacheKey(bytes)
         }
-        switch requests.join(key, at: exchange.now) {
+        switch requests.join(key, exchange, waiting: timeout) {
         case .alone: return .pass
         case .lead: return lead(CollapsedLead(requests, key), target, request, exchange)
-        case .follow(let response, let follower):
-            let shared = key
-            return .wait { request, exchange in
-                defer { response.leave(follower) }
-                let outcome = try await follower.wait.value(within: self.timeout, else: .goAlone)
-                if Task.isCancelled {
-                    if case .lead = outcome { CollapsedLead(self.requests, shared, response).abandon() }
-                    throw CancellationError()
-                }
-                switch outcome {
+        case .follow(let follower):
+            return .wait(for: follower) { request, exchange in
+                switch follower.leave() {
                 case .begins(let head):
                     guard head.isFailure || head.vary.matches(request.fields),
-                        let answer = response.answer(head)
+                        let answer = follower.response.answer(head)
                     else { return .pass }
                     exchange.note("coalesced", asDecision: true)
                     return .abort(with: answer)
                 case .lead:
-                    return self.lead(CollapsedLead(self.requests, shared, response), target, request, exchange)
+                    return self.lead(follower.lead(), target, request, exchange)
                 case .goAlone, .stored: return .pass
                 }
             }

@@ -10,6 +10,8 @@ class CollapsedLead {
     private var response: CollapsedResponse?
     /// It was told to those who follow that nothing more comes, or another leads. Until then the place under the key is its own.
     private(set) var isOver = false
+    /// What there is to share, until the present event of the loop is over: mostly that brings all of the content, and nobody has come.
+    private var fresh: Fresh?
     /// Another cache's, further out.
     private var outer: (any ResponseSharer)?
 
@@ -27,21 +29,43 @@ class CollapsedLead {
         exchange.sharer = self
     }
 
+    private struct Fresh {
+        let head: CollapsedResponse.Head
+        var pieces: [[UInt8]] = []
+    }
+
     /// The response is one for all who follow.
     func begin(_ head: @autoclosure () -> CollapsedResponse.Head) {
         guard !isOver else { return }
-        let response = response ?? requests.open(key)
-        self.response = response
-        response.begin(head())
+        fresh = Fresh(head: head())
+        if let loop = EventLoop.current { loop.later { self.share() } } else { share() }
     }
 
-    func append(_ piece: [UInt8]) { if !isOver { response?.append(piece) } }
+    /// Lets those who follow, and those who come, have what is there.
+    private func share() {
+        guard !isOver, let fresh else { return }
+        self.fresh = nil
+        let response = response ?? requests.open(key)
+        self.response = response
+        response.begin(fresh.head, fresh.pieces)
+    }
+
+    func append(_ piece: [UInt8]) {
+        guard !isOver, !piece.isEmpty else { return }
+        if fresh != nil { fresh?.pieces.append(piece) } else { response?.append(piece) }
+    }
 
     /// The content came to its end, or will not.
     func finish(isWhole: Bool) {
         guard !isOver else { return }
         isOver = true
-        requests.close(key)?.finish(isWhole: isWhole)
+        let fresh = self.fresh.take()
+        guard let response = requests.close(key) else { return }
+        if let fresh, isWhole {
+            response.end(fresh.head, fresh.pieces)
+        } else {
+            response.finish(isWhole: isWhole)
+        }
     }
 
     /// The response is not one for those who follow: they go on as told.

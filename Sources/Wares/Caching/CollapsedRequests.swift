@@ -8,7 +8,7 @@ final class CollapsedRequests: Sendable {
     enum Role {
         /// The place is kept until a `CollapsedLead` ends.
         case lead
-        case follow(CollapsedResponse, CollapsedResponse.Follower)
+        case follow(CollapsedResponse.Follower)
         /// Too many wait, it is too late to follow, or the key's response turned out not to be for sharing not long ago.
         case alone
     }
@@ -43,8 +43,15 @@ final class CollapsedRequests: Sendable {
         self.window = window
     }
 
-    /// Finds the place of a request that comes now. One that does not follow goes alone where another leads.
-    func join(_ key: CacheKey, at now: LoopInstant, follows: Bool = true) -> Role {
+    /// Finds the place of a request that comes now, and waits no longer than that behind another one.
+    func join(_ key: CacheKey, _ exchange: Exchange, waiting limit: Duration) -> Role {
+        join(key, at: exchange.now) { CollapsedResponse.Follower($0, self, key, in: exchange, for: limit) }
+    }
+
+    /// The same for one that goes alone where another leads, unless it is made a follower.
+    func join(
+        _ key: CacheKey, at now: LoopInstant, _ follower: ((CollapsedResponse) -> CollapsedResponse.Follower)? = nil
+    ) -> Role {
         enum Step {
             case lead, alone
             case follow(CollapsedResponse)
@@ -59,15 +66,17 @@ final class CollapsedRequests: Sendable {
                     place = .led
                     return .lead
                 }
-                return follows ? .follow(open(&place)) : .alone
+                return follower == nil ? .alone : .follow(open(&place))
             }
         }
         switch step {
         case .lead: return .lead
         case .alone: return .alone
         case .follow(let response):
-            guard let follower = response.follow(most: mostFollowers) else { return .alone }
-            return .follow(response, follower)
+            guard let follower = follower?(response), response.follow(follower, most: mostFollowers) else {
+                return .alone
+            }
+            return .follow(follower)
         }
     }
 

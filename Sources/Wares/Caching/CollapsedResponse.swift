@@ -19,8 +19,8 @@ final class CollapsedResponse: Sendable {
         case goAlone
     }
 
-    /// What followers have to know of the response.
-    struct Head: Sendable {
+    /// What followers have to know of the response. One for all of them.
+    final class Head: Sendable {
         let response: HttpResponse
         let vary: VaryKey
         /// How many bytes follow, if that is known.
@@ -49,11 +49,16 @@ final class CollapsedResponse: Sendable {
 
     private struct State {
         var phase = Phase.waiting
+        /// Those who were not told anything so far, and some who left since.
         var followers: Deque<Follower> = []
+        /// How many of them wait.
+        var waiting = 0
         /// Pieces that are still there, from the one with number `first`.
         var pieces: Deque<[UInt8]> = []
         var first = 0
         var kept = 0
+        /// All of the content, once it has ended, where it is short.
+        var whole: [UInt8]?
         /// Those who read, each once.
         var readers: [ObjectIdentifier: CollapsedContent] = [:]
         /// How many leaders failed so far.
@@ -61,8 +66,36 @@ final class CollapsedResponse: Sendable {
     }
 
     /// A place among those who follow.
-    final class Follower: Sendable {
-        let wait = LoopWait<Outcome>()
+    ///
+    /// Unchecked: the outcome is guarded by the response's lock.
+    final class Follower: ExchangeHold, @unchecked Sendable {
+        let response: CollapsedResponse
+        private let requests: CollapsedRequests
+        private let key: CacheKey
+        fileprivate var outcome: Outcome?
+
+        init(
+            _ response: CollapsedResponse, _ requests: CollapsedRequests, _ key: CacheKey,
+            in exchange: Exchange,
+            for limit: Duration
+        ) {
+            self.response = response
+            self.requests = requests
+            self.key = key
+            super.init(in: exchange, for: limit)
+        }
+
+        /// What it was told; to go alone where its time was over before.
+        func leave() -> Outcome { response.leave(self) }
+
+        override func timedOut() { _ = leave() }
+
+        override func givenUp() {
+            if case .lead = leave() { lead().abandon() }
+        }
+
+        /// The lead that it was told to take.
+        func lead() -> CollapsedLead { CollapsedLead(requests, key, response) }
     }
 
     private let state = ThreadLock(State())
@@ -73,37 +106,64 @@ final class CollapsedResponse: Sendable {
 
     // MARK: Following
 
-    /// Takes a place behind the leader; `nil` when it is too late, or too many wait.
-    func follow(most: Int) -> Follower? {
-        state.withLock { state in
-            let follower = Follower()
+    /// Takes the place behind the leader; false when it is too late, or too many wait.
+    func follow(_ follower: Follower, most: Int) -> Bool {
+        let (isTaken, hasBegun) = state.withLock { state in
             switch state.phase {
             case .waiting:
-                guard state.followers.count < most else { return nil }
+                guard state.waiting < most else { return (false, false) }
                 state.followers.append(follower)
+                state.waiting += 1
+                return (true, false)
             case .begun(let head):
-                guard state.first == 0, state.readers.count < most else { return nil }
-                follower.wait.resume(returning: .begins(head))
-            case .ended, .over: return nil
+                guard state.first == 0, state.readers.count + state.waiting < most else {
+                    return (false, false)
+                }
+                follower.outcome = .begins(head)
+                return (true, true)
+            case .ended, .over: return (false, false)
             }
-            return follower
         }
+        if hasBegun { follower.letGo() }
+        return isTaken
     }
 
     /// The response as a follower has it; `nil` when the beginning of its content is gone.
     func answer(_ head: Head) -> HttpResponse? {
         var answer = head.response
         if head.length != 0 {
-            guard let content = content() else { return nil }
-            answer = HttpResponse(answer.status, fields: answer.fields, source: content, length: head.length)
+            if let whole = state.withLock({ $0.whole }) {
+                answer.content = .bytes(whole)
+            } else {
+                guard let content = content() else { return nil }
+                answer = HttpResponse(answer.status, fields: answer.fields, source: content, length: head.length)
+            }
         }
         answer.isStored = true
         return answer
     }
 
-    /// Gives the place up.
-    func leave(_ follower: Follower) {
-        state.withLock { state in state.followers.removeAll { $0 === follower } }
+    /// Gives the place up. Answers what the follower was told before.
+    fileprivate func leave(_ follower: Follower) -> Outcome {
+        state.withLock { state in
+            if let outcome = follower.outcome { return outcome }
+            follower.outcome = .goAlone
+            state.waiting -= 1
+            // Now and then, not each time: thousands may leave at once.
+            if state.followers.count > 2 * state.waiting + 64 {
+                state.followers.removeAll { $0.outcome != nil }
+            }
+            return .goAlone
+        }
+    }
+
+    /// Tells all who wait, and gives those who were told: they are to be let go without the lock.
+    private static func settle(_ state: inout State, _ outcome: Outcome) -> Deque<Follower> {
+        let followers = state.followers
+        state.followers = []
+        state.waiting = 0
+        for follower in followers where follower.outcome == nil { follower.outcome = outcome }
+        return followers
     }
 
     /// A source of the whole content; `nil` when its beginning is gone.
@@ -122,21 +182,34 @@ final class CollapsedResponse: Sendable {
 
     /// Whether somebody but the leader wants it, and what is kept for them is not too much already.
     var isWanted: Bool {
-        state.withLock { state in (!state.followers.isEmpty || !state.readers.isEmpty) && state.kept < window }
+        state.withLock { state in (state.waiting > 0 || !state.readers.isEmpty) && state.kept < window }
     }
 
     // MARK: Leading
 
-    /// The response has come, and may go to the others.
-    func begin(_ head: Head) {
+    /// The response has come with the first pieces of its content, and may go to the others.
+    func begin(_ head: Head, _ pieces: [[UInt8]]) { take(head, pieces, isEnd: false) }
+
+    /// The response has come with all of its content.
+    func end(_ head: Head, _ pieces: [[UInt8]]) { take(head, pieces, isEnd: true) }
+
+    private func take(_ head: Head, _ pieces: [[UInt8]], isEnd: Bool) {
         let followers = state.withLock { state -> Deque<Follower> in
             guard case .waiting = state.phase else { return [] }
-            state.phase = .begun(head)
-            let followers = state.followers
-            state.followers = []
-            return followers
+            state.phase = isEnd ? .ended(head, isWhole: true) : .begun(head)
+            state.pieces = Deque(pieces)
+            state.kept = pieces.reduce(0) { $0 + $1.count }
+            if isEnd { keepWhole(&state) }
+            trim(&state)
+            return CollapsedResponse.settle(&state, .begins(head))
         }
-        for follower in followers { follower.wait.resume(returning: .begins(head)) }
+        for follower in followers { follower.letGo() }
+    }
+
+    /// What is short is put together once, for all.
+    private func keepWhole(_ state: inout State) {
+        guard state.first == 0, state.kept <= CollapsedResponse.short else { return }
+        state.whole = state.pieces.count == 1 ? state.pieces.first : Array(state.pieces.joined())
     }
 
     /// The next piece.
@@ -163,17 +236,15 @@ final class CollapsedResponse: Sendable {
     /// The content came to its end, or will not.
     func finish(isWhole: Bool) {
         let (feeds, followers) = state.withLock { state -> ([ContentFeed], Deque<Follower>) in
-            let followers = state.followers
-            state.followers = []
             guard case .begun(let head) = state.phase else {
                 state.phase = .over
-                return ([], followers)
+                return ([], CollapsedResponse.settle(&state, .goAlone))
             }
             state.phase = .ended(head, isWhole: isWhole)
-            let feeds = state.readers.values.compactMap { $0.takeFeed() }
-            return (feeds, followers)
+            if isWhole { keepWhole(&state) }
+            return (state.readers.values.compactMap { $0.takeFeed() }, [])
         }
-        for follower in followers { follower.wait.resume(returning: .goAlone) }
+        for follower in followers { follower.letGo() }
         for feed in feeds { end(feed, isWhole) }
     }
 
@@ -182,11 +253,9 @@ final class CollapsedResponse: Sendable {
         let followers = state.withLock { state -> Deque<Follower> in
             guard case .waiting = state.phase else { return [] }
             state.phase = .over
-            let followers = state.followers
-            state.followers = []
-            return followers
+            return CollapsedResponse.settle(&state, outcome)
         }
-        for follower in followers { follower.wait.resume(returning: outcome) }
+        for follower in followers { follower.letGo() }
     }
 
     /// The leader's origin server failed. Answers whether another one leads now: once. After a second failure there is none,
@@ -201,18 +270,19 @@ final class CollapsedResponse: Sendable {
 
     /// Lets the first follower lead that is still there. Answers false when there is none: then it is over.
     func promote() -> Bool {
-        while true {
-            let next = state.withLock { state -> Follower? in
-                guard case .waiting = state.phase else { return nil }
-                guard let next = state.followers.popFirst() else {
-                    state.phase = .over
-                    return nil
-                }
+        let next = state.withLock { state -> Follower? in
+            guard case .waiting = state.phase else { return nil }
+            while let next = state.followers.popFirst() {
+                guard next.outcome == nil else { continue }
+                next.outcome = .lead
+                state.waiting -= 1
                 return next
             }
-            guard let next else { return false }
-            if next.wait.resume(returning: .lead) { return true }
+            state.phase = .over
+            return nil
         }
+        next?.letGo()
+        return next != nil
     }
 
     // MARK: Reading
@@ -260,6 +330,9 @@ final class CollapsedResponse: Sendable {
     private func end(_ feed: ContentFeed, _ isWhole: Bool) {
         if isWhole { feed.finish() } else { feed.fail("the response that several requests share was cut off") }
     }
+
+    /// Content up to this many bytes is given to followers whole, in one piece, when it is there.
+    private static let short = 64 << 10
 
     /// So many bytes that nobody waits for any more are kept for those who come later.
     private static let spare = 8 << 20

@@ -237,10 +237,10 @@ public struct HttpCache: Middleware, Postware {
     ) -> Verdict {
         guard collapses, asked.mayShare(request) else { return lead(consume asked, &request, exchange) }
         let shared = CacheIdentity.key(asked.key, for: request, in: exchange)
-        let role = collapsed.join(shared, at: exchange.now)
-        if case .follow(let response, let follower) = role {
-            return .wait { [asked, shared] request, exchange in
-                try await self.follow(response, shared, follower, asked, &request, exchange)
+        let role = collapsed.join(shared, exchange, waiting: HttpCache.collapseTimeout)
+        if case .follow(let follower) = role {
+            return .wait(for: follower) { [asked, shared] request, exchange in
+                self.follow(follower, shared, asked, &request, exchange)
             }
         }
         guard case .lead = role else { return lead(consume asked, &request, exchange) }
@@ -272,17 +272,13 @@ public struct HttpCache: Middleware, Postware {
         return .pass
     }
 
-    /// Waits behind the request whose response will do, too.
+    /// Decides behind the request whose response will do, too.
     private func follow(
-        _ response: CollapsedResponse, _ shared: CacheKey, _ follower: CollapsedResponse.Follower,
+        _ follower: CollapsedResponse.Follower, _ shared: CacheKey,
         _ asked: CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
-    ) async throws -> Verdict {
-        defer { response.leave(follower) }
-        let outcome = try await follower.wait.value(within: HttpCache.collapseTimeout, else: .goAlone)
-        if Task.isCancelled {
-            if case .lead = outcome { CollapsedLead(collapsed, shared, response).abandon() }
-            throw CancellationError()
-        }
+    ) -> Verdict {
+        let outcome = follower.leave()
+        let response = follower.response
         var status = CacheStatus()
         status.forward = asked.forward
         status.isCollapsed = true
@@ -323,7 +319,7 @@ public struct HttpCache: Middleware, Postware {
         _ stored: StoredResponse, _ key: CacheKey, _ request: HttpRequest, _ exchange: Exchange
     ) {
         let shared = CacheIdentity.key(key, for: request, in: exchange)
-        guard case .lead = collapsed.join(shared, at: exchange.now, follows: false) else { return }
+        guard case .lead = collapsed.join(shared, at: exchange.now) else { return }
         var plain = request
         plain.method = .get
         for name in CacheValidation.conditions { plain.fields.remove(name) }

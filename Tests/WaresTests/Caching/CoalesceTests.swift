@@ -170,6 +170,31 @@ import Wares
         #expect(exchange.upstream.requests.count == 2)
     }
 
+    @Test func `those who wait have the whole of short content, and the length with it`() async throws {
+        let exchange = try exchange()
+        try answer(exchange, 200, [], "short")
+        let responses = try await crowd(exchange, Array(repeating: try get(), count: 3))
+        #expect(responses.allSatisfy { $0.content.text == "short" && $0.content.length == 5 })
+        #expect(exchange.outcomes.filter { $0.responder == .cache }.count == 2)
+    }
+
+    @Test func `one that leaves gives up its place, and the next one leads when the first leaves`() async throws {
+        let exchange = try exchange(["maxWaiters": 2])
+        exchange.upstream.neverRespond()
+        exchange.upstream.always(respondWith: HttpResponse(.ok, content: .text("two")))
+        let first = await exchange.start(try get())
+        let second = await exchange.start(try get())
+        let third = await exchange.start(try get())
+        while exchange.upstream.requests.isEmpty { await Task.yield() }
+        await second.leave()
+        // There is room for another one.
+        let fourth = await exchange.start(try get())
+        #expect(exchange.upstream.requests.count == 1)
+        await third.leave()
+        await first.leave()
+        #expect(try await fourth.response().content.text == "two")
+    }
+
     @Test func `who waits too long goes alone`() async throws {
         let exchange = try exchange(["timeout": "2s"])
         exchange.upstream.neverRespond()
