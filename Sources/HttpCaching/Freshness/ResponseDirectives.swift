@@ -24,7 +24,72 @@ public struct ResponseDirectives: Sendable, Equatable {
 
     /// What the `Cache-Control` lines say. Of a directive with several values the first counts. RFC 9111 §4.2.1.
     public init(_ lines: [String]) {
-        for directive in CacheDirective.list(lines) { take(directive) }
+        if lines.count == 1, let plain = ResponseDirectives(plain: lines[0]) {
+            self = plain
+        } else {
+            for directive in CacheDirective.list(lines) { take(directive) }
+        }
+    }
+
+    /// What one line says that has names and numbers of seconds only, as most have, read where it stands; `nil` for any other.
+    private init?(plain line: String) {
+        self.init()
+        var line = line
+        guard line.withUTF8({ take(plain: $0) }) else { return nil }
+    }
+
+    private mutating func take(plain text: UnsafeBufferPointer<UInt8>) -> Bool {
+        var index = 0
+        func skipBlanks() { while index < text.count, text[index] == 0x20 || text[index] == 0x09 { index += 1 } }
+        while true {
+            skipBlanks()
+            guard index < text.count else { return true }
+            let start = index
+            while index < text.count, ResponseDirectives.isNameByte(text[index]) { index += 1 }
+            let name = UnsafeBufferPointer(rebasing: text[start..<index])
+            var seconds: Int64?
+            if index < text.count, text[index] == 0x3d {
+                let first = index + 1
+                index = first
+                var number: Int64 = 0
+                while index < text.count, index - first < 9, text[index] &- 0x30 < 10 {
+                    number = number * 10 + Int64(text[index] - 0x30)
+                    index += 1
+                }
+                guard index > first else { return false }
+                seconds = number
+            }
+            skipBlanks()
+            guard !name.isEmpty, index == text.count || text[index] == 0x2c, take(name, seconds) else { return false }
+            index += 1
+        }
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        byte == 0x2d || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+    }
+
+    /// Takes one directive. Answers false where it has to be looked at closely.
+    private mutating func take(_ name: UnsafeBufferPointer<UInt8>, _ seconds: Int64?) -> Bool {
+        func isName(_ other: StaticString) -> Bool {
+            name.count == other.utf8CodeUnitCount
+                && name.indices.allSatisfy { name[$0] | 0x20 == other.utf8Start[$0] }
+        }
+        switch name.count {
+        case 6 where isName("public"): isPublic = true
+        case 7 where isName("max-age"): maxAge = maxAge ?? seconds ?? 0
+        case 8 where isName("s-maxage"): sharedMaxAge = sharedMaxAge ?? seconds ?? 0
+        case 8 where isName("no-store"): noStore = true
+        case 9 where isName("immutable"): isImmutable = true
+        case 12 where isName("no-transform"): noTransform = true
+        case 15 where isName("must-revalidate"): mustRevalidate = true
+        case 7 where isName("private"), 8 where isName("no-cache"), 15 where isName("must-understand"),
+            14 where isName("stale-if-error"), 16 where isName("proxy-revalidate"),
+            22 where isName("stale-while-revalidate"):
+            return false
+        default: break
+        }
+        return true
     }
 
     mutating func take(_ directive: CacheDirective) {

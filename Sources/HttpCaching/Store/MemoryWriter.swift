@@ -6,6 +6,8 @@ final class MemoryWriter: StoreWriter {
     private let store: MemoryStore
     private let key: CacheKey
     private var content: [UInt8] = []
+    /// What the content will have, if that is known.
+    private var length = 0
     /// Where it is instead, if it is large.
     private var pages: PageMemory?
     private var count = 0
@@ -15,8 +17,8 @@ final class MemoryWriter: StoreWriter {
         self.store = store
         self.key = key
         guard let length else { return }
+        self.length = length
         if length >= PageMemory.least { pages = PageMemory(capacity: length) }
-        if pages == nil { content.reserveCapacity(length) }
     }
 
     func append(_ piece: [UInt8]) -> Bool {
@@ -35,7 +37,13 @@ final class MemoryWriter: StoreWriter {
             defer { content = [] }
             return pages.append(content) && pages.append(piece)
         }
-        if content.isEmpty, content.capacity < piece.count { content = piece } else { content += piece }
+        if content.isEmpty {
+            // Often it is all in one piece, and stays where that is.
+            content = piece
+            if length > piece.count { content.reserveCapacity(length) }
+        } else {
+            content += piece
+        }
         return true
     }
 

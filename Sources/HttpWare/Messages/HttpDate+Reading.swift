@@ -4,6 +4,41 @@ extension HttpDate {
     /// Names are compared without regard to case, as RFC 9111 §4.2 asks of caches. A year of two digits that seems to be
     /// more than 50 years after `now` is the past one that ends in them. RFC 9110 §5.6.7.
     public static func time(_ text: String, now: WallTime) -> WallTime? {
+        var text = text
+        return text.withUTF8 { usual(UnsafeRawBufferPointer($0)) } ?? time(anyForm: text, now: now)
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT` as nearly all servers write it, read where it stands; `nil` for anything else.
+    private static func usual(_ text: UnsafeRawBufferPointer) -> WallTime? {
+        guard text.count == 29 else { return nil }
+        func word(_ start: Int) -> UInt32 { text.loadUnaligned(fromByteOffset: start, as: UInt32.self) }
+        func number(_ start: Int) -> Int? {
+            let (high, low) = (text[start] &- 0x30, text[start + 1] &- 0x30)
+            return high < 10 && low < 10 ? Int(high) * 10 + Int(low) : nil
+        }
+        guard dayWords.contains(word(0)), text[4] == 0x20, text[7] == 0x20, text[16] == 0x20, text[19] == 0x3a,
+            text[22] == 0x3a, word(25) == zoneWord, let month = monthWords.firstIndex(of: word(8)),
+            let day = number(5), let century = number(12), let year = number(14), let hour = number(17), hour < 24,
+            let minute = number(20), minute < 60, let second = number(23), second <= 60
+        else { return nil }
+        return time(century * 100 + year, month + 1, day, hour * 3600 + minute * 60 + second)
+    }
+
+    /// Four letters as they stand in memory.
+    private static func word(_ letters: StaticString) -> UInt32 {
+        UnsafeRawPointer(letters.utf8Start).loadUnaligned(as: UInt32.self)
+    }
+
+    private static let dayWords = [
+        word("Mon,"), word("Tue,"), word("Wed,"), word("Thu,"), word("Fri,"), word("Sat,"), word("Sun,"),
+    ]
+    private static let monthWords = [
+        word("Jan "), word("Feb "), word("Mar "), word("Apr "), word("May "), word("Jun "), word("Jul "), word("Aug "),
+        word("Sep "), word("Oct "), word("Nov "), word("Dec "),
+    ]
+    private static let zoneWord = word(" GMT")
+
+    private static func time(anyForm text: String, now: WallTime) -> WallTime? {
         var text = Array(text.utf8)[...]
         guard let comma = text.firstIndex(where: { $0 == 0x2c || $0 == 0x20 }) else { return nil }
         let day = text[..<comma]

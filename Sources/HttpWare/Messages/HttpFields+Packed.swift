@@ -3,16 +3,28 @@
 extension HttpFields {
     /// Adds the lines in packed form. Answers false, and adds nothing, where there are too many or one is too long for it.
     public func appendPacked(to packed: inout [UInt8]) -> Bool {
-        let kept = lines.filter { !$0.isRemoved }
-        guard kept.count <= 255, kept.allSatisfy({ $0.valueCount <= UInt32(UInt16.max) }) else { return false }
-        packed.append(UInt8(kept.count))
-        for line in kept {
-            packed.append(line.known.rawValue)
-            packed.append(UInt8(truncatingIfNeeded: line.valueCount))
-            packed.append(UInt8(truncatingIfNeeded: line.valueCount >> 8))
-            guard line.known == .other else { continue }
-            packed.append(UInt8(truncatingIfNeeded: line.nameCount))
-            packed.append(UInt8(truncatingIfNeeded: line.nameCount >> 8))
+        var kept = 0
+        for line in lines where !line.isRemoved {
+            guard line.valueCount <= UInt32(UInt16.max) else { return false }
+            kept += 1
+        }
+        guard kept <= 255 else { return false }
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1 + 5 * kept) { table in
+            var count = 0
+            func add(_ number: some FixedWidthInteger) {
+                table[count] = UInt8(truncatingIfNeeded: number)
+                count += 1
+            }
+            add(kept)
+            for line in lines where !line.isRemoved {
+                add(line.known.rawValue)
+                add(line.valueCount)
+                add(line.valueCount >> 8)
+                guard line.known == .other else { continue }
+                add(line.nameCount)
+                add(line.nameCount >> 8)
+            }
+            packed.append(contentsOf: UnsafeBufferPointer(rebasing: table[..<count]))
         }
         appendWire(to: &packed)
         return true

@@ -7,13 +7,28 @@ extension HttpFields {
 
     /// Adds the lines to the bytes. White space around values goes.
     public func appendWire(to wire: inout [UInt8]) {
-        for line in lines where !line.isRemoved {
-            wire += bytes[line.name]
-            wire.append(0x3a)
-            wire.append(0x20)
-            wire += bytes[line.value]
-            wire.append(0x0d)
-            wire.append(0x0a)
+        bytes.withUnsafeBufferPointer { all in
+            // Lines that stand as they are wanted, one behind the other, go together.
+            var run = 0..<0
+            for line in lines where !line.isRemoved {
+                if line.flags & Line.exact != 0, Int(line.start) == run.upperBound {
+                    run = run.lowerBound..<Int(line.end)
+                    continue
+                }
+                wire.append(contentsOf: UnsafeBufferPointer(rebasing: all[run]))
+                if line.flags & Line.exact != 0 {
+                    run = Int(line.start)..<Int(line.end)
+                    continue
+                }
+                run = 0..<0
+                wire.append(contentsOf: UnsafeBufferPointer(rebasing: all[line.name]))
+                wire.append(0x3a)
+                wire.append(0x20)
+                wire.append(contentsOf: UnsafeBufferPointer(rebasing: all[line.value]))
+                wire.append(0x0d)
+                wire.append(0x0a)
+            }
+            wire.append(contentsOf: UnsafeBufferPointer(rebasing: all[run]))
         }
     }
 

@@ -36,6 +36,7 @@ import Testing
         for day in stride(from: Int64(-719_000), through: 2_900_000, by: 379) {
             let time = WallTime(seconds: day * 86_400 + day & 0xffff)
             #expect(HttpDate.time(HttpDate.text(time), now: noon) == time)
+            #expect(HttpDate.time(HttpDate.text(time).lowercased(), now: noon) == time)
         }
     }
 
