@@ -17,7 +17,17 @@ struct MemoryShard {
 
     private var table: FifoTable<Item>
 
+    /// How much was kept when memory was taken ahead the last time.
+    private var provided = 0
+
     init(limit: Int) { table = FifoTable(limit: limit) }
+
+    /// Whether so much more is kept than before that the next responses will need memory from the system.
+    mutating func takesMoreMemory() -> Bool {
+        guard table.bytes > provided + HeapRoom.size / 2 else { return false }
+        provided = table.bytes
+        return true
+    }
 
     var census: StoreCensus {
         var census = StoreCensus()

@@ -28,7 +28,11 @@ public final class MemoryStore: CacheStore {
     /// Stores a response whose content is at hand. Answers whether it had room.
     @discardableResult
     public func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
-        shards.withLock(of: key.spread) { $0.store(response, under: key) }
+        let (isStored, grows) = shards.withLock(of: key.spread) { shard in
+            (shard.store(response, under: key), shard.takesMoreMemory())
+        }
+        if grows { HeapRoom.take() }
+        return isStored
     }
 
     public func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
