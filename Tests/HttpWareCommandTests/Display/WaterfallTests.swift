@@ -51,8 +51,10 @@ import Testing
     }
 
     @Test func `each attempt is told apart, with its endpoint, its fault and the pause before it`() {
-        let rows = Waterfall(style: TerminalStyle(width: 160)).text(.ofTwoAttempts()).split(separator: "\n").dropFirst(5)
-            .map { $0.split(separator: " ", omittingEmptySubsequences: true).map(String.init).joined(separator: " ") }
+        let rows = Waterfall(style: TerminalStyle(width: 160)).text(.ofTwoAttempts()).split(separator: "\n").dropFirst(
+            5
+        )
+        .map { $0.split(separator: " ", omittingEmptySubsequences: true).map(String.init).joined(separator: " ") }
         for (row, words) in zip(
             rows,
             [
