@@ -97,16 +97,13 @@ extension HttpCache {
     private func startOver(_ turn: CacheTurn, _ stored: StoredResponse, _ exchange: Exchange) async throws -> Answer {
         store.remove(stored, under: turn.key)
         turn.startOver()
-        let response = CollapsedResponse(window: maxObject.bytes)
-        guard let whole = turn.whole, let follower = response.follow(most: 1),
-            exchange.startBackground(whole, to: WholeFetch(self, turn, response))
-        else {
+        let fetch = WholeFetch(self, turn)
+        guard let whole = turn.whole, exchange.startBackground(whole, to: fetch) else {
             return .replace(with: .problem(.serviceUnavailable, "too many requests are under way without a client"))
         }
         exchange.note("the part that is stored does not fit: the whole is asked for")
         // The exchange that asks has limits of its own.
-        let outcome = try await follower.wait.value(within: .seconds(86_400), else: .goAlone)
-        guard case .begins(let head) = outcome, var answer = response.answer(head) else {
+        guard let head = try await fetch.head.value(), var answer = fetch.response.answer(head) else {
             return .replace(with: .problem(.badGateway, "the origin server's response ended before its head"))
         }
         tell(turn.status, in: &answer)
@@ -143,13 +140,15 @@ private final class JoinedContent: ContentFilter {
 private final class WholeFetch: BackgroundReceiver {
     private let cache: HttpCache
     private let turn: CacheTurn
-    private let response: CollapsedResponse
+    let response: CollapsedResponse
+    /// The response's head; `nil` if there is none.
+    let head = LoopWait<CollapsedResponse.Head?>()
     private var intake: CacheIntake?
 
-    init(_ cache: HttpCache, _ turn: CacheTurn, _ response: CollapsedResponse) {
+    init(_ cache: HttpCache, _ turn: CacheTurn) {
         self.cache = cache
         self.turn = turn
-        self.response = response
+        response = CollapsedResponse(window: cache.maxObject.bytes)
     }
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
@@ -160,7 +159,9 @@ private final class WholeFetch: BackgroundReceiver {
         } else {
             turn.release(.goAlone)
         }
-        self.response.begin(CollapsedResponse.Head(response, vary: .none, isFailure: false))
+        let head = CollapsedResponse.Head(response, vary: .none, isFailure: false)
+        self.response.begin(head, [])
+        self.head.resume(returning: head)
     }
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
@@ -173,5 +174,6 @@ private final class WholeFetch: BackgroundReceiver {
         if isWhole { intake?.finish() } else { intake?.abandon() }
         turn.abandon()
         response.finish(isWhole: isWhole)
+        head.resume(returning: nil)
     }
 }
