@@ -114,7 +114,12 @@ public final class Credential: Sendable {
     /// A request needs a token: it takes a place behind the refresh, which begins if none is under way.
     ///
     /// To be called on a loop.
-    public func enter(bytes: Int, limits: HoldLimits, at wall: WallTime) -> Entry {
+    ///
+    /// `ended` is called when the refresh lets the request go, or fails: for one request after the other in the order of coming,
+    /// whichever their loops are. It may be called after the request has given up its place.
+    public func enter(
+        bytes: Int, limits: HoldLimits, at wall: WallTime, ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil
+    ) -> Entry {
         guard let loop = EventLoop.current else {
             return .refused(CredentialFailure(.failed, "a credential is used on a loop"))
         }
@@ -122,7 +127,7 @@ public final class Credential: Sendable {
         let entry = change { state in
             // Held by places that are given up, each, when their wait ends. Not weak: one weak reference makes each retain of the
             // credential take three times as long, for every request.
-            state.enter(wall, now, bytes: bytes, limits: limits) { self.leave($0) }
+            state.enter(wall, now, bytes: bytes, limits: limits, ended: ended) { self.leave($0) }
         }
         switch entry {
         case .ready(let token): return .ready(token)
@@ -134,11 +139,13 @@ public final class Credential: Sendable {
     }
 
     /// The origin server does not take the token of this number (rule 3): it is not sent any more, and if it is the present one, the next
-    /// one is asked for in the background.
-    public func reject(_ number: Int, at wall: WallTime) {
-        guard let loop = EventLoop.current else { return }
-        change { $0.reject(number, at: loop.now) }
+    /// one is asked for in the background. Answers the reason where it is the present one and no other may be asked for now.
+    @discardableResult
+    public func reject(_ number: Int, at wall: WallTime) -> CredentialFailure? {
+        guard let loop = EventLoop.current else { return nil }
+        let failure = change { $0.reject(number, at: loop.now) }
         renewInBackground(wall)
+        return failure
     }
 
     /// The wait of a request was too long.
@@ -191,7 +198,8 @@ public final class Credential: Sendable {
     /// `CredentialFailure` when it could not be sent.
     public func put(_ token: NewToken) async throws {
         await publish(
-            try TokenResponse(token), took: .zero, at: (EventLoop.current?.clock ?? SystemLoopClock()).wallNow())
+            try TokenResponse(token), took: .zero, at: (EventLoop.current?.clock ?? SystemLoopClock()).wallNow(),
+            isOfRefresh: false)
     }
 
     // MARK: Refreshing
@@ -231,7 +239,8 @@ public final class Credential: Sendable {
         lineage.giveBack()
         switch result {
         case .success(let outcome):
-            change { $0.finish(outcome, at: loop.wallNow(), loop.now) }
+            let ending = change { $0.finish(outcome, at: loop.wallNow(), loop.now) }
+            goOn(ending, on: loop)
             WareLog.shared.log(.info, "credential \(name): refresh \(refreshing.number): \(outcome.rawValue)")
             return nil
         case .failure(let failure): return failure
@@ -239,16 +248,26 @@ public final class Credential: Sendable {
     }
 
     private func settle(_ failure: CredentialFailure, on loop: EventLoop) -> CredentialFailure {
-        let (places, number) = change { state in
-            let places = state.fail(failure, at: loop.now)
+        let (places, told, number, ending) = change { state in
+            let (places, told) = state.fail(failure, at: loop.now)
             let number = state.refreshing?.number ?? 0
-            state.finish(
+            let ending = state.finish(
                 failure.isTransient ? .failed : .refused, reason: failure.reason, at: loop.wallNow(), loop.now)
-            return (places, number)
+            return (places, told, number, ending)
         }
         WareLog.shared.log(.warning, "credential \(name): refresh \(number): \(failure.reason)")
-        for place in places { place.end(.failed(failure)) }
-        return failure
+        for place in places { place.end(.failed(told)) }
+        goOn(ending, on: loop)
+        return told
+    }
+
+    /// Does what follows the end of a refresh: nobody else looks at the requests that wait then.
+    private func goOn(_ ending: CredentialState.Ending, on loop: EventLoop) {
+        switch ending {
+        case .idle: break
+        case .begins(let next): start(next, on: loop)
+        case .refuses(let places, let failure): for place in places { place.end(.failed(failure)) }
+        }
     }
 
     private func renew(
@@ -347,7 +366,9 @@ public final class Credential: Sendable {
     private static let releasedAtOnce = 32
 
     /// Puts a new token in force, then keeps it.
-    private func publish(_ response: TokenResponse, took: Duration, at wall: WallTime) async {
+    private func publish(
+        _ response: TokenResponse, took: Duration, at wall: WallTime, isOfRefresh: Bool = true
+    ) async {
         var expires: WallTime?
         var lifetime: Duration?
         if let seconds = response.lifetime {
@@ -363,7 +384,7 @@ public final class Credential: Sendable {
         let (places, refreshToken) = change { state in
             let places = state.publish(
                 response.accessToken, expires: expires, lifetime: lifetime, refreshToken: response.refreshToken,
-                at: wall)
+                isOfRefresh: isOfRefresh, at: wall)
             return (places, state.refreshToken)
         }
         await release(places)

@@ -23,11 +23,14 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     let isUnexplained: Bool
     /// When it is worth trying again; `nil` where nobody knows.
     public internal(set) var retryAfter: Duration?
+    /// Whether there may be a new token in a while. If not, the refusal of the present one is the last word.
+    public let mayPass: Bool
 
     init(
         _ kind: Kind, _ reason: String, isInvalidGrant: Bool = false, isUnexplained: Bool = false,
-        retryAfter: Duration? = nil
+        retryAfter: Duration? = nil, mayPass: Bool? = nil
     ) {
+        self.mayPass = mayPass ?? (kind == .failed)
         self.kind = kind
         self.reason = reason
         self.isInvalidGrant = isInvalidGrant

@@ -21,6 +21,16 @@ struct CredentialState {
         let isForced: Bool
     }
 
+    /// What follows when a refresh is over.
+    enum Ending {
+        /// No request waits.
+        case idle
+        /// Requests came after the refresh had its result: the next one, which has begun, is for them.
+        case begins(Refreshing)
+        /// Such requests wait, and no refresh may begin: they are told so.
+        case refuses([HoldPlace], CredentialFailure)
+    }
+
     private(set) var token: IssuedToken?
     /// The number of a token that the origin server does not take: it is not sent any more.
     private var rejected = 0
@@ -28,6 +38,8 @@ struct CredentialState {
     /// The authorization server refused it for good: it is not sent again.
     private(set) var spentRefreshToken: Secret?
     private(set) var refreshing: Refreshing?
+    /// The refresh under way has had its result, a token or a failure: requests that come now wait for the next one.
+    private var isSettled = false
     private var waiting: [Int: HoldPlace] = [:]
     private var waitingBytes = 0
     private var placesTaken = 0
@@ -90,29 +102,35 @@ struct CredentialState {
         begun.removeAll { now - $0 >= definition.window.per }
         guard begun.count >= definition.window.max, let oldest = begun.first else { return nil }
         let reason = "there were \(definition.window.max) refreshes in \(definition.window.per.optionText)"
-        return CredentialFailure(.paused, reason, retryAfter: oldest + definition.window.per - now)
+        // If the last refresh brought a token, the origin server refuses what is new, and more of it would not help.
+        return CredentialFailure(
+            .paused, reason, retryAfter: oldest + definition.window.per - now, mayPass: failure?.mayPass ?? false)
     }
+
+    /// Whether the refresh under way will bring a token, or a failure, to requests that wait from now on.
+    private var isAnswerAwaited: Bool { refreshing != nil && !isSettled }
 
     // MARK: Requests
 
     /// A request needs a token, and there is none that may be sent.
     mutating func enter(
         _ wall: WallTime, _ now: LoopInstant, bytes: Int, limits: HoldLimits,
-        leave: @escaping @Sendable (HoldPlace) -> Void
+        ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil, leave: @escaping @Sendable (HoldPlace) -> Void
     ) -> Entry {
         if let token = usable(at: wall) { return .ready(token) }
-        if refreshing == nil, let failure = pause(at: now) { return .refused(failure) }
+        if !isAnswerAwaited, let failure = pause(at: now) { return .refused(failure) }
         guard waiting.count < limits.max, waitingBytes + bytes <= limits.maxBytes.bytes else {
             overflows += 1
             return .overflow(
-                CredentialFailure(.paused, "too many requests wait for a token", retryAfter: .seconds(1)))
+                CredentialFailure(
+                    .paused, "too many requests wait for a token", retryAfter: .seconds(1), mayPass: true))
         }
         let begins = refreshing == nil ? begin(now) : nil
         placesTaken += 1
-        heldByRefresh += 1
+        if isAnswerAwaited { heldByRefresh += 1 }
         let place = HoldPlace(
-            number: placesTaken, bytes: bytes, refresh: refreshing?.number ?? 0, since: now, timeout: limits.timeout,
-            leave: leave)
+            number: placesTaken, bytes: bytes, refresh: isAnswerAwaited ? refreshes : refreshes + 1, since: now,
+            timeout: limits.timeout, ended: ended, leave: leave)
         waiting[place.number] = place
         waitingBytes += bytes
         return .held(place, begins: begins)
@@ -127,10 +145,12 @@ struct CredentialState {
     mutating func noteTimeout() { timeouts += 1 }
 
     /// The origin server does not take this token. One that is not the present one is no news (rule 3). Where no refresh may
-    /// begin, the token is sent on: one place that refuses it must not shut out all others.
-    mutating func reject(_ number: Int, at now: LoopInstant) {
-        guard let token, token.number == number else { return }
-        if refreshing != nil || pause(at: now) == nil { rejected = token.number }
+    /// begin, the token is sent on: one place that refuses it must not shut out all others. Answers then why none may.
+    mutating func reject(_ number: Int, at now: LoopInstant) -> CredentialFailure? {
+        guard let token, token.number == number else { return nil }
+        if !isAnswerAwaited, let failure = pause(at: now) { return failure }
+        rejected = token.number
+        return nil
     }
 
     // MARK: Refreshes
@@ -149,17 +169,21 @@ struct CredentialState {
 
     private mutating func begin(_ now: LoopInstant, isForced: Bool = false) -> Refreshing {
         refreshes += 1
-        heldByRefresh = 0
+        heldByRefresh = waiting.count
+        isSettled = false
         begun.append(now)
         let new = Refreshing(number: refreshes, began: now, isForced: isForced)
         refreshing = new
         return new
     }
 
-    /// There is a new token. Who waits goes on, in the order of coming; the refresh itself goes on until `finish`.
+    /// There is a new token. Who waits goes on, in the order of coming; the refresh itself goes on until `finish`. A token that
+    /// a program brings is not that of the refresh under way.
     mutating func publish(
-        _ value: Secret, expires: WallTime?, lifetime: Duration?, refreshToken: Secret?, at now: WallTime
+        _ value: Secret, expires: WallTime?, lifetime: Duration?, refreshToken: Secret?, isOfRefresh: Bool = true,
+        at now: WallTime
     ) -> [HoldPlace] {
+        if isOfRefresh { isSettled = true }
         tokensIssued += 1
         var renewal: WallTime?
         if let expires, let lifetime {
@@ -175,8 +199,9 @@ struct CredentialState {
         return takeWaiting()
     }
 
-    /// There is no new token. Who waits is told once (rule 4).
-    mutating func fail(_ failure: CredentialFailure, at now: LoopInstant) -> [HoldPlace] {
+    /// There is no new token. Who waits is told once (rule 4), with the time after which the next refresh may begin.
+    mutating func fail(_ failure: CredentialFailure, at now: LoopInstant) -> ([HoldPlace], CredentialFailure) {
+        isSettled = true
         failuresInRow += 1
         rejected = 0
         let pause =
@@ -186,7 +211,7 @@ struct CredentialState {
         failure.retryAfter = pause
         self.failure = failure
         pausedUntil = now + pause
-        return takeWaiting()
+        return (takeWaiting(), failure)
     }
 
     /// The authorization server refused this refresh token for good.
@@ -195,11 +220,12 @@ struct CredentialState {
     /// The file has another refresh token.
     mutating func adopt(refreshToken: Secret) { self.refreshToken = refreshToken }
 
-    /// The refresh is over, its tokens are kept.
+    /// The refresh is over, its tokens are kept. Requests that came since it had its result may wait: begins the next one for
+    /// them, which the caller has to run.
     mutating func finish(
         _ outcome: CredentialReport.Refresh.Outcome, reason: String? = nil, at wall: WallTime, _ now: LoopInstant
-    ) {
-        guard let refreshing else { return }
+    ) -> Ending {
+        guard let refreshing else { return .idle }
         history.insert(
             CredentialReport.Refresh(
                 number: refreshing.number, ended: wall, duration: now - refreshing.began, outcome: outcome,
@@ -207,6 +233,9 @@ struct CredentialState {
         if history.count > CredentialState.mostHistory { history.removeLast() }
         counts[outcome, default: 0] += 1
         self.refreshing = nil
+        if waiting.isEmpty { return .idle }
+        if let failure = pause(at: now) { return .refuses(takeWaiting(), failure) }
+        return .begins(begin(now))
     }
 
     /// Forgets every token, the failures, and what was learnt: as after a start.

@@ -18,21 +18,27 @@ public final class HoldPlace: Sendable {
     let since: LoopInstant
     private let timeout: Duration
     private let wait = LoopWait<Outcome>()
+    private let ended: (@Sendable (Outcome) -> Void)?
     private let leave: @Sendable (HoldPlace) -> Void
 
     init(
         number: Int, bytes: Int, refresh: Int, since: LoopInstant, timeout: Duration,
-        leave: @escaping @Sendable (HoldPlace) -> Void
+        ended: (@Sendable (Outcome) -> Void)?, leave: @escaping @Sendable (HoldPlace) -> Void
     ) {
         self.number = number
         self.bytes = bytes
         self.refresh = refresh
         self.since = since
         self.timeout = timeout
+        self.ended = ended
         self.leave = leave
     }
 
-    func end(_ outcome: Outcome) { wait.resume(returning: outcome) }
+    /// Ends the wait. Places that a refresh lets go are ended by one task, in the order in which they were taken.
+    func end(_ outcome: Outcome) {
+        ended?(outcome)
+        wait.resume(returning: outcome)
+    }
 
     /// Waits for the refresh, on the loop of the calling task. Throws `CancellationError` when the task is cancelled: the
     /// client left, and the place is free.

@@ -231,9 +231,9 @@ import Testing
         #expect(credential.freshNumber(at: began) == 1)
         #expect(credential.freshNumber(at: began + .seconds(89)) == 1)
         #expect(credential.freshNumber(at: began + .seconds(90)) == nil)
-        await stage.loop.submit { credential.reject(7, at: began) }
+        _ = await stage.loop.submit { credential.reject(7, at: began) }
         #expect(credential.freshNumber(at: began) == 1)
-        await stage.loop.submit { credential.reject(1, at: began) }
+        _ = await stage.loop.submit { credential.reject(1, at: began) }
         #expect(credential.freshNumber(at: began) == nil)
         while stage.client.waitingCount == 0 { await Task.yield() }
         stage.client.answer(json: token(2))
