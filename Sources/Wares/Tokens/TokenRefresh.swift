@@ -11,6 +11,7 @@ public import HttpWare
 /// | `requireChallenge` | `invalid_token`, `any`   | `invalid_token` | |
 /// | `hold`             | `max`, `maxBytes`, `timeout` | `{max: 500, maxBytes: 64MiB, timeout: 10s}` | |
 /// | `replay`           | `maxBody`                | `{maxBody: 1MiB}` | 0B … 1GiB |
+/// | `onFailure`        | `unavailable`, `response` | `unavailable` | |
 public struct TokenRefresh: Middleware, Postware, CredentialUser {
     /// What a refusal has to say before its token is renewed.
     public enum Challenge: String, OptionWord {
@@ -20,6 +21,14 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         case any
     }
 
+    /// What the client is answered where its request was refused because of the token, and there is no new one for now.
+    public enum OnFailure: String, OptionWord {
+        /// 503 with `Retry-After`: the client's own session is as good as before.
+        case unavailable
+        /// The origin server's response.
+        case response
+    }
+
     public var credential: Credential?
     /// What a refusal of the token looks like.
     public var statuses: StatusSet
@@ -27,6 +36,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public var hold: HoldLimits
     /// The most content that a request may have to be sent again.
     public var maxBody: ByteCount
+    public var onFailure: OnFailure
 
     public var credentialUse: CredentialUse { .refreshes }
     public var contentNeed: ContentNeed { .kept(upTo: maxBody.bytes) }
@@ -35,13 +45,14 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
 
     public init(
         credential: Credential, statuses: StatusSet = [401], requireChallenge: Challenge = .invalidToken,
-        hold: HoldLimits = HoldLimits(), maxBody: ByteCount = .mebibytes(1)
+        hold: HoldLimits = HoldLimits(), maxBody: ByteCount = .mebibytes(1), onFailure: OnFailure = .unavailable
     ) {
         self.credential = credential
         self.statuses = statuses
         self.requireChallenge = requireChallenge
         self.hold = hold
         self.maxBody = maxBody
+        self.onFailure = onFailure
     }
 
     // MARK: Requests
@@ -77,7 +88,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
             return .pass
         }
         let wall = exchange.wallNow
-        credential.reject(carried, at: wall)
+        let failure = credential.reject(carried, at: wall)
         if exchange.record.outgrewKept {
             exchange.note("not replayed: the content is larger than \(maxBody)")
             return .pass
@@ -86,10 +97,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         let status = response.status.code
         // Rule 3: another request may have had it renewed already.
         if let present = credential.current(wall) {
-            guard present.number != carried else {
-                exchange.note("not replayed: the credential cannot be refreshed now")
-                return .pass
-            }
+            guard present.number != carried else { return giveUp(credential, failure, exchange) }
             exchange[Refusals.self] = refusals
             exchange.note("after \(status), with the present token")
             return .replay(after: .zero)
@@ -101,9 +109,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         case .ready:
             exchange.note("after \(status), with the present token")
             return .replay(after: .zero)
-        case .refused(let failure):
-            exchange.note("not replayed: \(failure.reason)")
-            return .pass
+        case .refused(let failure): return giveUp(credential, failure, exchange)
         case .held(let place):
             return .wait { _, exchange in
                 let outcome = try await place.outcome()
@@ -112,16 +118,21 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
                 case .ready:
                     exchange.note("after \(status)")
                     return .replay(after: .zero)
-                case .failed(let failure):
-                    exchange.note("not replayed: \(failure.reason)")
-                    return .pass
+                case .failed(let failure): return giveUp(credential, failure, exchange)
                 case .timedOut:
                     credential.noteTimeout()
-                    exchange.note("not replayed: no token came in time")
-                    return .pass
+                    return giveUp(credential, nil, exchange)
                 }
             }
         }
+    }
+
+    /// There is no new token to send the request with; `nil` where none came in time. A failure that may pass says nothing of the
+    /// client, who would take a 401 for the end of its own session.
+    private func giveUp(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> Answer {
+        exchange.note("not replayed: \(failure?.reason ?? "no token came in time")")
+        guard onFailure == .unavailable, failure?.mayPass ?? true else { return .pass }
+        return .replace(with: TokenHold.refusal(credential, failure))
     }
 
     /// *Expired* is not *forbidden* (rule 6): `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
@@ -158,6 +169,11 @@ extension TokenRefresh: ConfigurableWare {
             `error="invalid_token"`, or without a challenge – is dropped, and the request is sent again with a new token, if its content
             was kept whole. Where that cannot be done the response goes on.
 
+            If no new token can be had for a reason that may pass – the token endpoint cannot be reached, is too slow, answers 5xx or
+            nonsense, or too many requests wait –, the client is answered 503 with `Retry-After`: its own session has not ended, as a
+            401 would say. With `onFailure: response` the origin server's response goes on. It always does if the authorization
+            server refuses for good, such as with `invalid_grant`, and if the origin server refuses the new token, too.
+
             `tokenInject` stands behind it, so that a replay carries the new token. Rules and limits of the refresh are the
             credential's.
             """#)
@@ -170,6 +186,7 @@ extension TokenRefresh: ConfigurableWare {
         var challenge = Challenge.invalidToken
         var hold = HoldLimits()
         var maxBody = ByteCount.mebibytes(1)
+        var onFailure = OnFailure.unavailable
         options.read("statuses", into: &statuses, doc: "what a refusal of the token looks like")
         options.read("requireChallenge", into: &challenge, doc: "what it has to say; without a challenge nothing")
         options.read("hold", doc: "how much may wait") { hold.read(&$0) }
@@ -178,6 +195,9 @@ extension TokenRefresh: ConfigurableWare {
                 "maxBody", into: &maxBody, in: .bytes(0) ... .gibibytes(1),
                 doc: "the most content that is kept for sending it again")
         }
+        options.read(
+            "onFailure", into: &onFailure,
+            doc: "the answer to a refused request while no new token can be had: 503, or the origin server's")
         if statuses.contains(403) {
             options.fail(at: "statuses", "holds 403: forbidden is not expired, and a new token changes nothing")
         }
@@ -189,5 +209,6 @@ extension TokenRefresh: ConfigurableWare {
         requireChallenge = challenge
         self.hold = hold
         self.maxBody = maxBody
+        self.onFailure = onFailure
     }
 }

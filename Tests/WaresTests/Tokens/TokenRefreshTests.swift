@@ -190,6 +190,137 @@ import Testing
         #expect(stage.client.requests.count == 2)
     }
 
+    // MARK: A refused token, and no new one
+
+    /// What a token endpoint does that cannot give a token for now.
+    private static let passing: [Result<HttpResponse, GatewayError>] = [
+        .failure(GatewayError(.upstream, .connectionRefused, "nobody is there")),
+        .failure(GatewayError(.upstream, .responseTimeout, "too slow")), .success(HttpResponse(.internalServerError)),
+        .success(HttpResponse(.serviceUnavailable)), .success(HttpResponse(.tooManyRequests)),
+        .success(HttpResponse(.ok, content: .text("<html>"))),
+    ]
+
+    @Test(arguments: passing.indices)
+    func `a refused request is answered 503 with Retry-After if the refresh fails for a reason that may pass`(
+        index: Int
+    ) async throws {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.always(respondWith: .refused(invalidToken))
+        let pending = await stage.exchange.start(.get("/"))
+        await stage.untilAsked()
+        stage.client.answer(Self.passing[index])
+        let response = try await pending.response()
+        #expect(response.status == .serviceUnavailable)
+        #expect(response.fields[.retryAfter] == "1")
+        #expect(!response.fields.contains(.wwwAuthenticate))
+        // In the pause behind it no refresh begins, and the answer is the same.
+        let next = try await stage.exchange.send(.get("/"))
+        #expect(next.status == .serviceUnavailable)
+        #expect(next.fields[.retryAfter] == "1")
+        #expect(stage.client.requests.count == 2)
+    }
+
+    @Test(arguments: ["invalid_grant", "invalid_client", "unauthorized_client"])
+    func `a refused request gets the origin's response if the authorization server refuses for good`(code: String)
+        async throws
+    {
+        let stage = try TokenStage()
+        try await stage.begin()
+        stage.exchange.upstream.always(respondWith: .refused(invalidToken))
+        let pending = await stage.exchange.start(.get("/"))
+        await stage.untilAsked()
+        stage.client.answer(.badRequest, json: #"{"error":"\#(code)"}"#)
+        let response = try await pending.response()
+        #expect(response.status == .unauthorized)
+        #expect(response.fields.contains(.wwwAuthenticate))
+        #expect(try await stage.exchange.send(.get("/")).status == .unauthorized)
+        #expect(stage.client.requests.count == 2)
+    }
+
+    @Test func `onFailure: response passes the origin's response on`() async throws {
+        let stage = try TokenStage(onFailure: .response)
+        try await stage.begin()
+        stage.exchange.upstream.always(respondWith: .refused(invalidToken))
+        let pending = await stage.exchange.start(.get("/"))
+        await stage.untilAsked()
+        stage.client.answer(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
+        #expect(try await pending.response().status == .unauthorized)
+        #expect(try await stage.exchange.send(.get("/")).status == .unauthorized)
+    }
+
+    @Test func `a refused request that finds no room, or no token in time, is answered 503`() async throws {
+        let stage = try TokenStage(hold: HoldLimits(max: 1, timeout: .seconds(3)))
+        try await stage.begin()
+        stage.exchange.upstream.respond(with: .refused(invalidToken))
+        stage.exchange.upstream.respond(with: .refused(invalidToken), after: .seconds(1))
+        let first = await stage.exchange.start(.get("/first"))
+        await stage.untilHeld(1)
+        let second = await stage.exchange.start(.get("/second"))
+        #expect(try await second.response().status == .serviceUnavailable)
+        await stage.exchange.advance(by: .seconds(3))
+        let response = try await first.response()
+        #expect(response.status == .serviceUnavailable)
+        #expect(response.fields[.retryAfter] == "1")
+    }
+
+    @Test func `Retry-After says when the next refresh may begin`() async throws {
+        let stage = try TokenStage()
+        for (pause, expected) in [(1, "1"), (2, "2"), (4, "4")] {
+            let pending = await stage.exchange.start(.get("/"))
+            await stage.untilAsked()
+            stage.client.answer(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
+            #expect(try await pending.response().fields[.retryAfter] == expected)
+            stage.clock.advance(by: .seconds(pause))
+        }
+    }
+
+    // MARK: A token that is refused while its refresh goes on
+
+    /// Keeps tokens as slowly as a test wants.
+    private actor SlowStore: TokenStore {
+        private var isOpen = false
+        private var waiting: [CheckedContinuation<Void, Never>] = []
+        private(set) var writes = 0
+
+        func read() -> StoredTokens? { nil }
+        func write(_ tokens: StoredTokens) async {
+            writes += 1
+            if !isOpen { await withCheckedContinuation { waiting.append($0) } }
+        }
+        func remove() {}
+        func open() {
+            isOpen = true
+            for one in waiting { one.resume() }
+            waiting = []
+        }
+    }
+
+    /// Gives one token after the other.
+    private actor Counting: TokenSource {
+        private var count = 0
+
+        func newToken(refreshing refreshToken: Secret?) -> NewToken {
+            count += 1
+            return NewToken(Secret("token-\(count)"), lifetime: .seconds(100))
+        }
+    }
+
+    @Test func `a token that is refused before it is written is followed by the next one`() async throws {
+        let store = SlowStore()
+        let credential = Credential(name: "orders", source: Counting(), store: store)
+        let exchange = try TestExchange([TokenRefresh(credential: credential), TokenInject(credential: credential)])
+        exchange.upstream.respond(with: .refused(invalidToken))
+        let pending = await exchange.start(.get("/"))
+        // The token is in force, was sent and refused; its refresh has not ended.
+        while credential.report().held != 1 || exchange.upstream.requests.isEmpty { await Task.yield() }
+        #expect(await store.writes == 1)
+        #expect(credential.report().state == .refreshing)
+        await store.open()
+        #expect(try await pending.response().status == .ok)
+        #expect(exchange.upstream.requests.map { $0.fields[.authorization] } == ["Bearer token-1", "Bearer token-2"])
+    }
+
     @Test func `rule 7: the queue is bounded in count`() async throws {
         let stage = try TokenStage(hold: HoldLimits(max: 2))
         let held = [await stage.exchange.start(.get("/")), await stage.exchange.start(.get("/"))]
@@ -295,9 +426,10 @@ import Testing
         await stage.untilAsked()
         stage.client.answer(.internalServerError, json: #"{"error":"s3cret-token-9","access_token":"s3cret-token-9"}"#)
         let refused = try await pending.response()
-        #expect(refused.status == .unauthorized)
+        #expect(refused.status == .serviceUnavailable)
         let broken = try await stage.exchange.send(.get("/"))
-        var seen = "\(stage.credential.report()) \(broken.content.text ?? "") \(stage.credential.definition)"
+        var seen = "\(stage.credential.report()) \(refused.content.text ?? "") \(broken.content.text ?? "")"
+        seen += " \(stage.credential.definition)"
         for outcome in stage.exchange.outcomes {
             for ware in outcome.record.wares { seen += " \(ware)" }
         }

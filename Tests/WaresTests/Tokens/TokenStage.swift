@@ -16,7 +16,8 @@ struct TokenStage {
 
     init(
         _ change: (inout CredentialDefinition) -> Void = { _ in }, hold: HoldLimits = HoldLimits(),
-        maxBody: ByteCount = .mebibytes(1), more: (Credential) -> [any Ware] = { _ in [] }
+        maxBody: ByteCount = .mebibytes(1), onFailure: TokenRefresh.OnFailure = .unavailable,
+        more: (Credential) -> [any Ware] = { _ in [] }
     ) throws {
         var definition = CredentialDefinition(name: "orders", grant: .refreshToken)
         definition.tokenUrl = EndpointUrl("http://127.0.0.1:9/token")
@@ -29,7 +30,8 @@ struct TokenStage {
         credential = Credential(definition, client: client)
         wares =
             more(credential) + [
-                TokenRefresh(credential: credential, hold: hold, maxBody: maxBody), TokenInject(credential: credential),
+                TokenRefresh(credential: credential, hold: hold, maxBody: maxBody, onFailure: onFailure),
+                TokenInject(credential: credential),
             ]
         var setting = TestExchange.Setting()
         setting.clock = clock

@@ -8,6 +8,8 @@ import subprocess
 import threading
 import urllib.parse
 
+from gateways import OwnGateway
+from Rig.origins import answering
 from Rig.processes import Process, free_port
 from Rig.wire import Message, Wire
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
@@ -141,6 +143,64 @@ def _(t: Trial) -> None:
                  'httpware_credential_refreshes_total{credential="orders",outcome="refused"} 1'):
         check(line in text, line)
     check("s3cret" not in text + gateway.process.log, "a secret is shown")
+
+
+REFUSED = b"HTTP/1.1 401 X\r\nWWW-Authenticate: Bearer error=\"invalid_token\"\r\nContent-Length: 0\r\n\r\n"
+
+
+@case("tokens: a refused request is answered 503 if the refresh fails for now, and 401 if it is refused for good", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    expect_status(gateway.ask("/a"), 200)
+    t.origin(answering(REFUSED))
+    gateway.endpoint.answer = (503, "{}")
+    for _ in range(2):
+        response = gateway.ask("/a")
+        expect_status(response, 503)
+        check(int(response.get("Retry-After") or 0) >= 1, response)
+        check(not response.has("WWW-Authenticate"), response)
+    gateway.endpoint.answer = (400, '{"error":"invalid_grant"}')
+    check(eventually(lambda: gateway.ask("/a").status == 401), "the refusal is not passed on")
+    check(gateway.ask("/a").has("WWW-Authenticate"), "the challenge is gone")
+
+
+ELSEWHERE = """version: 1
+listeners: {{ proxy: {{ bind: "127.0.0.1:{web}", mode: forward, forward: {{ denyPrivate: false }} }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+chains:
+  behind: {{ middlewares: [{{ tokenInject: {{ value: s3cret }} }}, {{ rewrite: {{ host: "127.0.0.1:{second}" }} }}] }}
+  before: {{ middlewares: [{{ rewrite: {{ host: "127.0.0.1:{second}" }} }}, {{ tokenInject: {{ value: s3cret }} }}] }}
+  header: {{ middlewares: [{{ tokenInject: {{ value: s3cret }} }}, {{ requestHeaders: {{ set: {{ Host: "127.0.0.1:{second}" }} }} }}] }}
+  path: {{ middlewares: [{{ tokenInject: {{ value: s3cret }} }}, {{ rewrite: {{ path: {{ add: /x }} }} }}] }}
+routes:
+  - {{ match: {{ path: "/behind/**" }}, service: passthrough, chain: behind }}
+  - {{ match: {{ path: "/before/**" }}, service: passthrough, chain: before }}
+  - {{ match: {{ path: "/header/**" }}, service: passthrough, chain: header }}
+  - {{ match: {{ path: "/path/**" }}, service: passthrough, chain: path }}
+"""
+
+
+@case("RFC 9209 §2.3.28: a token goes to the place that it was put in for alone", nginx=NO)
+def _(t: Trial) -> None:
+    ports = t.setup.ports
+    gateway = OwnGateway(t, "elsewhere", ELSEWHERE, second=ports["second"])
+    second = t.origin(name="second")
+    here = f"http://127.0.0.1:{ports['main']}"
+    for path, names in (("behind", ("rewrite", "tokenInject")), ("header", ("requestHeaders", "tokenInject"))):
+        response = gateway.ask(f"{here}/{path}/a")
+        expect_status(response, 500)
+        check("proxy_configuration_error" in (response.get("Proxy-Status") or ""), response)
+        check(all(name.encode() in response.body for name in names), response.body)
+    expect_same("sent", (t.main.requests, second.requests), ([], []))
+    expect_status(gateway.ask(f"{here}/before/a"), 200)
+    expect_same("rewritten first", second.requests[0].get("Authorization"), "Bearer s3cret")
+    # A client's own credentials are its own matter.
+    expect_status(gateway.ask(f"{here}/behind/a", "GET", "Authorization: Bearer own"), 200)
+    expect_same("the client's own", second.requests[1].get("Authorization"), "Bearer own")
+    expect_status(gateway.ask(f"{here}/path/a"), 200)
+    expect_same("another path", t.main.requests[0].get("Authorization"), "Bearer s3cret")
+    told = gateway.process.log
+    check("put rewrite first" in told and "put requestHeaders first" in told, told)
 
 
 @case("tokens: /v1/holds closes and opens what waits", nginx=NO)
