@@ -101,7 +101,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         if reason == .credentialRefreshing { return handleRefresh(request, exchange) }
         guard let gate = gate(of: exchange) else { return .pass }
-        switch gate.queue.enter(bytes: size(of: request)) {
+        switch gate.queue.enter(bytes: size(of: request), due: due(exchange)) {
         case .open: return .pass
         case .overflow: return .abort(with: refusal("too many requests are held"))
         case .held(let place):
@@ -116,11 +116,15 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         TokenHold.size(of: request, kept: reason == .upstreamDown ? Accumulate.mostKept.bytes : 0)
     }
 
-    /// Waits until the gate opens and it has its turn; whether that was in time. All waits of a request together have the time limit.
+    /// When the request has waited as long as it may: all its waits together have the time limit.
+    private func due(_ exchange: Exchange) -> LoopInstant {
+        exchange.now + (limits.timeout - (exchange[Held.self]?.time ?? .zero))
+    }
+
+    /// Waits until the gate opens and it has its turn; whether that was in time.
     private func wait(_ place: HoldQueue.Place, _ gate: Gate, _ exchange: Exchange) async throws -> Bool {
         let began = exchange.now
-        let before = exchange[Held.self]?.time ?? .zero
-        let hasOpened = try await gate.queue.wait(place, for: limits.timeout - before, in: exchange)
+        let hasOpened = try await gate.queue.wait(place, in: exchange)
         let held = exchange.now - began
         var holds = exchange[Held.self] ?? Holds()
         holds.time += held
@@ -133,19 +137,23 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         let wall = exchange.wallNow
         guard let credential, credential.isHolding(at: wall) else { return .pass }
         let size = TokenHold.size(of: request, kept: 0)
-        switch credential.enter(bytes: size, limits: limits, at: wall) {
-        case .ready: return .pass
-        case .refused(let failure): return .abort(with: refusal(failure.reason))
+        let queue = gate().queue
+        let turn = queue.expect(bytes: size, due: exchange.now + limits.timeout)
+        // Turns are taken as the refresh lets requests go: their own loops may be late to hear of it.
+        switch credential.enter(bytes: size, limits: limits, at: wall, ended: { _ in queue.letGo(turn) }) {
+        case .ready:
+            queue.leave(turn)
+            return .pass
+        case .refused(let failure):
+            queue.leave(turn)
+            return .abort(with: refusal(failure.reason))
         case .held(let place):
             return .wait { _, exchange in
-                let began = exchange.now
+                defer { queue.leave(turn) }
                 var isInTime = true
                 if case .timedOut = try await place.outcome() { isInTime = false }
                 exchange.note(TokenHold.words(place, exchange))
-                if isInTime {
-                    let left = self.limits.timeout - (exchange.now - began)
-                    isInTime = try await self.gate().queue.waitForTurn(bytes: size, for: left, in: exchange)
-                }
+                if isInTime { isInTime = try await queue.wait(turn, in: exchange) }
                 if isInTime { return .pass }
                 credential.noteTimeout()
                 return .abort(with: self.refusal("it was held for too long"))
@@ -167,7 +175,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
             let gate = gate(of: exchange)
         else { return .pass }
         guard failure.fault.isUnreachable else { return answerToReset(failure, exchange) }
-        switch gate.queue.enter(bytes: size(of: exchange.request)) {
+        switch gate.queue.enter(bytes: size(of: exchange.request), due: due(exchange)) {
         // It came back meanwhile.
         case .open: return .replay(after: Accumulate.pause)
         case .overflow: return .replace(with: refusal("too many requests are held"))

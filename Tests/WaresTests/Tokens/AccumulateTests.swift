@@ -1,8 +1,9 @@
 import Credentials
-import HttpWare
+import Dispatch
 import HttpWareTesting
 import Testing
 
+@testable import HttpWare
 @testable import Wares
 
 @Suite(.timeLimit(.minutes(10))) struct AccumulateTests {
@@ -79,6 +80,63 @@ import Testing
         await exchange.advance(by: .seconds(1))
         #expect(try await pending[2].response().status == .ok)
         #expect(exchange.upstream.requests.map(\.path) == ["/0", "/1", "/2"])
+    }
+
+    @Test func `they go at a rate, in the order of coming, though their loops hear of it in another order`()
+        async throws
+    {
+        let clock = ManualClock()
+        let queue = HoldQueue(HoldLimits(timeout: .seconds(60)), releaseRate: Rate(1, per: .second))
+        queue.setClosed(true)
+        let (slow, quick) = (
+            try EventLoop.start(name: "slow", clock: clock), try EventLoop.start(name: "quick", clock: clock)
+        )
+        defer {
+            slow.stop()
+            quick.stop()
+        }
+        let order = ThreadLock<[Int]>([])
+        let due = clock.now() + .seconds(60)
+        // By turns on the one loop and the other.
+        for number in 0..<6 {
+            let loop = number % 2 == 0 ? slow : quick
+            let entry = await loop.submit { queue.enter(bytes: 1, due: due) }
+            guard case .held(let place) = entry else { continue }
+            Task(executorPreference: loop) {
+                let exchange = Exchange(loop: loop)
+                if try await queue.wait(place, in: exchange) { order.withLock { $0.append(number) } }
+            }
+            await loop.submit {}
+        }
+        // The slow loop hears of the opening when the other has done all that it can.
+        let gate = DispatchSemaphore(value: 0)
+        slow.execute { gate.wait() }
+        queue.setClosed(false)
+        for _ in 0..<8 { await quick.submit {} }
+        #expect(order.withLock { $0 } == [])
+        gate.signal()
+        for second in 0..<6 {
+            for _ in 0..<8 {
+                await slow.submit {}
+                await quick.submit {}
+            }
+            #expect(order.withLock { $0 } == Array(0...second))
+            clock.advance(by: .seconds(1))
+        }
+        #expect(queue.count == 0)
+    }
+
+    @Test func `behind a refresh their turns follow the order of coming, whichever loop hears of it first`() {
+        let queue = HoldQueue(HoldLimits(max: 2, timeout: .seconds(60)), releaseRate: Rate(1, per: .second))
+        let due = SystemLoopClock().now() + .seconds(60)
+        let places = (0..<4).map { _ in queue.expect(bytes: 1, due: due) }
+        #expect(queue.count == 0)
+        // One has left before it was let go, and takes no turn.
+        queue.leave(places[1])
+        for place in places { queue.letGo(place) }
+        #expect(queue.count == 2)
+        for place in places { queue.leave(place) }
+        #expect(queue.count == 0)
     }
 
     @Test func `whose turn is later than it may wait is refused, and what comes meanwhile passes`() async throws {
