@@ -7,7 +7,7 @@ enum ScriptedWares {
     static let all: [any ConfigurableWare.Type] = [
         BodyLimit.self, RequestHeaders.self, IpRule.self, Mock.self, Retry.self, AccessLog.self, TimeLog.self,
         Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Accumulate.self, Sign.self,
-        CircuitBreaker.self,
+        CircuitBreaker.self, Rewrite.self,
         Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self, RateLimit.self,
     ]
 
@@ -187,6 +187,7 @@ enum ScriptedWares {
         static let name: WareName = "tokenInject"
         var credential: Credential?
         var credentialUse: CredentialUse { .injects }
+        var bindsAuthority: Bool { true }
     }
     struct Accumulate: NamedUser {
         static let name: WareName = "accumulate"
@@ -194,6 +195,22 @@ enum ScriptedWares {
         var credentialUse: CredentialUse { .holds }
     }
     struct Sign: NamedMiddleware { static let name: WareName = "sign" }
+
+    struct Rewrite: Middleware, ConfigurableWare, CustomStringConvertible {
+        static let name: WareName = "rewrite"
+        static let about = WareAbout("Changes the target.")
+        var host: String?
+        var changesAuthority: Bool { host != nil }
+
+        init(options: inout OptionsReader) {
+            options.read("host", into: &host)
+            var method: String?
+            options.read("method", into: &method)
+        }
+
+        var description: String { "rewrite" }
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
+    }
     struct CircuitBreaker: NamedMiddleware { static let name: WareName = "circuitBreaker" }
     struct Timeout: NamedMiddleware { static let name: WareName = "timeout" }
     struct HostRule: NamedMiddleware { static let name: WareName = "hostRule" }

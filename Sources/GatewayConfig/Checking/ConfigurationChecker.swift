@@ -68,6 +68,9 @@ struct ConfigurationChecker {
         var credentialRules = CredentialRules()
         for listener in listeners {
             for chain in [listener.chain] + listener.routes.map(\.chain) { credentialRules.check(chain) }
+            for route in listener.routes where route.route.service?.isPassthrough == true {
+                credentialRules.checkPassthrough(route.chain)
+            }
         }
         diagnostics.append(credentialRules.errors.all)
         references.checkResponders(of: builder)

@@ -10,8 +10,26 @@ struct CredentialRules {
     private(set) var warnings = Diagnostics()
     private var seen: Set<ObjectIdentifier> = []
     private var told: Set<SourceLocation> = []
+    private var seenPassthrough: Set<ObjectIdentifier> = []
 
     private typealias User = (ware: any CredentialUser, entry: ChainEntry)
+
+    /// Judges the chain of a route whose requests go where clients ask for: what is put into them is for that place alone.
+    mutating func checkPassthrough(_ chain: WareChain) {
+        guard seenPassthrough.insert(ObjectIdentifier(chain)).inserted else { return }
+        let entries = chain.entries.middlewares
+        for (index, entry) in entries.enumerated() where entry.ware.bindsAuthority {
+            let changer = entries[(index + 1)...].first {
+                $0.ware.changesAuthority && ($0.condition == nil || entry.condition == nil)
+            }
+            guard let changer, told.insert(changer.location).inserted else { continue }
+            let name = changer.ware.configuredName ?? changer.label
+            warnings.warning(
+                at: changer.location, changer.label,
+                "stands behind \(entry.label), at \(entry.location): it sends requests to another host than the token is for,"
+                    + " and they are refused; put \(name) first")
+        }
+    }
 
     /// Judges a joined chain, each once.
     mutating func check(_ chain: WareChain) {

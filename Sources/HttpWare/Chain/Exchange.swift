@@ -83,6 +83,10 @@ public final class Exchange {
     /// Who sends requests without a client: the driver, which takes itself away when it goes or has another exchange. Not weak: one
     /// weak reference makes each retain of its object take three times as long.
     unowned(unsafe) var starter: (any BackgroundStarter)?
+    /// Where the request has to go, if a ware put something into it that is for one place only.
+    var boundAuthority: BoundAuthority?
+    /// Whatever the service is, the request goes where its target says.
+    var goesByTarget = false
     /// Time limits of this exchange in place of the service's.
     public var timeouts = ExchangeTimeouts()
     /// When the exchange has taken as long as it may; `nil` where it has no such limit so far.
@@ -252,6 +256,7 @@ public final class Exchange {
 }
 
 /// Lets others beside its client have an exchange's response. Called on the loop of the exchange.
+        if boundAuthority != nil { boundAuthority = nil }
 public protocol ResponseSharer: AnyObject {
     /// Whether the response goes on without waiting for the client: asked when that leaves, or takes its content slowly. Whoever
     /// says so bounds what that costs.

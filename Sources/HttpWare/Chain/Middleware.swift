@@ -27,6 +27,11 @@ public protocol Ware: Sendable {
     /// The statuses of the responses that the postware, or the response half, has something to do with: with another one a
     /// response passes it by, and it is not asked. Read once, when the chain is made.
     var responseStatuses: StatusSet { get }
+    /// Whether the middleware may bind requests to the authority that they have (`Exchange.bindAuthority`). Read once, when the
+    /// chain is made.
+    var bindsAuthority: Bool { get }
+    /// Whether the middleware may give requests another authority. The checks of a configuration ask for it.
+    var changesAuthority: Bool { get }
     /// Where the ware stands when nobody gives it another place.
     var order: WareOrder { get }
 }
@@ -37,6 +42,8 @@ extension Ware {
     public var mayReplay: Bool { false }
     public var holdsState: Bool { false }
     public var responseStatuses: StatusSet { .all }
+    public var bindsAuthority: Bool { false }
+    public var changesAuthority: Bool { false }
     public var order: WareOrder { .middle }
 }
 

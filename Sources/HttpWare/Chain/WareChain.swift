@@ -42,6 +42,10 @@ public final class WareChain: Sendable {
         let mayReplay: Bool
         /// Neither a condition nor a need for content nor a replay: it is only asked.
         let isPlain: Bool
+        /// This ware, or one before it, may bind requests to their authority.
+        let watchesAuthority: Bool
+        /// Something is to be done when a request has passed the ware.
+        let isMarked: Bool
     }
 
     /// A ware on the response's way.
@@ -104,13 +108,16 @@ public final class WareChain: Sendable {
             }
             return ware
         }
-        let requestSteps = zip(before, requestWares).map { entry, ware in
-            RequestStep(
+        let binder = requestWares.firstIndex { $0.bindsAuthority } ?? requestWares.count
+        let requestSteps = zip(before, requestWares).enumerated().map { index, step in
+            let (entry, ware) = step
+            return RequestStep(
                 ware: MiddlewareCall(ware), responseHalf: (ware as? any Postware).map(PostwareCall.init),
                 asked: ware is any Postware ? ware.responseStatuses.bounds : nil, condition: entry.condition,
                 label: entry.label, whole: ware.contentNeed.wholeLimit,
                 failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
-                isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil && !ware.mayReplay)
+                isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil && !ware.mayReplay,
+                watchesAuthority: index >= binder, isMarked: ware.mayReplay || index >= binder)
         }
         let responseSteps = zip(after, responseWares).map { entry, ware in
             ResponseStep(

@@ -190,6 +190,7 @@ private struct Watched: Middleware {
     let notes: Notes
 
     var failsOpen: Bool { entry.ware.failsOpen }
+    var bindsAuthority: Bool { entry.ware.bindsAuthority }
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         var step = DryRun.Step()

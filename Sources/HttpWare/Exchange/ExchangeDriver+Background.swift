@@ -22,6 +22,8 @@ extension ExchangeDriver: BackgroundStarter {
         inner.principals = exchange.principals
         inner.receivedForwardedFor = exchange.receivedForwardedFor
         inner.isOffline = exchange.isOffline
+        inner.boundAuthority = exchange.boundAuthority
+        if inner.boundAuthority?.ware == nil { inner.boundAuthority?.ware = index }
         inner.record.started = loop.now.nanoseconds
         driver.isObserved = false
         driver.isRequestWhole = true

@@ -95,7 +95,7 @@ extension ExchangeDriver: RequestHandler {
                 return
             }
             if case .pass = verdict {
-                pass(index, chain, exchange)
+                guard pass(index, chain, exchange) else { return }
             } else if case .wait(let continuing) = verdict {
                 return waitForMiddleware(continuing)
             } else {
@@ -128,14 +128,40 @@ extension ExchangeDriver: RequestHandler {
         return .come
     }
 
-    /// The request goes on inward.
+    /// The request goes on inward; false when it may not, and was answered.
     @inline(__always)
-    private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) {
+    private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) -> Bool {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
-        if !chain.middlewares[index].isPlain, chain.middlewares[index].mayReplay {
+        requestIndex = index + 1
+        return chain.middlewares[index].isMarked ? mark(index, chain, exchange) : true
+    }
+
+    /// Does what is to be done when the request has passed a ware.
+    private func mark(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Bool {
+        if chain.middlewares[index].watchesAuthority, !isWhereBound(index, chain, exchange) { return false }
+        if chain.middlewares[index].mayReplay {
             snapshots.take(index, &exchange.lentRequest, filters: exchange.requestFilters.count)
         }
-        requestIndex = index + 1
+        return true
+    }
+
+    /// Whether the request still goes where a ware bound it to. If not, it is refused: what it carries is not for that place.
+    private func isWhereBound(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Bool {
+        guard let bound = exchange.boundAuthority else { return true }
+        guard let binder = bound.ware else {
+            exchange.boundAuthority?.ware = index
+            return true
+        }
+        if bound.isAuthority(of: exchange.lentRequest.target) { return true }
+        takeRequestBack()
+        let (changer, injector) = (chain.middlewares[index].label, chain.middlewares[binder].label)
+        // RFC 9209 §2.3.28: an error of the gateway's configuration is 500, whoever asks.
+        fail(
+            GatewayError(
+                .gateway, .misconfigured,
+                "\(changer) sends the request to another place than \(bound.text), for which \(injector) has put a token"
+                    + " into it; put \(changer) before \(injector)"), from: index)
+        return false
     }
 
     /// Takes a verdict; true when the request goes on inward.
@@ -143,8 +169,7 @@ extension ExchangeDriver: RequestHandler {
         let index = requestIndex
         switch consume verdict {
         case .pass:
-            pass(index, chain, exchange, hasWaited: hasWaited)
-            return true
+            return pass(index, chain, exchange, hasWaited: hasWaited)
         case .abort(let response):
             if isObserved { noteRequest(exchange, .aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
@@ -188,9 +213,10 @@ extension ExchangeDriver: RequestHandler {
     private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Bool {
         if isObserved { noteRequest(exchange, .failed) }
         if failsOpen {
-            skipped.append(requestIndex)
+            let index = requestIndex
+            skipped.append(index)
             requestIndex += 1
-            return true
+            return chain.middlewares[index].watchesAuthority ? isWhereBound(index, chain, exchange) : true
         }
         takeRequestBack()
         // A GatewayError says itself what it is, such as content that is too large.

@@ -341,6 +341,8 @@ extension ExchangeDriver: ResponseHandler {
             exchange.requestFilters.removeSubrange(snapshot.filters...)
         }
         requestIndex = halfIndex + 1
+        // What a ware further in put into the request is not in it any more.
+        if let bound = exchange.boundAuthority, bound.ware ?? .max > halfIndex { exchange.boundAuthority = nil }
         hasRetried = false
         phase = .middlewares
         runMiddlewares()

@@ -174,6 +174,7 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.isForward = server.settings.isForward
         exchange.trustedProxies = server.trustedProxies
         exchange.isBoundToLoopback = server.isBoundToLoopback
+        exchange.goesByTarget = server.connector is ClientConnector
         return exchange
     }
 

@@ -130,17 +130,30 @@ final class SideCall: HttpCall {
     private func redirected() -> HttpRequest? {
         guard redirectsLeft > 0, request.method == .get || request.method == .head,
             [301, 302, 303, 307, 308].contains(response.status.code), let location = response.fields[.location],
-            var next = HttpRequest.redirected(request, to: location)
+            let next = SideCall.follow(request, to: location)
         else { return nil }
+        if next.isElsewhere { deniesPrivate = true }
+        return next.request
+    }
+
+    /// The request for where `Location` leads, and whether that is another place; `nil` where it is not followed.
+    static func follow(_ request: HttpRequest, to location: String) -> (request: HttpRequest, isElsewhere: Bool)? {
+        guard var next = HttpRequest.redirected(request, to: location) else { return nil }
         // Never from TLS to clear text.
         guard request.scheme == "http" || next.scheme == "https" else { return nil }
-        if next.scheme != request.scheme || next.authority != request.authority {
-            next.fields.remove(.authorization as FieldName)
-            next.fields.remove(.cookie as FieldName)
-            deniesPrivate = true
+        if OriginRouter.isSame(request, next) { return (next, false) }
+        // Whatever else there is may be a credential for the place that is left.
+        var kept = HttpFields()
+        for name in SideCall.harmless {
+            // Each stood in a field line before.
+            for value in request.fields.values(of: name) { try? kept.append(name, value) }
         }
-        return next
+        next.fields = kept
+        return (next, true)
     }
+
+    /// What goes along to another place.
+    private static let harmless: [FieldName] = [.accept, .acceptEncoding, .acceptLanguage, .userAgent]
 }
 
 extension SideCall: ConnectionWaiter {

@@ -15,7 +15,7 @@ public struct GatewayError: Error, Equatable, Sendable {
         case connectionTerminated, responseTimeout, responseIncomplete, responseMalformed, responseHeadTooLarge
         case responseContentTooLarge, upgradeFailed
         // Ours.
-        case wareFailed, internalError, holdTimeout, clientLeft
+        case wareFailed, misconfigured, internalError, holdTimeout, clientLeft
     }
 
     public let side: Side
@@ -70,7 +70,7 @@ extension GatewayError {
         case .connectionLimitReached, .holdTimeout: .serviceUnavailable
         case .dnsTimeout, .connectionTimeout, .responseTimeout: .gatewayTimeout
         case .wareFailed: side == .upstream ? .badGateway : .internalServerError
-        case .internalError, .clientLeft: .internalServerError
+        case .misconfigured, .internalError, .clientLeft: .internalServerError
         }
     }
 
@@ -100,6 +100,7 @@ extension GatewayError {
         case .responseHeadTooLarge: "http_response_header_section_size"
         case .responseContentTooLarge: "http_response_body_size"
         case .upgradeFailed: "http_upgrade_failed"
+        case .misconfigured: "proxy_configuration_error"
         case .wareFailed, .internalError: "proxy_internal_error"
         case .holdTimeout: "proxy_internal_response"
         }

@@ -19,6 +19,8 @@ public struct RequestHeaders: Middleware {
     /// What the request's `Host`, and with it its authority, becomes.
     public var host: Template?
 
+    public var changesAuthority: Bool { host != nil }
+
     public init(_ edits: FieldEdits) { self.edits = edits }
 
     /// Edits with fixed values: `RequestHeaders(set: ["X-App": "todo"], remove: ["Cookie"])`. Fields that frame the message are

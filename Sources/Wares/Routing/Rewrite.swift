@@ -30,6 +30,8 @@ public struct Rewrite: Middleware {
     public var host: Template?
     public var method: HttpMethod?
 
+    public var changesAuthority: Bool { host != nil }
+
     /// Changes what is said: `Rewrite(strip: "/api", add: "/v2")`.
     public init(
         strip: String? = nil, add: String? = nil, replacement: (regex: Pattern, to: String)? = nil,

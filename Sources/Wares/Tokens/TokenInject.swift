@@ -28,6 +28,7 @@ public struct TokenInject: Middleware, CredentialUser {
     private let made = LastLine()
 
     public var credentialUse: CredentialUse { .injects }
+    public var bindsAuthority: Bool { true }
 
     /// Injects the tokens of a credential.
     public init(
@@ -60,16 +61,26 @@ public struct TokenInject: Middleware, CredentialUser {
             return .pass
         }
         if exchange[WantsCredentials.self] == false { return .pass }
+        if request.method == .trace { return leaveTrace(exchange) }
         if let standing {
             request.fields.set(standing)
+            exchange.bindAuthority(of: request)
             return .pass
         }
         let wall = exchange.wallNow
         if let number = credential?.freshNumber(at: wall), made.set(number, in: &request.fields) {
             if let credential { CarriedTokens.note(credential, number, in: exchange) }
+            exchange.bindAuthority(of: request)
             return .pass
         }
         return lookClosely(&request, exchange, wall)
+    }
+
+    /// The response to TRACE is the request: the client would have the token. RFC 9110 §9.3.8.
+    @inline(never)
+    private func leaveTrace(_ exchange: Exchange) -> Verdict {
+        exchange.note("no token in TRACE", asDecision: false)
+        return .pass
     }
 
     /// Apart from those whose token is fresh, who would pay for what this one has to hold.
@@ -100,6 +111,7 @@ public struct TokenInject: Middleware, CredentialUser {
         made.keep(line, of: token.number)
         request.fields.set(line)
         CarriedTokens.note(credential, token.number, in: exchange)
+        exchange.bindAuthority(of: request)
         return .pass
     }
 
@@ -141,6 +153,10 @@ extension TokenInject: ConfigurableWare {
             """#,
         details: #"""
             The client's own field is left as it is unless `overwrite` says otherwise.
+
+            The token is for the place that the request goes to here. With the service `passthrough`, a ware further in that sends the
+            request to another scheme, host or port has it refused with 500 (`proxy_configuration_error`): put `rewrite` first. A TRACE
+            request gets no token, because its response would show it to the client (RFC 9110 §9.3.8).
 
             Put `tokenRefresh` with the same credential before it. Without, a request for which there is no token yet waits for
             the first one as there by default, and a 401 goes to the client.

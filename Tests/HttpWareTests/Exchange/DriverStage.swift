@@ -17,13 +17,13 @@ final class DriverStage: @unchecked Sendable {
 
     init(
         _ chain: WareChain, endpoints: Int = 1, timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(),
-        balancing: Balancing = Balancing()
+        balancing: Balancing = Balancing(), isPassthrough: Bool = false
     ) throws {
         loop = try EventLoop.start(name: "stage", clock: clock)
         let transport = LoopTransport(loop: loop, resolver: nil)
         let service = UpstreamService(
             name: "origin", endpoints: (0..<endpoints).map { Endpoint(host: "192.0.2.\($0 + 1)", port: 80) },
-            timeouts: timeouts, balancing: balancing)
+            isPassthrough: isPassthrough, timeouts: timeouts, balancing: balancing)
         server = LoopServer(
             name: "stage", transport: transport,
             router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "stage")))

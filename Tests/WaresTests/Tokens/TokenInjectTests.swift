@@ -16,6 +16,12 @@ import Testing
         #expect(try await sent(["value": "abc"])[.authorization] == "Bearer abc")
     }
 
+    @Test func `a TRACE request gets no token, for its response is the request`() async throws {
+        let exchange = try TestExchange(TokenInject.self, options: ["value": "abc"])
+        _ = try await exchange.send(HttpRequest(.trace, "http://example.test/"))
+        #expect(try #require(exchange.upstream.requests.first).fields[.authorization] == nil)
+    }
+
     @Test func `another field and no scheme`() async throws {
         let fields = try await sent(["value": "abc", "header": "X-Api-Key", "scheme": ""])
         #expect(fields["X-Api-Key"] == "abc")
