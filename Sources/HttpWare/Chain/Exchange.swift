@@ -96,6 +96,7 @@ public final class Exchange {
     let loop: EventLoop
     @usableFromInline var notebook = ExchangeNotebook()
     var endHandlers: [EndHandler] = []
+    var releases: [Release] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
     private var madeId: String?
@@ -180,15 +181,25 @@ public final class Exchange {
     /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
     public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(EndHandler(body: body)) }
 
+    /// Calls `body` once, before the client can know that the exchange is over: before the last bytes of the response leave, or when the
+    /// exchange ends in another way. For what the client's next request may need, on another loop too, such as a slot.
+    public func beforeEnd(_ body: @escaping () -> Void) { releases.append(Release(body: body)) }
+
     /// Nobody is called at the end of what wares began: for a dry run.
     func dropEnd() {
         endHandlers = []
+        releases = []
         sharer = nil
     }
 
     /// What is called when the exchange has ended: as an array's element, a closure alone would be put into another one.
     struct EndHandler {
         let body: (Exchange) -> Void
+    }
+
+    /// The same for what is called before the end.
+    struct Release {
+        let body: () -> Void
     }
 
     // MARK: The record
@@ -245,9 +256,11 @@ public final class Exchange {
         deadline = nil
         isOffline = false
         measuring = .nothing
+        if boundAuthority != nil { boundAuthority = nil }
         if sharer != nil { sharer = nil }
         notebook.empty()
         if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
+        if !releases.isEmpty { releases.removeAll(keepingCapacity: true) }
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
@@ -256,7 +269,6 @@ public final class Exchange {
 }
 
 /// Lets others beside its client have an exchange's response. Called on the loop of the exchange.
-        if boundAuthority != nil { boundAuthority = nil }
 public protocol ResponseSharer: AnyObject {
     /// Whether the response goes on without waiting for the client: asked when that leaves, or takes its content slowly. Whoever
     /// says so bounds what that costs.

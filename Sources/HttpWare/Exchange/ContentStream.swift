@@ -68,7 +68,9 @@ final class ContentStream: ReceivingStream {
 
     /// Sends all of it without having seen it, where the connection can.
     private func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
-        guard let handler, range.count == left, let target = handler.responseRelay, target.send(memory, range) else {
+        guard let handler, range.count == left, let target = handler.responseRelay,
+            target.send(memory, range, sending: { handler.responseEnding() })
+        else {
             return false
         }
         letGo()

@@ -388,10 +388,13 @@ extension ExchangeDriver: ResponseHandler {
                 extent = .unknown
             }
         }
+        let endsWithHead =
+            extent == .none || response.status.neverHasContent || exchange.request.method == .head
+        if endsWithHead { release() }
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
-        if extent == .none || response.status.neverHasContent || exchange.request.method == .head { discardUpstream() }
+        if endsWithHead { discardUpstream() }
         if upstream == nil { return end(.completed) }
         upstream?.resume()
     }
@@ -430,6 +433,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         let extent = HttpContent.Extent.length(bytes.count)
+        release()
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
         if exchange.request.method != .head, !response.status.neverHasContent {
@@ -452,6 +456,8 @@ extension ExchangeDriver: ResponseHandler {
         }
     }
 
+    func responseEnding() { release() }
+
     func responseRelayed(_ count: Int) {
         exchange.record.unfilteredBytes += count
         exchange.record.responseBytes += count
@@ -467,6 +473,7 @@ extension ExchangeDriver: ResponseHandler {
                 return fail(
                     GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
+            if response.content.length == exchange.record.responseBytes { release() }
             if exchange.responseFilters.isEmpty {
                 exchange.record.responseBytes += bytes.count
                 sink.sendContent(bytes)

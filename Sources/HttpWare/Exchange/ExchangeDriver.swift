@@ -223,6 +223,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Ends the exchange, once; nothing of it is touched afterwards.
     func end(_ way: ExchangeEnd) {
         guard phase != .ended else { return }
+        release()
         var end = way
         if hasClientLeft {
             end = .clientLeft
@@ -258,6 +259,17 @@ final class ExchangeDriver: LoopTimerHandler {
         letGo()
         if isBackground { server.backgroundCount -= 1 }
         server.recycle(self)
+    }
+
+    /// The end of the response is about to leave: what the exchange held, the client's next request can have. That may come over
+    /// another loop before this one has done anything else.
+    @inline(__always)
+    func release() { if !exchange.releases.isEmpty { releaseAll() } }
+
+    private func releaseAll() {
+        let releases = exchange.releases
+        exchange.releases.removeAll(keepingCapacity: true)
+        for release in releases { release.body() }
     }
 
     /// What is large does not wait for the next exchange.

@@ -8,6 +8,8 @@ protocol ResponseHandler: AnyObject {
     func responseStarted(_ response: inout HttpResponse)
     /// Where content that comes next may go without being seen.
     var responseRelay: SocketConnection? { get }
+    /// The last of the content is about to go there.
+    func responseEnding()
     /// So much content went there.
     func responseRelayed(_ count: Int)
     /// Content, valid during the call.
@@ -22,6 +24,10 @@ protocol ResponseHandler: AnyObject {
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer)
     /// The origin server sends no more into the tunnel.
     func tunnelReceivedEnd()
+}
+
+extension ResponseHandler {
+    func responseEnding() {}
 }
 
 /// A connection to an origin server: one request at a time. RFC 9112.
@@ -192,6 +198,10 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         case .tunnel where isBulk: handler?.responseRelay.map { Relay(target: $0, most: .max) }
         default: nil
         }
+    }
+
+    override func relaying(_ count: Int) {
+        if case .length(let left) = phase, left == count { handler?.responseEnding() }
     }
 
     override func relayed(_ count: Int) {

@@ -64,6 +64,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     func timedOut() {}
     /// Where the bytes that come next go unseen, and how many of them; `nil` when they are wanted here.
     func relay() -> Relay? { nil }
+    /// So many bytes are about to go there.
+    func relaying(_ count: Int) {}
     /// So many bytes went there.
     func relayed(_ count: Int) {}
     /// A connect ended, or nothing special: called when the socket is writable before output is looked at.
@@ -98,6 +100,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         guard !isClosed, let pipe = relay.target.takePipe() else { return false }
         switch pipe.fill(from: socket.descriptor, atMost: relay.most) {
         case .bytes(let count):
+            relaying(count)
             relay.target.send(pipe)
             relayed(count)
             return true
@@ -123,12 +126,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         isClosed || isBlocked || hasFailedOutput || tls != nil ? nil : transport.takePipe()
     }
 
-    /// Sends pages from where they are; false when that is not possible now, and they have to be sent as other bytes are.
-    final func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
+    /// Sends pages from where they are; false when that is not possible now, and they have to be sent as other bytes are. Calls
+    /// `sending` just before.
+    final func send(_ memory: PageMemory, _ range: Range<Int>, sending: () -> Void) -> Bool {
         guard tls == nil else { return false }
         // The head by itself: with pages in its segment the whole costs a third more (Architecture).
         transport.output.flush()
         guard let pipe = takePipe() else { return false }
+        sending()
         send(PagesOnTheirWay(memory, range, through: pipe))
         return true
     }

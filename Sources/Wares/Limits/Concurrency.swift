@@ -48,8 +48,19 @@ public struct Concurrency: Middleware, CountingWare {
         // It was here before, and came again.
         if others != nil, slots.held(among: others) != nil { return .pass }
         let number = key?.number(request, exchange) ?? 0
-        let entry = slots.enter(
-            number, priority: priority.number(request, exchange), most: max, queue: queue, holding: others)
+        let priority = priority.number(request, exchange)
+        let entry = slots.enter(number, priority: priority, most: max, queue: queue, holding: others)
+        guard case .full = entry, let look = slots.makeLook() else { return take(entry, exchange) }
+        return .wait { _, exchange in
+            try await slots.take(look, within: queueTimeout)
+            // A request whose client has left takes no slot: its exchange is over, and would not give it back.
+            try Task.checkCancellation()
+            return take(
+                slots.enter(number, priority: priority, most: max, queue: queue, holding: others), exchange)
+        }
+    }
+
+    private func take(_ entry: ConcurrencySlots.Entry, _ exchange: Exchange) -> Verdict {
         switch entry {
         case .full: return refuse(exchange)
         case .held(let slot):
@@ -65,13 +76,14 @@ public struct Concurrency: Middleware, CountingWare {
         }
     }
 
-    /// However the exchange ends, its slot is free then.
+    /// However the exchange ends, its slot is free before the client can know.
     private func keep(_ slot: ConcurrencySlots.Slot, _ exchange: Exchange) {
         exchange[Held.self] = slot
-        exchange.onEnd { _ in slots.leave(slot) }
+        exchange.beforeEnd { slots.leave(slot) }
     }
 
     private func refuse(_ exchange: Exchange) -> Verdict {
+        slots.noteRefusal()
         exchange.note(
             "rejected: \(max) at once\(key.map { " for \($0.text(exchange))" } ?? "")", asDecision: true)
         var response = HttpResponse.problem(status, "too many requests are under way")
@@ -98,8 +110,9 @@ extension Concurrency: ConfigurableWare {
         details: #"""
             `max` requests are under way at most, from here to the end of the response, in all loops together; with a `key`, so many of each, as
             `rateLimit` has them. `queue` more may wait, at most for `queueTimeout`: those with the higher `priority` go first, equal ones in the
-            order of coming. All others are answered with `status` and `Retry-After`. A slot is free when its exchange has ended, however it
-            did; a client that leaves gives up its place. A tunnel holds its slot until it is closed.
+            order of coming. All others are answered with `status` and `Retry-After`. A slot is free just before the last byte of the response is
+            sent, or when its exchange ends in another way, so that the client's next request finds it free. A client that leaves gives up
+            its place. A tunnel holds its slot until it is closed.
 
             `priority` is the number in a field (`header.NAME`), which anybody can write who can send the field, or each route's by its name. What
             has none has 0.

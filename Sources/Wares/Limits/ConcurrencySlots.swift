@@ -13,12 +13,17 @@ final class ConcurrencySlots: WareCounter {
         let priority: Int
         /// Another slot that the exchange holds.
         let other: Slot?
+        /// The place of its loop among those of its owner.
+        fileprivate let loop: Int
         fileprivate let owner: ObjectIdentifier
         fileprivate let wait = LoopWait<Void>()
         /// Changed under the mutex of its owner only.
         fileprivate let stage: Atomic<Stage>
 
-        fileprivate init(_ key: UInt64, _ priority: Int, _ other: Slot?, _ owner: ObjectIdentifier, _ stage: Stage) {
+        fileprivate init(
+            _ key: UInt64, _ priority: Int, _ other: Slot?, _ loop: Int, _ owner: ObjectIdentifier, _ stage: Stage
+        ) {
+            self.loop = loop
             self.key = key
             self.priority = priority
             self.other = other
@@ -40,10 +45,27 @@ final class ConcurrencySlots: WareCounter {
         var waiting: [Slot] = []
     }
 
+    /// A loop, and how many slots its requests hold.
+    private struct Holder {
+        let loop: EventLoop?
+        var used = 0
+    }
+
     private struct State {
         var lanes: [UInt64: Lane] = [:]
         var used = 0
         var waiting = 0
+        /// The loops that requests came from: as many as there are in the program.
+        var holders: [Holder] = []
+        var looks = 0
+
+        /// The present loop's place among them.
+        mutating func holder() -> Int {
+            let loop = EventLoop.current
+            if let place = holders.firstIndex(where: { $0.loop === loop }) { return place }
+            holders.append(Holder(loop: loop))
+            return holders.count - 1
+        }
     }
 
     private let state = Mutex(State())
@@ -57,11 +79,13 @@ final class ConcurrencySlots: WareCounter {
             if state.lanes[key, default: Lane()].used < most {
                 state.lanes[key, default: Lane()].used += 1
                 state.used += 1
-                return .held(Slot(key, priority, other, owner, .held))
+                let loop = state.holder()
+                state.holders[loop].used += 1
+                return .held(Slot(key, priority, other, loop, owner, .held))
             }
             let waiting = state.lanes[key]?.waiting ?? []
             guard waiting.count < queue else { return .full }
-            let slot = Slot(key, priority, other, owner, .waiting)
+            let slot = Slot(key, priority, other, state.holder(), owner, .waiting)
             // Behind all of its priority: the first place where a lower one stands.
             var low = 0
             var high = waiting.count
@@ -73,12 +97,59 @@ final class ConcurrencySlots: WareCounter {
             state.waiting += 1
             return .waiting(slot)
         }
-        switch entry {
-        case .full: refused.add(1, ordering: .relaxed)
-        case .waiting: queued.add(1, ordering: .relaxed)
-        case .held: break
-        }
+        if case .waiting = entry { queued.add(1, ordering: .relaxed) }
         return entry
+    }
+
+    /// A request found no slot, or none in time.
+    func noteRefusal() { refused.add(1, ordering: .relaxed) }
+
+    // MARK: Clients that have left
+
+    /// A look at what came to other loops meanwhile.
+    struct Look {
+        fileprivate let loops: [EventLoop]
+    }
+
+    /// A look is worth it: slots are held on other loops, where clients may have left already. A client that closed its connection and
+    /// asks again over another loop would be refused because of itself. Few look at a time, so that a flood is refused at once.
+    func makeLook() -> Look? {
+        let present = EventLoop.current
+        return state.withLock { state in
+            guard state.looks < ConcurrencySlots.mostLooks else { return nil }
+            let loops = state.holders.compactMap { $0.used > 0 && $0.loop !== present ? $0.loop : nil }
+            guard !loops.isEmpty else { return nil }
+            state.looks += 1
+            return Look(loops: loops)
+        }
+    }
+
+    private static let mostLooks = 8
+
+    /// Waits until those loops have handled what had come to their sockets before, on the loop of the calling task. Throws when the
+    /// client left.
+    func take(_ look: Look, within patience: Duration) async throws(CancellationError) {
+        defer { state.withLock { $0.looks -= 1 } }
+        let answers = Answers(left: look.loops.count)
+        for loop in look.loops {
+            Task(executorPreference: loop) {
+                await loop.nextTurn()
+                answers.add()
+            }
+        }
+        try await answers.all.value(within: patience, else: ())
+    }
+
+    /// Counts the loops that have looked.
+    private final class Answers: Sendable {
+        let all = LoopWait<Void>()
+        private let left: Atomic<Int>
+
+        init(left: Int) { self.left = Atomic(left) }
+
+        func add() {
+            if left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { all.resume(returning: ()) }
+        }
     }
 
     /// The slot of this table among those that an exchange holds, if it is still under way.
@@ -101,7 +172,6 @@ final class ConcurrencySlots: WareCounter {
             if slot.stage.load(ordering: .relaxed) == .waiting { ConcurrencySlots.leaveQueue(slot, &state) }
             return slot.stage.load(ordering: .relaxed) == .held
         }
-        if !isHeld { refused.add(1, ordering: .relaxed) }
         return isHeld
     }
 
@@ -115,6 +185,7 @@ final class ConcurrencySlots: WareCounter {
                 return nil
             case .held:
                 slot.stage.store(.gone, ordering: .relaxed)
+                state.holders[slot.loop].used -= 1
                 guard var lane = state.lanes.removeValue(forKey: slot.key) else { return nil }
                 if lane.waiting.isEmpty {
                     lane.used -= 1
@@ -124,6 +195,7 @@ final class ConcurrencySlots: WareCounter {
                 }
                 let next = lane.waiting.removeFirst()
                 next.stage.store(.held, ordering: .relaxed)
+                state.holders[next.loop].used += 1
                 state.waiting -= 1
                 state.lanes[slot.key] = lane
                 return next

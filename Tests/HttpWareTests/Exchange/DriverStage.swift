@@ -126,6 +126,8 @@ final class ScriptedClient: ResponseSink {
     var isPaused = false
     var isBlocked = false
     var tunnel: [UInt8]?
+    /// Told of each part of the response as it comes.
+    var seen: (String) -> Void = { _ in }
 
     var status: Int? { response?.status.code }
     var text: String { String(decoding: content, as: UTF8.self) }
@@ -135,10 +137,20 @@ final class ScriptedClient: ResponseSink {
         precondition(response == nil, "a second response")
         response = exchange.response
         self.extent = extent
+        seen("head")
     }
-    func sendContent(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
-    func sendEnd(_ trailers: HttpFields?) { ends += 1 }
-    func cutOff() { cuts += 1 }
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        content.append(contentsOf: bytes)
+        seen(String(decoding: bytes, as: UTF8.self))
+    }
+    func sendEnd(_ trailers: HttpFields?) {
+        ends += 1
+        seen("end")
+    }
+    func cutOff() {
+        cuts += 1
+        seen("cut")
+    }
     func startTunnel() { tunnel = [] }
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { tunnel?.append(contentsOf: bytes) }
     func endTunnel() {}

@@ -32,6 +32,72 @@ import Testing
         #expect(notes.all == ["/x completed 200", "onEnd completed"])
     }
 
+    /// Notes when what the exchange held is free.
+    private func beforeEnd() -> OnRequest {
+        OnRequest { [notes] _, exchange in
+            exchange.beforeEnd { notes.add("free") }
+            return .pass
+        }
+    }
+
+    /// What a client has of its response when what the exchange held is free.
+    private func whatIsThere(
+        _ respond: @escaping @Sendable (DriverStage) -> Void, method: HttpMethod = .get
+    ) async throws -> [String] {
+        let stage = try DriverStage([beforeEnd()])
+        await stage.begin(method)
+        await stage.step { [notes] stage in
+            stage.client.seen = { notes.add($0) }
+            respond(stage)
+        }
+        return notes.all
+    }
+
+    @Test func `an exchange gives back what it holds before the last content leaves`() async throws {
+        let seen = try await whatIsThere { stage in
+            stage.stream.respond(extent: .length(3))
+            stage.stream.send("ab")
+            stage.stream.send("c")
+            stage.stream.end()
+        }
+        #expect(seen == ["head", "ab", "free", "c", "end"])
+    }
+
+    @Test func `an exchange gives back what it holds before the end of content of unknown length`() async throws {
+        let seen = try await whatIsThere { stage in
+            stage.stream.respond(extent: .unknown)
+            stage.stream.send("abc")
+            stage.stream.end()
+        }
+        #expect(seen == ["head", "abc", "free", "end"])
+    }
+
+    @Test func `an exchange gives back what it holds before a response of the gateway's own`() async throws {
+        let seen = try await whatIsThere { $0.stream.fail(GatewayError(.upstream, .responseIncomplete, "reset")) }
+        #expect(seen.prefix(2) == ["free", "head"])
+        #expect(seen.count(where: { $0 == "free" }) == 1)
+    }
+
+    @Test func `an exchange gives back what it holds before a head without content`() async throws {
+        #expect(try await whatIsThere { $0.stream.respond(.noContent) } == ["free", "head", "end"])
+        notes.clear()
+        let seen = try await whatIsThere({ $0.stream.respond(extent: .length(3)) }, method: .head)
+        #expect(seen == ["free", "head", "end"])
+    }
+
+    @Test func `an exchange gives back what it holds before a response is cut off`() async throws {
+        let seen = try await whatIsThere { stage in
+            stage.stream.respond(extent: .length(3))
+            stage.stream.send("a")
+            stage.stream.fail(GatewayError(.upstream, .responseIncomplete, "reset"))
+        }
+        #expect(seen == ["head", "a", "free", "cut"])
+    }
+
+    @Test func `an exchange gives back what it holds when its client has left`() async throws {
+        #expect(try await whatIsThere { $0.driver.clientLeft() } == ["free"])
+    }
+
     @Test func `an exchange that is cut off tells so, once`() async throws {
         let stage = try DriverStage([Observing(notes: notes), onEnd()])
         await stage.begin(path: "/x")

@@ -1,3 +1,4 @@
+import Dispatch
 import HttpWareTesting
 import Testing
 
@@ -41,6 +42,52 @@ import Testing
         await first.leave()
         #expect(value(ware, "in_use") == 0)
         #expect(try await exchange.send(.get("/")).status == .ok)
+    }
+
+    @Test func `a slot whose client has left on a busy loop is looked for before another loop refuses`() async throws {
+        let slots = ConcurrencySlots()
+        let (busy, other) = (try EventLoop.start(name: "busy"), try EventLoop.start(name: "other"))
+        defer {
+            busy.stop()
+            other.stop()
+        }
+        let first = await busy.submit { slots.enter(0, priority: 0, most: 1, queue: 0, holding: nil) }
+        guard case .held(let slot) = first else {
+            Issue.record("there is no slot")
+            return
+        }
+        #expect(await busy.submit { slots.makeLook() == nil }, "its own loop has nothing to look for")
+        let gate = DispatchSemaphore(value: 0)
+        busy.execute { gate.wait() }
+        // What the loop is told of next.
+        busy.execute { slots.leave(slot) }
+        let look = try #require(await other.submit { slots.makeLook() })
+        let second = Task(executorPreference: other) {
+            try await slots.take(look, within: .seconds(60))
+            return slots.enter(0, priority: 0, most: 1, queue: 0, holding: nil)
+        }
+        await other.submit {}
+        gate.signal()
+        guard case .held(let next) = try await second.value else {
+            Issue.record("it is refused")
+            return
+        }
+        slots.leave(next)
+        #expect(await other.submit { slots.makeLook() == nil })
+    }
+
+    @Test func `a request that finds no slot on another loop is refused once, when that has looked`() async throws {
+        let ware = Concurrency(max: 1)
+        let exchange = try TestExchange([ware])
+        let other = try TestExchange([ware])
+        exchange.upstream.neverRespond()
+        let first = await exchange.start(.get("/"))
+        await exchange.untilAsked(1)
+        #expect(try await other.send(.get("/")).status == .serviceUnavailable)
+        #expect(value(ware, "refused_total") == 1)
+        await first.leave()
+        #expect(try await other.send(.get("/")).status == .ok)
+        #expect(value(ware, "in_use") == 0)
     }
 
     @Test(arguments: [true, false])

@@ -169,6 +169,42 @@ def _(t: Trial) -> None:
     check(eventually(lambda: gateway.ask("/slots/").status == 200), "the slot is lost")
 
 
+@case("concurrency: a slot is free before the client knows that its exchange has ended, over two loops", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, workers=2)
+    pause = threading.Event()
+
+    def script(c: OriginConnection) -> None:
+        while True:
+            start = c.serve().start
+            if b"/reset" in start:
+                return c.reset()
+            if b"/cut" in start:
+                c.send(b"HTTP/1.1 200 X\r\nContent-Length: 20000\r\n\r\nok")
+                pause.wait(0.002)
+                return c.reset()
+            if b"/never" in start:
+                return c.fill()
+            c.send(answer(200, b"x" * (200_000 if b"/large" in start else 2)))
+
+    t.origin(script)
+    for path in ("ok", "large", "reset", "cut"):
+        for round in range(60):
+            client = gateway.send(f"/slots/{path}")
+            first = client.read_response()
+            check(first.status in (200, 502), f"{path} in round {round}: {first}")
+            second = gateway.ask("/slots/ok")
+            check(second.status == 200, f"behind {path} in round {round}: {second}")
+            client.close()
+    # A client that resets its connection and asks again is not refused because of itself.
+    for round in range(60):
+        client = gateway.send("/slots/never")
+        pause.wait(0.005)
+        client.reset()
+        response = gateway.ask("/slots/ok")
+        check(response.status == 200, f"behind the client's own reset in round {round}: {response}")
+
+
 @case("concurrency: who waits goes by priority, and a client that leaves gives up its place", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
