@@ -8,6 +8,9 @@ public struct ExchangeRecord: Sendable {
     public internal(set) var startedAt = WallTime(seconds: 0, nanoseconds: 0)
     /// A connection was asked for and is awaited; 0 as soon as there is one.
     var connectAsked: Int64 = 0
+    /// The request waited for a connection: all that the endpoint may have were in use, or one was being made for many.
+    var queueStarted: Int64 = 0
+    var queueEnded: Int64 = 0
     /// The last attempt's steps. A connection that was there already has no first three.
     public internal(set) var resolveStarted: Int64 = 0
     public internal(set) var connectStarted: Int64 = 0
@@ -61,6 +64,8 @@ public struct ExchangeRecord: Sendable {
     /// Forgets the steps of an attempt that another one follows.
     mutating func forgetAttempt() {
         connectAsked = 0
+        queueStarted = 0
+        queueEnded = 0
         resolveStarted = 0
         connectStarted = 0
         connected = 0
@@ -76,7 +81,16 @@ public struct ExchangeRecord: Sendable {
 
     /// Whether a connection was asked for since the last attempt was forgotten.
     @inline(__always)
-    var hasAttempt: Bool { connectAsked | resolveStarted | connectStarted | sendStarted != 0 }
+    var hasAttempt: Bool { connectAsked | queueStarted | resolveStarted | connectStarted | sendStarted != 0 }
+
+    /// A connection is there, or its making began at this time: what passed since it was asked for was a wait for others.
+    mutating func endQueue(at time: Int64) {
+        if time > connectAsked {
+            queueStarted = connectAsked
+            queueEnded = time
+        }
+        connectAsked = 0
+    }
 
     /// Ends the attempt under way, and the phase that is still open, at this time: by a fault if there is one. Does nothing if it
     /// ended before. `isSending` says that some of the request was still to be sent.
@@ -123,6 +137,9 @@ public struct ExchangeRecord: Sendable {
         if fault == .dnsError || fault == .dnsTimeout {
             resolveStarted = asked
             connectStarted = failed
+        } else if fault == .connectionLimitReached {
+            queueStarted = asked
+            queueEnded = failed
         } else {
             connectStarted = asked
             connected = failed
@@ -141,7 +158,7 @@ public struct ExchangeRecord: Sendable {
 
     /// A part of an attempt to get a response from upstream, in nanoseconds.
     public struct Phase: Sendable, Equatable {
-        /// `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause before the request is sent again.
+        /// `queue` for the wait for a connection that others use, `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause before the request is sent again.
         public let name: String
         /// When it began, as the record's times are.
         public let started: Int64
@@ -172,6 +189,8 @@ public struct ExchangeRecord: Sendable {
         func add(_ name: WareTrail.Phase.Name, _ from: Int64, _ to: Int64, isOpen: Bool = false) {
             if from > 0, to >= from { phases.append(phase(name, from, to, isOpen ? attemptFault : nil)) }
         }
+        let hasConnection = connectStarted > 0 || sendStarted > 0
+        add(.queue, queueStarted, queueEnded, isOpen: !hasConnection)
         add(.dns, resolveStarted, connectStarted, isOpen: connected == 0)
         add(.connect, connectStarted, connected, isOpen: secured == 0 && sendStarted == 0 && firstByte == 0)
         if secured > 0 { add(.tls, connected, secured) }

@@ -44,7 +44,7 @@ struct WareTrail: Sendable {
 
     /// A part of an attempt that another one followed, or the pause between two.
     struct Phase: Sendable {
-        enum Name: String, Sendable { case dns, connect, tls, send, firstByte, content, backoff }
+        enum Name: String, Sendable { case queue, dns, connect, tls, send, firstByte, content, backoff }
 
         var started: Int64
         var duration: Int64

@@ -174,12 +174,14 @@ extension ExchangeDriver: ConnectionWaiter {
     func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
         ticket = nil
-        exchange.record.connectAsked = 0
         if let times {
+            exchange.record.endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
             exchange.record.resolveStarted = times.resolveStarted
             exchange.record.connectStarted = times.connectStarted
             exchange.record.connected = times.connected
             exchange.record.secured = times.secured
+        } else {
+            exchange.record.endQueue(at: loop.now.nanoseconds)
         }
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused

@@ -4,11 +4,12 @@ import HttpWare
 /// An exchange's time in parts that follow one another, as a bar shows them.
 enum ExchangePart: String, CaseIterable {
     /// Wares, waits in them included, and what else is neither of the others.
-    case wares, dns, connect, send, wait, content, backoff
+    case wares, queue, dns, connect, send, wait, content, backoff
 
     var look: TerminalStyle.Look {
         switch self {
         case .wares: .dim
+        case .queue: .red
         case .dns: .magenta
         case .connect: .yellow
         case .send: .cyan
@@ -22,6 +23,7 @@ enum ExchangePart: String, CaseIterable {
     var letter: Character {
         switch self {
         case .wares: "."
+        case .queue: "q"
         case .dns: "d"
         case .connect: "c"
         case .send: "s"

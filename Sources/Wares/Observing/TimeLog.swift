@@ -2,7 +2,7 @@ public import HttpWare
 
 /// Tells how long each phase of an exchange took, and each ware, in the gateway's own log.
 ///
-/// The phases of each attempt are `dns`, `connect`, `tls`, `send` (the request), `firstByte` (waiting for the response) and
+/// The phases of each attempt are `queue` (waiting for a connection), `dns`, `connect`, `tls`, `send` (the request), `firstByte` (waiting for the response) and
 /// `content`; `backoff` is the pause between two attempts. A phase that a fault ended has the fault beside it. An exchange that took longer than `slow` is a warning, any other a line of level debug. `serverTiming` tells the client what
 /// is known when the response's head goes out (W3C Server-Timing): names of wares and times, so not for strangers.
 ///
@@ -102,7 +102,7 @@ extension TimeLog: ConfigurableWare {
             - timeLog: { slow: 500ms }
             """#,
         details: #"""
-            The phases of each attempt are `dns` (finding the address), `connect`, `tls` (the handshake), `send` (the request), `firstByte` (waiting
+            The phases of each attempt are `queue` (waiting for a connection), `dns` (finding the address), `connect`, `tls` (the handshake), `send` (the request), `firstByte` (waiting
             for the response) and `content`; `backoff` is the pause between two attempts. A phase that did not take place is left out. A phase
             that a fault ended lasts until then and names the fault. `Server-Timing` holds what is known when the response's head goes out. It names wares and times, so it is not for strangers.
             """#)

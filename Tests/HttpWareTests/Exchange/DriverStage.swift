@@ -292,6 +292,13 @@ final class ScriptedConnector: UpstreamConnector {
         tickets = []
     }
 
+    /// Tells those who wait that there is no connection for them.
+    func refuse(_ error: GatewayError) {
+        let waiters = tickets.compactMap(\.0.waiter)
+        tickets = []
+        for waiter in waiters { waiter.connectionFailed(error) }
+    }
+
     private func give(_ endpoint: Endpoint, to waiter: any ConnectionWaiter) {
         let stream = ScriptedStream(endpoint)
         streams.append(stream)

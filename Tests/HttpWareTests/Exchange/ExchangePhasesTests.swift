@@ -61,6 +61,26 @@ import Testing
         #expect(try phases() == ["1 connect 200 clientLeft"])
     }
 
+    @Test func `waiting for a connection that another request uses is a phase`() async throws {
+        let stage = try await stage()
+        await stage.step { $0.origin.isSlow = true }
+        await stage.begin()
+        await stage.advance(by: .milliseconds(200))
+        await stage.step { $0.origin.admit() }
+        await stage.advance(by: .milliseconds(30))
+        await stage.step { $0.stream.respond() }
+        #expect(try phases() == ["1 queue 200", "1 send 0", "1 firstByte 30"])
+    }
+
+    @Test func `a request that waits in vain for a connection says so`() async throws {
+        let stage = try await stage()
+        await stage.step { $0.origin.isSlow = true }
+        await stage.begin()
+        await stage.advance(by: .milliseconds(200))
+        await stage.step { $0.origin.refuse(GatewayError(.upstream, .connectionLimitReached, "all are in use")) }
+        #expect(try phases() == ["1 queue 200 connectionLimitReached"])
+    }
+
     @Test func `content that the origin server does not take is being sent`() async throws {
         let stage = try await stage()
         await stage.begin(.post, extent: .length(10))
