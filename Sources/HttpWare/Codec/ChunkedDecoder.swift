@@ -30,11 +30,15 @@ struct ChunkedDecoder {
     private var trailerBytes: [UInt8] = []
     private var scanner = HeadScanner()
     private var limits: HeadLimits
+    private let nominated: NominatedFields?
     /// The trailer fields that may be passed on, once the content ended. RFC 9110 §6.5.1.
     private(set) var trailers = HttpFields()
 
-    /// The limits bound the trailer section as they do a head.
-    init(limits: HeadLimits) { self.limits = limits }
+    /// The limits bound the trailer section as they do a head. Fields that the head's `Connection` names are dropped there.
+    init(limits: HeadLimits, nominated: NominatedFields? = nil) {
+        self.limits = limits
+        self.nominated = nominated
+    }
 
     /// Reads on at `position` of the input.
     mutating func next(_ input: RawSpan, from position: inout Int) throws(ChunkedFault) -> Part {
@@ -128,7 +132,7 @@ struct ChunkedDecoder {
             throw .trailers
         }
         position &+= scanner.position &- kept
-        trailers.removeForbiddenTrailers()
+        trailers.removeForbiddenTrailers(nominated)
         trailerBytes = []
         return true
     }
@@ -161,13 +165,14 @@ extension HttpFields {
         return fields.reduce(0) { $0 | $1.bit }
     }()
 
-    /// Takes off what must not stand in a trailer section, for good.
-    mutating func removeForbiddenTrailers() {
+    /// Removes fields that must not be in a trailer section, and those that the head's `Connection` names, for good.
+    mutating func removeForbiddenTrailers(_ nominated: NominatedFields? = nil) {
         for index in lines.indices {
             let known = lines[index].known
             let isForbidden =
                 known == .other ? isForbidden(lines[index].name) : known.bit & HttpFields.forbiddenTrailers != 0
-            if isForbidden { lines[index].flags |= Line.removed | Line.hopByHop }
+            let isNamed = nominated.map { isNominated(lines[index], in: $0) } ?? false
+            if isForbidden || isNamed { lines[index].flags |= Line.removed | Line.hopByHop }
         }
     }
 

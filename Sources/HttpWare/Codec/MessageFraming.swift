@@ -115,6 +115,14 @@ enum HeadValueFault: Error {
     }
 }
 
+/// The fields that a head's `Connection` names: they are removed from the trailer section, too. RFC 9110 §7.6.1.
+struct NominatedFields {
+    /// The known fields.
+    fileprivate let known: UInt64
+    /// The names of the others, in lower case.
+    fileprivate let others: [[UInt8]]
+}
+
 extension HttpFields {
     /// The most fields besides the known ones that `Connection` may name, and the most bytes of their names: more is
     /// refused, because each line is compared with each name.
@@ -181,6 +189,35 @@ extension HttpFields {
             if names.contains(where: { isSame($0, lines[index].name) }) {
                 lines[index].flags |= Line.removed | Line.hopByHop
             }
+        }
+    }
+
+    /// The fields that `Connection` names; `nil` if it names none. Asked of a head that was read: its names are bounded.
+    var nominated: NominatedFields? {
+        guard present & KnownField.connection.bit != 0 else { return nil }
+        var facts = HeadFacts()
+        var others: [[UInt8]] = []
+        for line in lines where line.known == .connection {
+            withValue(line) { value in
+                facts.readConnection(value)
+                guard facts.namesOthers else { return }
+                FieldList.forEachToken(value) { range in
+                    if KnownField.identify(value.span.bytes, from: range.lowerBound, count: range.count) == .other {
+                        others.append(value[range].map { ByteClass.lower($0) })
+                    }
+                }
+            }
+        }
+        let known = facts.namedFields & ~HttpFields.neverNominated
+        return known == 0 && others.isEmpty ? nil : NominatedFields(known: known, others: others)
+    }
+
+    /// Whether these are among the fields.
+    func isNominated(_ line: Line, in nominated: NominatedFields) -> Bool {
+        if line.known != .other { return nominated.known & line.known.bit != 0 }
+        let name = bytes[line.name]
+        return nominated.others.contains { other in
+            other.count == name.count && zip(other, name).allSatisfy { $0 == ByteClass.lower($1) }
         }
     }
 

@@ -316,7 +316,9 @@ final class ClientConnection: SocketConnection, UpstreamStream {
         case .length(let length): phase = .length(length)
         case .unknown:
             phase = response.endsByClose ? .untilClose : .chunked
-            if !response.endsByClose { chunks = ChunkedDecoder(limits: .response) }
+            if !response.endsByClose {
+                chunks = ChunkedDecoder(limits: .response, nominated: response.fields.nominated)
+            }
         }
         let isEmpty = response.content.isEmpty
         // From here on the time without progress counts.

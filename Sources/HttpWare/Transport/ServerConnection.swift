@@ -351,7 +351,8 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         case .length(let length): phase = .length(length)
         case .unknown:
             phase = .chunked
-            chunks = ChunkedContent(ChunkedDecoder(limits: source.limits))
+            let fields = handler.exchange.request.fields
+            chunks = ChunkedContent(ChunkedDecoder(limits: source.limits, nominated: fields.nominated))
         }
         if extent != .none {
             contentStarted = loop.now.nanoseconds

@@ -84,6 +84,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("X-Hop", "X-Sum: 1"), ("x-hOP", "X-Sum: 1"), ("X-Sum", "X-Hop: 2"), ("close, X-Hop, keep-alive", "X-Sum: 1"),
+        ("X-Hop, X-Sum", ""), ("ETag", "X-Sum: 1\nX-Hop: 2"), ("close", "X-Sum: 1\nX-Hop: 2\nETag: 3"),
+        ("X-Ho, X-Hops", "X-Sum: 1\nX-Hop: 2\nETag: 3"),
+    ])
+    func `trailers that Connection names are dropped`(connection: String, left: String) throws {
+        // RFC 9110 §7.6.1: "remove any header or trailer field(s) from the message with the same name".
+        var head = Array(
+            "POST / HTTP/1.1\r\nHost: a\r\nConnection: \(connection)\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
+        var request = HttpRequest()
+        var decoder = RequestHeadDecoder()
+        let length = try decoder.decode(head.span.bytes, into: &request, limits: HeadLimits(), isReverse: true)
+        #expect(length == head.count)
+        var chunks = ChunkedDecoder(limits: HeadLimits(), nominated: request.fields.nominated)
+        head = Array(
+            "0\r\nX-Sum: 1\r\nX-Hop: 2\r\n\(connection.contains("ETag") || left.contains("ETag") ? "ETag: 3\r\n" : "")\r\n"
+                .utf8)
+        var position = 0
+        #expect(try chunks.next(head.span.bytes, from: &position) == .end(head.count))
+        #expect(chunks.trailers.description == left)
+        #expect(chunks.trailers.received.count == left.split(separator: "\n").count)
+    }
+
     @Test func `a dropped trailer does not come back as received`() throws {
         var decoder = ChunkedDecoder(limits: HeadLimits())
         let bytes = Array("0\r\nHost: a\r\nX: y\r\n\r\n".utf8)

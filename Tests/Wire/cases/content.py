@@ -187,6 +187,27 @@ def _(t: Trial) -> None:
         t.main.end()
 
 
+NAMED = ("X-Hop", "x-hop, ETag", "close, X-HOP,Link")
+
+for named in NAMED:
+
+    @case(f"RFC 9110 §7.6.1: trailers that Connection names are dropped in both directions: {named}", nginx="nginx drops trailers")
+    def _(t: Trial, named: str = named) -> None:
+        section = b"X-Hop: 1\r\nX-Sum: 42\r\nETag: 2\r\nLink: 3\r\n"
+        names = [name.strip().lower() for name in named.split(",")]
+        left = [pair for pair in [("X-Hop", "1"), ("X-Sum", "42"), ("ETag", "2"), ("Link", "3")] if pair[0].lower() not in names]
+        for bytewise in (False, True):
+            line = b"Connection: " + named.encode()
+            answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + line + b"\r\n\r\n5\r\nhello\r\n0\r\n" + section + b"\r\n"
+            t.origin(answering(answer, bytewise=bytewise))
+            client = t.client()
+            client.send(head(b"Transfer-Encoding: chunked", line, b"TE: trailers", b"Connection: TE", start=b"POST /patient/ HTTP/1.1"))
+            client.feed(chunked(b"hello", 5, section), bytewise)
+            response = client.read_response()
+            expect_same("upstream", (t.main.requests[-1].body, t.main.requests[-1].trailers), (b"hello", left))
+            expect_same("downstream", (response.body, response.trailers), (b"hello", left))
+
+
 FORBIDDEN = ("Transfer-Encoding: chunked", "Content-Length: 5", "Host: evil.test", "Trailer: X", "Connection: close", "Authorization: Bearer x",
              "Proxy-Authorization: Basic x", "Cookie: a=b", "TE: gzip", "Upgrade: x", "Expect: 100-continue", "Max-Forwards: 1", "X-Forwarded-For: 1.2.3.4",
              "Forwarded: for=1.2.3.4", "Keep-Alive: a")

@@ -634,6 +634,13 @@ def _(t: Trial) -> None:
 
 @http2("RFC 9113 §8.1: a second head that does not end the stream resets it")
 def _(t: Trial) -> None:
+@http2("RFC 9110 §7.6.1: trailers that the origin server's Connection names do not reach a client of HTTP/2")
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\n\r\n3\r\nabc\r\n0\r\nX-Hop: 1\r\nX-Sum: 3\r\nKeep-Alive: a\r\n\r\n"))
+    answer = speak(t).ask(1, h.head("GET", "/", ("te", "trailers")))
+    expect_same("answer", (answer.body, answer.trailers), (b"abc", {"x-sum": "3"}))
+
+
     t.origin(quiet)
     wire = speak(t)
     wire.send(h.headers(1, h.head("POST"), end=False), h.data(1, b"x"), h.headers(1, [("x-a", "1")], end=False))

@@ -123,6 +123,16 @@ def _(t: Trial) -> None:
     expect_same("push", kept[0].settings.get(2), 0)
 
 
+@http2("RFC 9110 §7.6.1: trailers that the client's Connection names do not reach an origin server of HTTP/2")
+def _(t: Trial) -> None:
+    kept: list = []
+    t.origin(serving(kept=kept))
+    response = t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nConnection: X-Hop\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     b"1\r\na\r\n0\r\nX-Hop: 1\r\nX-Sum: 7\r\nTE: a\r\n\r\n")
+    expect_status(response, 200)
+    expect_same("upstream", kept[0].requests[0][2:], (b"a", {"x-sum": "7"}))
+
+
 @http2("RFC 9113 §8.1: HTTP/2 on both sides: fields, content and trailers, both ways")
 def _(t: Trial) -> None:
     kept: list = []
