@@ -86,6 +86,7 @@ extension GatewayConfiguration {
                     + " connections \(limits.connections) headTimeout \(limits.headTimeout.optionText)"
                     + " idleTimeout \(limits.idleTimeout.optionText) bodyMinRate \(limits.bodyMinRate?.description ?? "-")"
             )
+            lines.append("  http2 \(listener.http2)")
             lines.append("  connectPorts \(listener.connectPorts) denyPrivate \(listener.denyPrivate)")
             lines.append("  trusted \(listener.trustedProxies.map(\.description).joined(separator: " "))")
             lines.append("  chain \(Self.shown(listener.chain))")

@@ -42,6 +42,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var denyPrivate = true
     /// How it speaks TLS; `nil` without.
     public internal(set) var tls: ListenerTls?
+    /// Whether clients may speak HTTP/2.
+    public internal(set) var http2 = true
     /// Whose forwarding fields are believed.
     public internal(set) var trustedProxies: [IPNetwork] = []
     /// What a client may ask of it.
@@ -77,7 +79,9 @@ public struct ListenerDefinition: Sendable {
         }
         options.read("limits") { limits.read(&$0) }
         let isSecure = options.isGiven("tls")
-        options.read("tls") { tls = ListenerTls(options: &$0, isGiven: isSecure, files: files) }
+        options.read("http2", into: &http2)
+        let http2 = self.http2
+        options.read("tls") { tls = ListenerTls(options: &$0, isGiven: isSecure, http2: http2, files: files) }
         options.refuse("intercept", "proxyProtocol")
         // Clients of a forward proxy may ask for https origins, which are verified by what the system trusts.
         if mode == .forward, !options.isDescribing {

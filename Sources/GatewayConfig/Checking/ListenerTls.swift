@@ -18,7 +18,7 @@ public struct ListenerTls: Sendable {
     let asksForCertificates: Bool
 
     /// Reads `listeners.NAME.tls`; `nil` when it is not given, or wrong.
-    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
+    init?(options: inout OptionsReader, isGiven: Bool, http2: Bool, files: ConfigurationFiles) {
         var identities: [TlsIdentity] = []
         let single = TlsFiles.readIdentity(&options, files)
         if let single { identities.append(single) }
@@ -46,6 +46,12 @@ public struct ListenerTls: Sendable {
             options.fail(at: "clientCert", "means nothing without clientCa")
         }
         if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or leave it out") }
+        if !http2 {
+            if options.isGiven("alpn"), protocols.contains(where: { $0.name == .h2 }) {
+                options.fail(at: "alpn", "names h2, and the listener has http2: false; leave one of them out")
+            }
+            protocols.removeAll { $0.name == .h2 }
+        }
         guard !options.hasErrors else { return nil }
         var server = TlsContext.Server(identities: identities)
         server.protocols = protocols.map(\.name)

@@ -200,6 +200,7 @@ extension ServerSettings {
         idleTimeout = listener.limits.idleTimeout
         bodyMinRate = listener.limits.bodyMinRate.map { max(1, $0.count / $0.period.seconds) }
         isForward = listener.mode == .forward
+        speaksHttp2 = listener.http2
         tls = listener.tls?.context
         if let tls = listener.tls { handshakeTimeout = tls.handshakeTimeout }
     }

@@ -110,6 +110,8 @@ public struct ServerSettings: Sendable {
     public var addsVia = true
     /// How TLS is spoken; `nil` without.
     public var tls: TlsContext?
+    /// Without TLS: clients may begin with HTTP/2. Under TLS, ALPN decides. RFC 9113 §3.3.
+    public var speaksHttp2 = true
     /// From the connection to the end of its TLS handshake.
     public var handshakeTimeout: Duration = .seconds(10)
 
@@ -322,10 +324,13 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             }
             return length
         } catch {
-            if !hasServed, Http2Preface.begins(input) { speakHttp2(input) } else { refuse(error) }
+            if mayBeHttp2, Http2Preface.begins(input) { speakHttp2(input) } else { refuse(error) }
             return nil
         }
     }
+
+    /// RFC 9113 §3.3: "HTTP/2 connections over TLS MUST use protocol negotiation in TLS".
+    private var mayBeHttp2: Bool { !hasServed && tls == nil && source.settings.speaksHttp2 }
 
     /// The client knows that we speak HTTP/2. RFC 9113 §3.3.
     private func speakHttp2(_ input: UnsafeRawBufferPointer) {

@@ -126,6 +126,43 @@ def _(t: Trial) -> None:
     check(len(origin.spoken) <= 2, origin.spoken)
 
 
+# --- Which versions a listener speaks
+
+PREFACE_ANSWERS = (400, 505)
+
+
+@http2("RFC 9113 §3.3: under TLS nothing but ALPN brings HTTP/2: its preface is refused behind http/1.1, and without ALPN")
+def _(t: Trial) -> None:
+    t.origin(ok)
+    for tls, offer in [("alpn: [http/1.1]", ["http/1.1"]), ("alpn: [http/1.1]", ["h2", "http/1.1"]), ("alpn: [http/1.1]", []),
+                       ("alpn: [h2, http/1.1]", ["http/1.1"]), ("alpn: [h2, http/1.1]", [])]:
+        gateway = TlsGateway(t, f"cert: a.pem, key: a.key, {tls}")
+        client = gateway.connect(context=certificates().client(alpn=offer) if offer else None)
+        client.send(h.PREFACE + h.settings() + h.headers(1, h.head()))
+        expect_status(client.read_response(), *PREFACE_ANSWERS)
+        check(not t.main.requests, f"{tls}, {offer}: it went upstream")
+        expect_status(gateway.ask(client=gateway.connect()), 200)
+        t.origin(ok)
+
+
+@http2("http2: false: a listener in clear text takes no preface, one under TLS does not agree to h2")
+def _(t: Trial) -> None:
+    t.origin(ok)
+    gateway = TlsGateway(t, listener=", http2: false", more='  clear: { bind: "127.0.0.1:@OTHER@", http2: false }')
+    clear = gateway.client(gateway.other)
+    clear.send(h.PREFACE + h.settings() + h.headers(1, h.head()))
+    expect_status(clear.read_response(), *PREFACE_ANSWERS)
+    secure = gateway.connect(context=certificates().client(alpn=["h2", "http/1.1"]))
+    expect_same("ALPN", secure.sock.selected_alpn_protocol(), "http/1.1")
+    secure.send(h.PREFACE + h.settings() + h.headers(1, h.head()))
+    expect_status(secure.read_response(), *PREFACE_ANSWERS)
+    check(not t.main.requests, "it went upstream")
+    clear = gateway.client(gateway.other)
+    clear.send(head())
+    expect_status(clear.read_response(), 200)
+    expect_status(gateway.ask(client=gateway.connect(context=certificates().client(alpn=["http/1.1"]))), 200)
+
+
 # --- RFC 8441, with HTTP/2 to the origin server
 
 class SocketOrigin(Http2Origin):
