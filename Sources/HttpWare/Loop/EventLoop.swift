@@ -64,6 +64,21 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private var cachedWallNow = WallTime(seconds: 0)
     private var armedDue: Int64 = .max
     private let isSystemClock: Bool
+    /// If the loop runs again only after this time, there was a gap: the process was stopped, or the machine was too busy.
+    private var missedDue: Int64 = .max
+    /// After a gap: how many more times the timers wait for the sockets.
+    private var turnsToCatchUp = 0
+    /// How many callbacks libevent has made, and had made when the timers waited last.
+    private var callbacks: UInt64 = 0
+    private var callbacksBefore: UInt64 = 0
+    /// When the loop ran again after the last gap. A rate that is measured over a gap means nothing. On the loop's thread only.
+    private(set) var resumed = LoopInstant(nanoseconds: .min)
+
+    /// The lateness of a timer that tells of a gap, in nanoseconds.
+    private static let gap: Int64 = 250_000_000
+    /// After a gap, the timers wait for the sockets at most this many times, for this many nanoseconds each.
+    private static let catchUpPause: Int64 = 5_000_000
+    private static let mostCatchUpTurns = 16
 
     /// How many pieces of work, or timers, run before sockets are looked at again: the bound that keeps one task from starving the rest.
     static let workPerTurn = 1024
@@ -212,7 +227,29 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     public func tick() -> LoopInstant {
         cachedNow = isSystemClock ? SystemLoopClock().now() : clock.now()
         isTimeStale = false
+        if cachedNow.nanoseconds > missedDue { noteGap() }
         return cachedNow
+    }
+
+    /// The loop has not run for a while.
+    private func noteGap() {
+        missedDue = .max
+        resumed = cachedNow
+        turnsToCatchUp = EventLoop.mostCatchUpTurns
+        callbacksBefore = callbacks
+    }
+
+    /// Whether the timers have to wait for the sockets. After a gap, what came in the meantime is read before anything is found to be too
+    /// late. libevent reports few of many ready sockets at a time, so the timers wait until a look at the sockets finds none.
+    private func mustCatchUp() -> Bool {
+        tick()
+        guard turnsToCatchUp > 0 else { return false }
+        let isFirst = turnsToCatchUp == EventLoop.mostCatchUpTurns
+        turnsToCatchUp -= 1
+        // No callback but this timer's.
+        if !isFirst, callbacks &- callbacksBefore == 1 { turnsToCatchUp = 0 }
+        callbacksBefore = callbacks
+        return turnsToCatchUp > 0
     }
 
     /// The wall clock time, read anew at every call.
@@ -232,6 +269,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     /// Begins a libevent callback: the times read before are stale.
     func enter() {
+        callbacks &+= 1
         isTimeStale = true
         isWallTimeStale = true
     }
@@ -378,6 +416,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         let now = self.now.nanoseconds
         guard isSystemClock || earliest <= now || clock.advancesByItself else { return }
         armedDue = earliest
+        if isSystemClock { missedDue = max(earliest, now) &+ EventLoop.gap }
         arm(afterNanoseconds: earliest <= now ? 0 : earliest &- now)
     }
 
@@ -391,6 +430,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         let now = tick().nanoseconds
         isFiringTimers = true
         armedDue = .max
+        missedDue = .max
         var left = EventLoop.workPerTurn
         while left > 0, timers.earliestDue <= now, let timer = timers.first {
             timer.reached(now)
@@ -407,7 +447,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The libevent timer came.
     fileprivate func timerDue() {
         enter()
-        fireTimers()
+        if mustCatchUp() { arm(afterNanoseconds: EventLoop.catchUpPause) } else { fireTimers() }
         drain()
     }
 

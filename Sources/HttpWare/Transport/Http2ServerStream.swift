@@ -69,8 +69,13 @@ final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
             return early.append(contentsOf: bytes)
         }
         if let rate = connection.source.settings.bodyMinRate {
+            let now = loop.now
+            if loop.resumed.nanoseconds > contentStarted {
+                contentStarted = now.nanoseconds
+                contentBytes = 0
+            }
             contentBytes += bytes.count
-            let elapsed = loop.now.nanoseconds - contentStarted
+            let elapsed = now.nanoseconds - contentStarted
             let grace: Int64 = 5_000_000_000
             if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
                 return handler.requestFailed(

@@ -405,8 +405,13 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         }
         progressed()
         guard let rate = source.settings.bodyMinRate else { return }
+        let now = loop.now
+        if loop.resumed.nanoseconds > contentStarted {
+            contentStarted = now.nanoseconds
+            contentBytes = 0
+        }
         contentBytes += count
-        let elapsed = loop.now.nanoseconds - contentStarted
+        let elapsed = now.nanoseconds - contentStarted
         let grace: Int64 = 5_000_000_000
         if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
             refuse(GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))

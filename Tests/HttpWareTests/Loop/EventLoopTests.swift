@@ -1,3 +1,4 @@
+import Glibc
 import HttpWareTesting
 import Synchronization
 import Testing
@@ -105,6 +106,41 @@ import Testing
         #expect(ran.withLock { $0 })
         #expect(EventLoop.current == nil)
         loop.join()
+    }
+
+    @Test func `after a gap of the clock all sockets come before any timer`() async throws {
+        // More of them than libevent takes at a time.
+        try await withLoop { loop in
+            let told = await loop.submit { [loop] in
+                let watchers = (0..<300).map { _ in Watcher(loop) }
+                // The process is stopped; what was waited for comes meanwhile.
+                usleep(400_000)
+                for watcher in watchers { watcher.write() }
+                return watchers
+            }
+            try await loop.sleep(for: .milliseconds(300))
+            let late = await loop.submit { told.count { $0.wasLate } }
+            #expect(late == 0)
+            await loop.submit { for watcher in told { watcher.close() } }
+        }
+    }
+
+    @Test func `a loop that is never quiet judges its timers all the same`() async throws {
+        try await withLoop { loop in
+            let fired = Atomic(false)
+            await loop.submit { [loop] in
+                let busy = Watcher(loop)
+                busy.write()
+                loop.schedule(after: .milliseconds(100)) {
+                    fired.store(true, ordering: .relaxed)
+                    busy.close()
+                }
+                usleep(500_000)
+            }
+            try await Task.sleep(for: .seconds(1))
+            let hasFired = fired.load(ordering: .relaxed)
+            #expect(hasFired)
+        }
     }
 
     @Test func `a loop that has ended holds nothing`() async throws {
@@ -221,4 +257,38 @@ private actor Counter {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     func check() { #expect(loop.isCurrent) }
+}
+
+/// A pipe that something comes on, and a timer for that. Used on its loop's thread only.
+private final class Watcher: SocketEventHandler, LoopTimerHandler, @unchecked Sendable {
+    private let events: SocketEvents
+    private let far: Int32
+    private let timer: LoopTimer
+    private(set) var wasLate = false
+
+    init(_ loop: EventLoop) {
+        var ends: [Int32] = [-1, -1]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0, &ends) == 0)
+        events = SocketEvents(loop: loop, descriptor: ends[0])
+        far = ends[1]
+        timer = LoopTimer(loop: loop)
+        events.handler = self
+        timer.handler = self
+        events.enableReading()
+        timer.set(after: .milliseconds(100))
+    }
+
+    func write() { _ = Glibc.write(far, "x", 1) }
+
+    /// What came is left there: it comes again.
+    func socketReadable() { timer.clear() }
+    func socketWritable() {}
+
+    func timerFired(_ timer: LoopTimer) { wasLate = true }
+
+    func close() {
+        timer.cancel()
+        events.close()
+        Glibc.close(far)
+    }
 }

@@ -10,11 +10,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from Rig.origins import OK, OriginConnection
 from Rig.processes import Process, free_port
+from gateways import OwnGateway
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
+
 
 from .command import NO
 from .refused_requests import head
@@ -52,6 +55,74 @@ for index, descriptor in enumerate(sys.argv[1:end]):
 os.environ["LISTEN_PID"] = str(os.getpid())
 os.execv(sys.argv[end + 1], sys.argv[end + 1:])
 """
+
+
+STOPPED = """version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}", limits: {{ idleTimeout: 1s, headTimeout: 1s, bodyMinRate: 20000/s }} }} }}
+services:
+  api: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
+  h2: {{ baseUrl: "http://127.0.0.1:{main}", protocol: h2, timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+routes: [{{ match: {{ path: "/h2/**" }}, service: h2 }}, {{ service: api }}]
+"""
+
+
+def stopped(gateway: OwnGateway, seconds: float, meanwhile: Callable[[], object]) -> None:
+    """Stops the gateway for a while, in which something comes."""
+    gateway.process.signal(signal.SIGSTOP)
+    try:
+        time.sleep(0.2)
+        meanwhile()
+        time.sleep(seconds - 0.2)
+    finally:
+        gateway.process.signal(signal.SIGCONT)
+
+
+@case("a process that was stopped takes the responses that came meanwhile, before it finds that any is late", nginx=NO, alone=True)
+def _(t: Trial) -> None:
+    # More than the loop is told of at a time.
+    count, go = 120, threading.Event()
+
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        go.wait(20)
+        c.send(OK)
+
+    t.origin(script)
+    gateway = OwnGateway(t, "stopped", STOPPED, main=t.main.port)
+    clients = [gateway.send("/") for _ in range(count)]
+    check(eventually(lambda: len(t.main.requests) == count, 5), f"{len(t.main.requests)} of {count} came")
+    stopped(gateway, 2.5, go.set)
+    statuses = [client.read_response().status for client in clients]
+    expect_same("answers", {status: statuses.count(status) for status in set(statuses)}, {200: count})
+
+
+@case("a process that was stopped takes the request whose rest came meanwhile", nginx=NO, alone=True)
+def _(t: Trial) -> None:
+    t.origin()
+    gateway = OwnGateway(t, "stopped", STOPPED, main=t.main.port)
+    inHead, inContent = (connect(("127.0.0.1", gateway.web), 10) for _ in range(2))
+    t.clients += [inHead, inContent]
+    inHead.send(b"GET / HTTP/1.1\r\nHost: a\r\n")
+    inContent.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+    time.sleep(0.3)
+    stopped(gateway, 2.5, lambda: (inHead.send(b"\r\n"), inContent.send(b"cd")))
+    expect_status(inHead.read_response(), 200)
+    expect_status(inContent.read_response(), 200)
+
+
+@case("a process that was stopped counts the rate of content from then on", nginx=NO, alone=True)
+def _(t: Trial) -> None:
+    t.origin()
+    gateway = OwnGateway(t, "stopped", STOPPED, main=t.main.port)
+    client = connect(("127.0.0.1", gateway.web), 10)
+    t.clients.append(client)
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" + bytes(5000))
+    time.sleep(0.3)
+    stopped(gateway, 6, lambda: client.send(bytes(4000)))
+    time.sleep(0.3)
+    client.send(bytes(1000))
+    expect_status(client.read_response(), 200)
 
 
 class Served:
