@@ -3,6 +3,7 @@
 
     Tests/Clients/run.py --binary .build/release/httpware [--only TEXT]
     Tests/Clients/run.py --smoke        # only what needs no installation
+    Tests/Clients/run.py --only 'early answer' --tries 100
 
 A line per trial, `client NAME ok` or `client NAME FAILED: reason`; then `N passed, N failed`. Clients that are not
 installed are skipped; Python packages go into a virtual environment in a temporary folder.
@@ -47,8 +48,10 @@ services:
   grpc: {{ baseUrl: "http://127.0.0.1:{grpc}", protocol: h2 }}
 chains:
   hello: {{ middlewares: [{{ mock: {{ status: 200, body: "hello" }} }}] }}
+  limited: {{ middlewares: [{{ bodyLimit: {{ max: 1KiB }} }}] }}
 routes:
   - {{ name: hello, listener: web, match: {{ path: /hello }}, chain: hello }}
+  - {{ name: limited, listener: [web, secure], match: {{ path: /limited }}, service: site, chain: limited }}
   - {{ name: socket, listener: web, match: {{ path: /socket }}, service: socket }}
   - {{ name: grpc, listener: web, match: {{ path: "/test.Greeter/*" }}, service: grpc }}
   - {{ name: web, listener: web, service: site }}
@@ -649,6 +652,31 @@ def _(t: Trial) -> None:
     expect(output == "200 2\n" * 50, output)
 
 
+EARLY = {"the length announced": ("--data-binary", "@FILE"), "the length unknown": ("--upload-file", "-", "--request", "POST")}
+
+for label, upload in EARLY.items():
+
+    @client(f"curl --http2: an early answer to a large upload has its status, {label}", smoke=True)
+    def _(t: Trial, upload: tuple[str, ...] = upload) -> None:
+        if "HTTP2" not in t.run("curl", "--version"):
+            raise Skipped("this curl has no HTTP/2")
+        sides = [(t.web, ("--http2-prior-knowledge",)), (t.secure, ("--http2", "--cacert", str(certificates() / "ca.pem")))]
+        lost = []
+        for size in (256 << 10, 1 << 20, 10 << 20):
+            file = t.home / "upload.bin"
+            file.write_bytes(bytes(size))
+            for address, version in sides:
+                for path, status in (("limited", "413"), ("hello", "200")):
+                    for _ in range(t.options.tries):
+                        began = time.monotonic()
+                        command = [*CURL, *version, "-o", os.devnull, "-w", "%{http_code}", "-H", "Expect:", *upload, f"{address}/{path}"]
+                        output = t.run(*[word.replace("FILE", str(file)) for word in command], stdin=file.read_bytes() if "-" in upload else b"", fails=True)
+                        took = time.monotonic() - began
+                        if output != status or took > 10:
+                            lost.append(f"{address}/{path} {size} bytes: {output!r} after {took:.1f} s")
+        expect(not lost, f"{len(lost)} lost:", lost[:3])
+
+
 @client("nghttp under TLS: a page and content")
 def _(t: Trial) -> None:
     output = t.run("nghttp", "-nv", f"{t.secure}/hello", f"{t.secure}/files/data.bin")
@@ -754,6 +782,7 @@ def main() -> int:
     parser.add_argument("--binary", default=".build/release/httpware")
     parser.add_argument("--smoke", action="store_true", help="only clients that need no installation")
     parser.add_argument("--only", metavar="TEXT", default="")
+    parser.add_argument("--tries", type=int, default=3, help="of each upload that is answered early; 100 for a measurement")
     options = parser.parse_args()
     options.binary = str(Path(options.binary).resolve())
     if not shutil.which(options.binary):

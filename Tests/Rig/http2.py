@@ -114,8 +114,8 @@ def reset(stream: int, code: int = CANCEL) -> bytes:
 class Http2Wire:
     """A connection of HTTP/2. Windows are opened by hand, but for `read`, which opens them as far as it has read."""
 
-    def __init__(self, wire: Wire, first: bytes | None = None, *, opens: bool = True):
-        self.wire, self.opens = wire, opens
+    def __init__(self, wire: Wire, first: bytes | None = None, *, opens: bool = True, acknowledges: bool = True):
+        self.wire, self.opens, self.acknowledges = wire, opens, acknowledges
         self.decoder = hpack.Decoder()
         self.decoder.max_header_list_size = 1 << 24
         self.answers: dict[int, Answer] = {}
@@ -175,7 +175,7 @@ class Http2Wire:
         elif isinstance(frame, PingFrame):
             if "ACK" in frame.flags:
                 self.pongs.append(frame.opaque_data)
-            else:
+            elif self.acknowledges:
                 self.send(ping(frame.opaque_data, ack=True))
         elif isinstance(frame, WindowUpdateFrame):
             self.updates[frame.stream_id] = self.updates.get(frame.stream_id, 0) + frame.window_increment

@@ -11,7 +11,7 @@ struct Http2FrameBudget {
         /// A DATA frame without content that ends nothing.
         case emptyData
         case windowUpdate
-        /// PRIORITY, and frames of types that we do not know.
+        /// PRIORITY, and frames that are ignored: those of unknown types, and of streams that are over.
         case other
     }
 
@@ -21,8 +21,9 @@ struct Http2FrameBudget {
 
     private var counts: InlineArray<6, Int> = .init(repeating: 0)
     private var spanEnd: Int64 = .min
-    /// What is earned in the span: exchanges that ended well, and bytes that went out.
+    /// What is earned in the span: exchanges that ended well, streams that ended, and bytes that went out.
     private var completed = 0
+    private var ended = 0
     private var sent = 0
 
     init() {}
@@ -31,11 +32,11 @@ struct Http2FrameBudget {
     private func most(_ kind: Kind) -> Int {
         switch kind {
         case .reset: 200 + completed / 2
-        case .ping: 200
+        case .ping: 200 + ended
         case .settings: 50
         case .emptyData: 200
         case .windowUpdate: 10_000 + sent / 256
-        case .other: 2_000
+        case .other: 2_000 + ended
         }
     }
 
@@ -45,6 +46,7 @@ struct Http2FrameBudget {
             spanEnd = now &+ Http2FrameBudget.span
             counts = .init(repeating: 0)
             completed = 0
+            ended = 0
             sent = 0
         }
         counts[kind.rawValue] += 1
@@ -53,6 +55,9 @@ struct Http2FrameBudget {
 
     /// An exchange ended well.
     mutating func earnExchange() { completed &+= 1 }
+
+    /// A stream ended: the peer may have sent frames of it before it knew, and a server a PING behind its response.
+    mutating func earnEnd() { ended &+= 1 }
 
     /// Content went out.
     mutating func earn(bytes: Int) { sent &+= bytes }

@@ -1,5 +1,8 @@
 /// What a client of HTTP/2 sends first. RFC 9113 §3.4.
 enum Http2Preface {
+    /// How long it is.
+    static let count = 24
+
     /// Whether these bytes, which were refused as a head of HTTP/1.1, are the first line of it.
     static func begins(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let line: StaticString = "PRI * HTTP/2.0\r\n"

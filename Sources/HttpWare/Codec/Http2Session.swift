@@ -39,6 +39,9 @@ final class Http2Session {
     /// The open streams.
     private(set) var streams: [Http2Stream] = []
     private var budget = Http2FrameBudget()
+    private var heads: Http2FrameHeads
+    /// Frames that came and were not told of, except DATA with content.
+    private var untold = 0
     private var decoder = Http2HeadDecoder()
     private var lines = Http2Lines()
     private var request = HttpRequest()
@@ -48,8 +51,8 @@ final class Http2Session {
     private var headStream: Http2Stream?
     private var continuations = 0
     private var isBusy = false
-    /// Streams whose message ended before the peer's did.
-    private var endingEarly: [Http2Stream] = []
+    /// A server's: streams whose response ends before the request does.
+    private var earlyEnds = Http2EarlyEnds()
     /// The last stream that a client began, and the last of those that ended before the client had ended them.
     private var lastStream: Int32 = 0
     private var abandoned: [Int32] = []
@@ -68,6 +71,7 @@ final class Http2Session {
         self.role = role
         rules = handler.rules
         self.handler = handler
+        heads = Http2FrameHeads(behind: role == .server ? Http2Preface.count : 0)
         let own = Unmanaged.passUnretained(self).toOpaque()
         let shared = Http2Library.shared
         let code =
@@ -109,10 +113,22 @@ final class Http2Session {
         let result = nghttp2_session_mem_recv(
             session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
         isBusy = false
-        if result >= 0 { return true }
+        if result >= 0 {
+            countIgnored(UnsafeRawBufferPointer(rebasing: bytes.prefix(result)))
+            return true
+        }
         terminate(
             result == Int(NGHTTP2_ERR_FLOODED.rawValue) ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR)
         return false
+    }
+
+    /// Frames of unknown types, and those of streams that are over, are ignored, and cost time all the same. RFC 9113 §10.5.
+    private func countIgnored(_ bytes: UnsafeRawBufferPointer) {
+        untold &+= heads.count(bytes)
+        while untold > 0, !isTerminating {
+            untold &-= 1
+            if !budget.take(.other, now: handler.now) { calm() }
+        }
     }
 
     /// Whether `send` may be called now: not while bytes are being taken.
@@ -130,7 +146,7 @@ final class Http2Session {
                 handler.write(UnsafeRawBufferPointer(start: bytes, count: count))
             }
             isBusy = false
-        } while resetEndedEarly()
+        } while pingEarlyEnds()
     }
 
     /// Whether neither side has anything left to say: the connection is to be closed.
@@ -270,25 +286,40 @@ final class Http2Session {
     }
 
     func consume(_ stream: Http2Stream, _ count: Int) {
+        // What is left of the request is of no use: the client need not send more than it already may.
+        if stream.endsEarly == .left, !stream.takesRest { return }
         nghttp2_session_consume_stream(session, stream.id, count)
         if !isBusy, nghttp2_session_want_write(session) != 0 { handler.wantsToSend() }
     }
 
     /// Our message ends before the peer's: when it is out, the peer is told to stop. RFC 9113 §8.1.
-    func endsEarly(_ stream: Http2Stream) { if role == .server { endingEarly.append(stream) } }
+    func endsEarly(_ stream: Http2Stream) { if role == .server { earlyEnds.append(stream) } }
 
-    /// Whether streams were reset that the peer has still to end.
-    private func resetEndedEarly() -> Bool {
-        guard !endingEarly.isEmpty else { return false }
-        var hasReset = false
-        endingEarly.removeAll { stream in
-            guard stream.isOpen, !stream.hasEndedInput else { return true }
-            guard nghttp2_session_get_stream_local_close(session, stream.id) == 1 else { return false }
-            reset(stream, NGHTTP2_NO_ERROR)
-            hasReset = true
-            return true
+    /// Whether a PING has to go out behind responses that ended early.
+    private func pingEarlyEnds() -> Bool {
+        guard !isTerminating else { return false }
+        let ping = earlyEnds.takePing(now: handler.now) {
+            nghttp2_session_get_stream_local_close(session, $0.id) == 1
         }
-        return hasReset
+        guard let ping else { return false }
+        withUnsafeBytes(of: ping.bigEndian) {
+            _ = nghttp2_submit_ping(
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), $0.baseAddress?.assumingMemoryBound(to: UInt8.self))
+        }
+        return true
+    }
+
+    private func pingAcknowledged(_ frame: borrowing nghttp2_frame) {
+        let ping = withUnsafeBytes(of: frame.ping.opaque_data) { UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)) }
+        for stream in earlyEnds.acknowledged(ping) { reset(stream, NGHTTP2_NO_ERROR) }
+    }
+
+    /// When `timeReached` is to be called; `Int64.max` is never.
+    var due: Int64 { earlyEnds.earliestDue }
+
+    /// Resets streams that have waited long enough for that.
+    func timeReached(_ now: Int64) {
+        for stream in earlyEnds.due(now) { reset(stream, NGHTTP2_NO_ERROR) }
     }
 
     private func stream(_ id: Int32) -> Http2Stream? {
@@ -300,6 +331,7 @@ final class Http2Session {
     // MARK: What libnghttp2 tells
 
     func frameBegan(_ head: borrowing nghttp2_frame_hd) {
+        if !Http2FrameHeads.isContent(type: head.type, length: head.length) { untold &-= 1 }
         guard !isTerminating else { return }
         let kind: Http2FrameBudget.Kind
         switch Int32(head.type) {
@@ -313,9 +345,14 @@ final class Http2Session {
             }
             return
         case 2 where head.stream_id == 0: return terminate(NGHTTP2_PROTOCOL_ERROR)  // PRIORITY
-        case 3, 5: return  // RST_STREAM is counted when the stream closes; PUSH_PROMISE is refused
+        case 3:
+            if stream(head.stream_id) != nil { return }  // counted when the stream closes
+            kind = .other
+        case 5: return  // PUSH_PROMISE is refused
         case 4: kind = .settings
-        case 6: kind = .ping
+        case 6:
+            if head.flags & 0x1 != 0, earlyEnds.expectsAcknowledgement() { return }
+            kind = .ping
         case 7: return  // GOAWAY
         case 8: kind = .windowUpdate
         case 9:
@@ -327,9 +364,10 @@ final class Http2Session {
         if !budget.take(kind, now: handler.now) { calm() }
     }
 
-    /// RFC 9113 §5.1.1: "unexpected" numbers are an error of the connection; trailers of a stream that we ended are none.
+    /// RFC 9113 §5.1.1: "unexpected" numbers are an error of the connection; the trailers of a stream that we ended are not.
     private func sawOldStream(_ id: Int32) {
-        if !abandoned.contains(id) { terminate(NGHTTP2_PROTOCOL_ERROR) }
+        guard let index = abandoned.firstIndex(of: id) else { return terminate(NGHTTP2_PROTOCOL_ERROR) }
+        abandoned.remove(at: index)
     }
 
     func headBegan(_ frame: borrowing nghttp2_frame) {
@@ -377,6 +415,7 @@ final class Http2Session {
             headStream = nil
             if stream.isOpen { headEnded(stream, endsStream: frame.hd.flags & 0x1 != 0) }
         case 4: if frame.hd.flags & 0x1 == 0 { handler.settingsReceived() }
+        case 6: if frame.hd.flags & 0x1 != 0 { pingAcknowledged(frame) }
         case 7: handler.goAwayReceived()
         default: break
         }
@@ -435,12 +474,16 @@ final class Http2Session {
     func contentReceived(_ id: Int32, _ bytes: UnsafeRawBufferPointer) {
         nghttp2_session_consume_connection(session, bytes.count)
         guard !isTerminating, let stream = stream(id) else { return }
+        if stream.endsEarly == .left, !earlyEnds.discard(bytes.count, of: stream) {
+            return reset(stream, NGHTTP2_NO_ERROR)
+        }
         if !stream.received(bytes) { malformed(stream, "the content is longer than announced") }
     }
 
     func streamClosed(_ id: Int32, _ code: UInt32) {
         guard let stream = stream(id) else { return }
-        let isOurs = stream.isGivenUp
+        // A client that has its whole response may leave.
+        let isOurs = stream.isGivenUp || stream.endsEarly == .left
         if headStream === stream { headStream = nil }
         leave(stream, code)
         if code != NGHTTP2_NO_ERROR.rawValue, !isTerminating, !isOurs, !budget.take(.reset, now: handler.now) { calm() }
@@ -456,6 +499,8 @@ final class Http2Session {
             streams[stream.place] = last
             last.place = stream.place
         }
+        earlyEnds.remove(stream)
+        budget.earnEnd()
         stream.place = -1
         stream.id = 0
         stream.closed(code)
@@ -466,7 +511,6 @@ final class Http2Session {
     func closeStreams() {
         isTerminating = true
         headStream = nil
-        endingEarly = []
         while let stream = streams.last {
             nghttp2_session_set_stream_user_data(session, stream.id, nil)
             leave(stream, NGHTTP2_CANCEL.rawValue)

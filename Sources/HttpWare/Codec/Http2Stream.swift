@@ -35,6 +35,14 @@ class Http2Stream {
     /// We ended the stream, and not for what the peer did.
     final var isGivenUp = false
 
+    /// Whether our message ends before the peer's.
+    enum EarlyEnd { case no, leaving, left }
+
+    /// A server's: `leaving` until the end of the response is out, then `left`. Kept by `Http2EarlyEnds`.
+    final var endsEarly = EarlyEnd.no
+    /// A server's: a short rest of the request is taken after an early end.
+    final var takesRest = false
+
     init(session: Http2Session) { self.session = session }
 
     /// Whether the peer, or we, have not closed it yet.
@@ -77,6 +85,8 @@ class Http2Stream {
         isPaused = false
         unconsumed = 0
         isGivenUp = false
+        endsEarly = .no
+        takesRest = false
         if !output.isEmpty { output.removeAll(keepingCapacity: output.count <= 65536) }
         outputStart = 0
     }

@@ -95,6 +95,7 @@ final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2S
         var due = lastStreamsDeadline == .min ? .max : lastStreamsDeadline
         if headDeadline != 0 { due = min(due, headDeadline) }
         if session.streams.isEmpty { due = min(due, idleDeadline) }
+        due = min(due, session.due)
         timer.set(dueNanoseconds: due)
     }
 
@@ -109,6 +110,7 @@ final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2S
             lastStreamsDeadline = .min
             session.endStreams()
         }
+        session.timeReached(now)
         sendAll()
     }
 

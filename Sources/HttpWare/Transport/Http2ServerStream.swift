@@ -140,10 +140,18 @@ final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
             }
         }
         let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
+        takesRest = response.status.code / 100 == 2
+        if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .untilClose }
         connection.transport.withDate { date in
             options.date = date
             session.submit(response, options, hasContent: hasContent, isLong: isLong, on: self)
         }
+    }
+
+    /// Whether the client may need more windows for the rest of its request. After a status 2xx, curl 7.88 reads no windows once it
+    /// has all the content that was announced, and waits for ever. So the length of that content is not announced.
+    private var mayLeaveMuchUnread: Bool {
+        !hasEndedInput && (isInputPaused || contentLeft ?? .max > Int(Http2Session.streamWindow) / 2)
     }
 
     private func sendOpening(_ response: HttpResponse, _ options: HeadEncoder.ResponseOptions) {

@@ -87,6 +87,145 @@ import Testing
         #expect(asked.code == 8)
     }
 
+    /// A request whose content is not whole, at a server; and what the server sends then, frame by frame.
+    private func withUpload(
+        length: Int?, answer: (TestStream) -> Void,
+        _ body: (SessionPair, _ asked: TestStream, _ served: TestStream) throws -> Void
+    ) throws {
+        let pair = SessionPair()
+        let content = HttpContent(extent: length.map { .length($0) } ?? .unknown)
+        var options = HeadEncoder.RequestOptions()
+        if let length { options.framing = .length(length) }
+        let asked = pair.client.ask(try HttpRequest(.post, "/", content: content), options, host: "example.test")
+        asked.write(bytes: "begun")
+        pair.talk()
+        let served = try #require(pair.server.streams.first)
+        answer(served)
+        try body(pair, asked, served)
+    }
+
+    @Test func `an early answer is followed by a PING, and the reset by its acknowledgement`() throws {
+        // RFC 9113 §8.1. A client that reads answer and reset at once may discard the answer.
+        try withUpload(length: nil, answer: { $0.answer(HttpResponse(.contentTooLarge), content: "no") }) {
+            pair, asked, served in
+            pair.server.session.send()
+            #expect(pair.server.takeFrames() == [.headers, .data, .ping])
+            #expect(asked.code == nil && served.isOpen)
+            asked.write(bytes: "more")
+            pair.client.session.send()
+            pair.carryOver()
+            #expect(String(decoding: asked.content, as: UTF8.self) == "no" && asked.hasEnded)
+            pair.talk()
+            #expect(asked.code == 0 && served.code == 0)
+        }
+    }
+
+    @Test func `an early answer's stream is reset after a second without an acknowledgement`() throws {
+        try withUpload(length: nil, answer: { $0.answer(HttpResponse(.contentTooLarge), content: "no") }) {
+            pair, _, served in
+            pair.server.session.send()
+            #expect(pair.server.session.due == 1_000_000_000)
+            pair.server.session.timeReached(999_999_999)
+            pair.server.session.send()
+            #expect(served.isOpen)
+            pair.server.session.timeReached(1_000_000_000)
+            pair.server.session.send()
+            #expect(!served.isOpen && pair.server.takeFrames().last == .reset)
+            #expect(pair.server.session.due == .max)
+        }
+    }
+
+    @Test func `after an early success a short rest of the request is taken, without a reset`() throws {
+        try withUpload(length: 300_005, answer: { $0.succeed() }) { pair, asked, served in
+            asked.write(bytes: String(repeating: "x", count: 300_000))
+            asked.end(nil)
+            pair.talk()
+            #expect(asked.hasEnded && served.hasEnded && asked.code == 0 && asked.outputCount == 0)
+            #expect(pair.server.seen.contains(.ping) && !pair.server.seen.contains(.reset))
+        }
+    }
+
+    @Test func `after an early success a long rest of the request is not waited for`() throws {
+        try withUpload(length: 2_000_000, answer: { $0.succeed() }) { pair, asked, _ in
+            pair.talk()
+            #expect(asked.hasEnded && asked.code == 0)
+            #expect(pair.server.seen.contains(.reset))
+        }
+    }
+
+    @Test func `after an early success a mebibyte of the request is discarded at most`() throws {
+        try withUpload(length: nil, answer: { $0.succeed() }) { pair, asked, served in
+            for _ in 0..<40 where served.isOpen {
+                asked.write(bytes: String(repeating: "x", count: 50_000))
+                pair.talk()
+            }
+            #expect(!served.isOpen && asked.code == 0)
+            #expect((1 << 20 - 50_000)...(1 << 20 + 60_000) ~= served.content.count)
+        }
+    }
+
+    @Test func `after an early refusal the client's windows stay as they are`() throws {
+        try withUpload(length: nil, answer: { $0.answer(HttpResponse(.contentTooLarge), content: "no") }) {
+            pair, asked, served in
+            pair.server.session.send()
+            asked.write(bytes: String(repeating: "x", count: 300_000))
+            pair.client.session.send()
+            pair.carryToServer()
+            #expect(served.content.count == Int(Http2Session.streamWindow))
+            pair.talk()
+            #expect(asked.code == 0)
+        }
+    }
+
+    @Test func `the acknowledgements that we asked for are no flood`() throws {
+        let pair = SessionPair()
+        for _ in 0..<300 {
+            let asked = pair.client.ask(
+                try HttpRequest(.post, "/", content: HttpContent(extent: .unknown)), HeadEncoder.RequestOptions(),
+                host: "example.test")
+            pair.talk()
+            pair.server.streams.last?.answer(HttpResponse(.contentTooLarge), content: "no")
+            pair.talk()
+            #expect(asked.code == 0)
+        }
+        #expect(!pair.server.session.isTerminating)
+    }
+
+    @Test(arguments: [
+        // Unknown; empty DATA of a stream that is over, with its end and without; RST_STREAM of one.
+        (0xfa, 0, 0, 0), (0xfa, 0, 1, 5), (0, 0, 1, 0), (0, 1, 1, 0), (3, 0, 1, 4), (0x10, 0, 0, 8),
+    ])
+    func `frames that are ignored are counted`(type: Int, flags: Int, stream: Int, length: Int) throws {
+        // RFC 9113 §10.5.
+        for piece in [1 << 20, 1, 7] {
+            let pair = SessionPair()
+            // Reset by the server: what the client still sends on it is ignored.
+            let asked = pair.client.ask(
+                try HttpRequest(.post, "/", content: HttpContent(extent: .unknown)), HeadEncoder.RequestOptions(),
+                host: "example.test")
+            pair.talk()
+            pair.server.streams.first?.answer(HttpResponse(.contentTooLarge), content: "")
+            pair.talk()
+            #expect(asked.code == 0)
+            let frame: [UInt8] =
+                [0, 0, UInt8(length), UInt8(type), UInt8(flags), 0, 0, 0, UInt8(stream)]
+                + [UInt8](repeating: 0, count: length)
+            func feed(_ count: Int) {
+                let bytes = Array(repeatElement(frame, count: count).joined())
+                for start in stride(from: 0, to: bytes.count, by: piece) {
+                    let isTaken = bytes[start..<min(start + piece, bytes.count)].withUnsafeBytes {
+                        pair.server.session.receive($0)
+                    }
+                    if !isTaken { return }
+                }
+            }
+            feed(1_990)
+            #expect(!pair.server.session.isTerminating, "a few are no flood")
+            feed(20)
+            #expect(pair.server.session.isTerminating)
+        }
+    }
+
     @Test func `a head larger than the limit is refused, and the connection goes on`() throws {
         let pair = SessionPair()
         var fields = HttpFields()
@@ -150,8 +289,17 @@ private final class SessionPair {
         } while !client.output.isEmpty || !server.output.isEmpty
     }
 
+    /// The client is told what the server has sent, and the server what the client has sent.
+    func carryOver() {
+        carry(server, to: client)
+        carry(client, to: server)
+    }
+
+    func carryToServer() { carry(client, to: server) }
+
     private func carry(_ one: SessionEnd, to other: SessionEnd) {
         let bytes = one.output
+        _ = one.takeFrames()
         one.output = []
         var start = 0
         while start < bytes.count {
@@ -168,6 +316,24 @@ private final class SessionEnd: Http2SessionHandler {
     private let role: Http2Session.Role
     var output: [UInt8] = []
     var streams: [TestStream] = []
+    /// The frames that have left.
+    var seen: Set<Frame> = []
+
+    enum Frame: Int { case data, headers, priority, reset, settings, push, ping, goAway, window, continuation }
+
+    /// The frames that wait to be carried, without those about windows and settings.
+    func takeFrames() -> [Frame] {
+        var frames: [Frame] = []
+        var rest = output[...]
+        if role == .client, rest.starts(with: "PRI".utf8) { rest = rest.dropFirst(Http2Preface.count) }
+        while rest.count >= 9 {
+            let head = Array(rest.prefix(9))
+            rest = rest.dropFirst(9 + Int(head[0]) << 16 + Int(head[1]) << 8 + Int(head[2]))
+            if let frame = Frame(rawValue: Int(head[3])) { frames.append(frame) }
+        }
+        seen.formUnion(frames)
+        return frames.filter { $0 != .window && $0 != .settings }
+    }
 
     init(_ role: Http2Session.Role) { self.role = role }
 
@@ -213,6 +379,12 @@ private final class TestStream: Http2Stream {
     func write(bytes text: String) { Array(text.utf8).withUnsafeBytes { write($0) } }
 
     func answer(_ response: HttpResponse, content: String) { answer(response, bytes: Array(content.utf8)) }
+
+    /// A short answer 200 whose request may be taken to its end.
+    func succeed() {
+        takesRest = true
+        answer(HttpResponse(.ok), content: "yes")
+    }
 
     func answer(_ response: HttpResponse, bytes: [UInt8]) {
         var options = HeadEncoder.ResponseOptions()

@@ -5,6 +5,8 @@ Where the RFC leaves open which of several errors is given, each of them will do
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import threading
 import time
 
@@ -632,8 +634,6 @@ def _(t: Trial) -> None:
     expect_same("upstream", t.main.requests[0].get("TE"), "trailers")
 
 
-@http2("RFC 9113 §8.1: a second head that does not end the stream resets it")
-def _(t: Trial) -> None:
 @http2("RFC 9110 §7.6.1: trailers that the origin server's Connection names do not reach a client of HTTP/2")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\n\r\n3\r\nabc\r\n0\r\nX-Hop: 1\r\nX-Sum: 3\r\nKeep-Alive: a\r\n\r\n"))
@@ -641,6 +641,8 @@ def _(t: Trial) -> None:
     expect_same("answer", (answer.body, answer.trailers), (b"abc", {"x-sum": "3"}))
 
 
+@http2("RFC 9113 §8.1: a second head that does not end the stream resets it")
+def _(t: Trial) -> None:
     t.origin(quiet)
     wire = speak(t)
     wire.send(h.headers(1, h.head("POST"), end=False), h.data(1, b"x"), h.headers(1, [("x-a", "1")], end=False))
@@ -668,6 +670,82 @@ def _(t: Trial) -> None:
     expect_same("reset", wire.answer(1).reset, h.NO_ERROR)
     wire.send(h.data(1, bytes(1000), end=True))
     expect_same("status", wire.ask(3, h.head("GET", "/mock")).status, 200)
+
+
+def refused(t: Trial, size: int = 1000, **more) -> "h.Http2Wire":
+    """A client whose upload was refused before its end."""
+    t.origin()
+    wire = speak(t, **more)
+    wire.send(h.headers(1, h.head("POST", "/limited/"), end=False), h.data(1, bytes(size)))
+    answer = wire.read(1)
+    expect_same("answer", (answer.status, answer.ended, answer.reset), (413, True, None))
+    return wire
+
+
+@http2("RFC 9113 §8.1: the reset behind an early answer waits for the acknowledgement of a PING, for curl would discard the answer")
+def _(t: Trial) -> None:
+    wire = refused(t)
+    wire.until(lambda w: w.answer(1).reset is not None, 0.9)
+    kinds = [type(frame).__name__ for frame in wire.frames]
+    check(kinds.index("PingFrame") < kinds.index("RstStreamFrame"), kinds)
+    expect_same("reset", wire.answer(1).reset, h.NO_ERROR)
+    check(wire.alive(), "the connection ended, too")
+
+
+@http2("RFC 9113 §8.1: without that acknowledgement the reset comes after a second")
+def _(t: Trial) -> None:
+    began = time.monotonic()
+    wire = refused(t, acknowledges=False)
+    wire.until(lambda w: w.answer(1).reset is not None)
+    check(0.8 < time.monotonic() - began < 4, f"after {time.monotonic() - began:.2f} s")
+    check(wire.alive(), "the connection ended, too")
+
+
+@http2("RFC 9113 §8.1: no window is opened for an upload that was refused")
+def _(t: Trial) -> None:
+    wire = refused(t, acknowledges=False)
+    before = wire.updates.get(1, 0)
+    wire.send(*(h.data(1, bytes(8_000)) for _ in range(15)))
+    wire.until(lambda w: w.answer(1).reset is not None)
+    expect_same("more of the window", wire.updates.get(1, 0), before)
+    check(wire.updates.get(0, 0) > 0 or wire.alive(), "the connection ended, too")
+
+
+@http2("RFC 9113 §8.1: a short upload whose answer is an early success is taken to its end, without a reset")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    wire.send(h.headers(1, h.head("POST", "/mock", ("content-length", "600000")), end=False))
+    answer = wire.read(1)
+    expect_same("answer", (answer.status, answer.body, answer.get("content-length")), (200, b"mocked", None))
+    left, room = 600_000, 65_535
+    while left:
+        wire.until(lambda w: w.settings.get(4) is not None)
+        room = wire.settings[4] + wire.updates.get(1, 0) - (600_000 - left)
+        if room <= 0:
+            wire.step()
+            continue
+        piece = min(left, room, 16_000)
+        left -= piece
+        wire.send(h.data(1, bytes(piece), end=not left))
+    check(wire.alive(), "the connection ended")
+    expect_same("reset", wire.answer(1).reset, None)
+
+
+@http2("RFC 9113 §8.1: Debian's curl shows the status of an early answer to a large upload")
+def _(t: Trial) -> None:
+    if not shutil.which("curl"):
+        raise Skip("curl is not installed")
+    t.origin()
+    file = t.setup.place.subfolder("upload") / "content"
+    for path, status, exits in (("/limited/", "413", (0,)), ("/mock", "200", (0, 92)), ("/nowhere/../barred/a", "403", (0,))):
+        for size in (1 << 20, 10 << 20):
+            file.write_bytes(bytes(size))
+            for _ in range(3):
+                result = subprocess.run(
+                    ["curl", "--silent", "--http2-prior-knowledge", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}",
+                     "--header", "Expect:", "--data-binary", f"@{file}", "http://%s:%s%s" % (*t.setup.addresses["web"], path)],
+                    capture_output=True, text=True, timeout=30)
+                check(result.stdout == status and result.returncode in exits, f"{size} bytes to {path}: {result.stdout}, exit {result.returncode}")
 
 
 @http2("RFC 9113 §8.1: interim responses come before the final one")

@@ -80,6 +80,8 @@ if not MISSING:
     flooding("RFC 9113 §10.5: SETTINGS without end", lambda n: h.settings(s4=65535 + n))
     flooding("RFC 9113 §10.5: empty DATA without end", lambda n: h.data(1), before=lambda: h.headers(1, h.head("POST"), end=False))
     flooding("RFC 9113 §10.5: PRIORITY without end", lambda n: h.raw(2, 0, stream(n % 1000) , bytes(4) + b"\x10"))
+    flooding("RFC 9113 §10.5: frames of an unknown type without end", lambda n: h.raw(0xFA, 0, 0, b"x"))
+    flooding("RFC 9113 §10.5: RST_STREAM of a stream that is over, without end", lambda n: h.reset(1), before=lambda: h.headers(1, h.head("GET", "/mock")))
     flooding("RFC 9113 §10.5: WINDOW_UPDATE without end", lambda n: h.window(0, 1), 60_000)
     flooding("RFC 9113 §10.5: CONTINUATION without end", lambda n: h.raw(9, 0, 1, b""), before=lambda: h.headers(1, h.head(), done=False, end=False))
     flooding("RFC 9113 §10.5: CONTINUATION with fields without end", lambda n: h.raw(9, 0, 1, h.plain([("x-a", "b" * 1000)])),

@@ -1,0 +1,35 @@
+/// Counts the frames in what a peer sends, for libnghttp2 does not tell of frames that it ignores. RFC 9113 §4.1.
+struct Http2FrameHeads {
+    /// Length and type of the frame whose head is being read.
+    private var head: UInt32 = 0
+    private var headBytes = 0
+    /// The bytes up to the next head.
+    private var skipped: Int
+
+    /// The first frame comes behind that many bytes.
+    init(behind count: Int) { skipped = count }
+
+    /// How many frames began in these bytes, except DATA with content.
+    mutating func count(_ bytes: UnsafeRawBufferPointer) -> Int {
+        var position = 0
+        var frames = 0
+        while true {
+            let step = min(skipped, bytes.count &- position)
+            position &+= step
+            skipped &-= step
+            guard position < bytes.count else { return frames }
+            // Nine bytes: three of length, the type, the flags, four of the stream.
+            if headBytes < 4 { head = head << 8 | UInt32(bytes[position]) }
+            position &+= 1
+            headBytes &+= 1
+            if headBytes == 9 {
+                headBytes = 0
+                skipped = Int(head >> 8)
+                if !Http2FrameHeads.isContent(type: UInt8(truncatingIfNeeded: head), length: skipped) { frames &+= 1 }
+            }
+        }
+    }
+
+    /// Whether a frame is DATA with content.
+    static func isContent(type: UInt8, length: Int) -> Bool { type == 0 && length > 0 }
+}
