@@ -89,6 +89,7 @@ extension GatewayConfiguration {
             lines.append("  http2 \(listener.http2)")
             lines.append("  connectPorts \(listener.connectPorts) denyPrivate \(listener.denyPrivate)")
             lines.append("  trusted \(listener.trustedProxies.map(\.description).joined(separator: " "))")
+            lines.append("  paths \(listener.refusesAmbiguousPaths ? "strict" : "lenient")")
             lines.append("  chain \(Self.shown(listener.chain))")
             for resolved in listener.routes {
                 let service = resolved.route.service?.name ?? "-"

@@ -65,6 +65,7 @@ struct ConfigurationChecker {
         // A route that could not be read may have what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        let pathReadings = PathReadings(&listeners)
         var credentialRules = CredentialRules()
         for listener in listeners {
             for chain in [listener.chain] + listener.routes.map(\.chain) { credentialRules.check(chain) }
@@ -82,6 +83,7 @@ struct ConfigurationChecker {
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors, !isForClient {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            diagnostics.append(pathReadings.diagnostics.all)
             diagnostics.append(entryRules.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
             for credential in credentials { warnOfUnused("credentials", credential.name, at: credential.location) }

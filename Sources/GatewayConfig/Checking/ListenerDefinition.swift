@@ -10,6 +10,14 @@ public struct ListenerDefinition: Sendable {
         case forward
     }
 
+    /// What becomes of paths that origin servers read differently.
+    public enum Paths: String, OptionWord {
+        /// They go upstream as they came.
+        case lenient
+        /// They are refused with 400.
+        case strict
+    }
+
     /// What a client may ask of a listener. Each has a bound.
     public struct Limits: Sendable, Hashable {
         /// The largest head of a request; a larger one is 431.
@@ -40,6 +48,10 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var connectPorts: [Int] = [443]
     /// Addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
     public internal(set) var denyPrivate = true
+    /// What becomes of paths that origin servers read differently; `nil` where the file does not say.
+    public internal(set) var paths: Paths?
+    /// They are refused: the file says so, or the path decides about access and the file does not say otherwise.
+    public internal(set) var refusesAmbiguousPaths = false
     /// How it speaks TLS; `nil` without.
     public internal(set) var tls: ListenerTls?
     /// Whether clients may speak HTTP/2.
@@ -68,6 +80,8 @@ public struct ListenerDefinition: Sendable {
         options.read("mode", into: &mode)
         options.read("chain", into: &chainName)
         options.read("trustedProxies", into: &trustedProxies)
+        options.read("paths", into: &paths)
+        refusesAmbiguousPaths = paths == .strict
         options.read("forward") { options in
             var ports = connectPorts.map(PortNumber.init)
             options.read("connectPorts", into: &ports)

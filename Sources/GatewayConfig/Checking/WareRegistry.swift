@@ -32,6 +32,12 @@ struct WareRegistry {
         (ware as? any AccessGuard)?.admitsOnlyKnown ?? false
     }
 
+    /// Whether an entry of a joined chain refuses requests for the sake of security.
+    static func restrictsAccess(_ entry: ChainEntry) -> Bool {
+        if let name = entry.ware.configuredName, guards.contains(name) || name == "hostRule" { return true }
+        return (entry.ware as? any AccessRule)?.restrictsAccess ?? false
+    }
+
     init(_ wares: [any ConfigurableWare.Type]) {
         types = Dictionary(wares.map { ("\($0.name)", $0) }, uniquingKeysWith: { first, _ in first })
     }

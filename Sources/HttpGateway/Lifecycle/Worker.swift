@@ -201,6 +201,7 @@ extension ServerSettings {
         bodyMinRate = listener.limits.bodyMinRate.map { max(1, $0.count / $0.period.seconds) }
         isForward = listener.mode == .forward
         speaksHttp2 = listener.http2
+        refusesAmbiguousPaths = listener.refusesAmbiguousPaths
         tls = listener.tls?.context
         if let tls = listener.tls { handshakeTimeout = tls.handshakeTimeout }
     }

@@ -47,8 +47,18 @@ extension Ware {
     public var order: WareOrder { .middle }
 }
 
+/// A ware that refuses requests for the sake of security: whether it runs must not depend on how a server reads a path.
+public protocol AccessRule: Ware {
+    /// Whether it refuses any, as configured.
+    var restrictsAccess: Bool { get }
+}
+
+extension AccessRule {
+    public var restrictsAccess: Bool { true }
+}
+
 /// A ware that can keep strangers out: what a forward listener that the network reaches must have.
-public protocol AccessGuard: Ware {
+public protocol AccessGuard: AccessRule {
     /// Whether it lets in only those it knows, as configured.
     var admitsOnlyKnown: Bool { get }
 }

@@ -7,7 +7,7 @@ extension ExchangeDriver: RequestHandler {
         exchange.record.started = loop.now.nanoseconds
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
         if exchange.isSecure, exchange.request.target.form != .absolute { exchange.request.target.isSecure = true }
-        if let error = formError() {
+        if let error = formError() ?? pathError() {
             plan = router.listenerPlan
             return failWithoutChain(error)
         }
@@ -40,6 +40,12 @@ extension ExchangeDriver: RequestHandler {
                 : GatewayError(.downstream, .methodNotAllowed, "CONNECT is for proxies; this is a reverse gateway")
         case .absolute: nil
         }
+    }
+
+    /// A strict listener refuses a path that the origin server may take for another one.
+    private func pathError() -> GatewayError? {
+        guard server.settings.refusesAmbiguousPaths, let form = exchange.request.target.ambiguity else { return nil }
+        return .malformed("the path holds \(form), which servers read differently; this listener refuses such paths")
     }
 
     private func keepForwardedFor() {

@@ -129,5 +129,47 @@ enum NormalPath {
         }
     }
 
+    // MARK: Other readings
+
+    /// What servers read differently in a path, in words; `nil` if all of them take it for the same path.
+    ///
+    /// Some servers merge slashes, decode `%2F` and `%5C`, take a backslash for a slash, cut a segment off at `;`, or decode twice.
+    static func ambiguity(of path: UnsafeBufferPointer<UInt8>) -> StaticString? {
+        var previous: UInt8 = 0
+        for index in path.indices {
+            let byte = path[index]
+            switch byte {
+            case 0x2f where previous == 0x2f: return "two slashes in a row"
+            case 0x5c: return "a backslash"
+            case 0x3b: return "a semicolon"
+            case 0x25:
+                guard let decoded = decoded(path, at: index) else { break }
+                switch decoded {
+                case 0x2f: return "an encoded slash"
+                case 0x5c: return "an encoded backslash"
+                case 0x3b: return "an encoded semicolon"
+                case 0x25 where isEncoding(path, at: index + 3): return "an encoding that is encoded again"
+                default: break
+                }
+            default: break
+            }
+            previous = byte
+        }
+        return nil
+    }
+
+    /// The byte that an encoding at this place stands for; `nil` if there is none.
+    private static func decoded(_ path: UnsafeBufferPointer<UInt8>, at index: Int) -> UInt8? {
+        guard index + 2 < path.count, let high = ByteClass.hexValue(path[index + 1]),
+            let low = ByteClass.hexValue(path[index + 2])
+        else { return nil }
+        return high << 4 | low
+    }
+
+    /// Whether two hexadecimal digits stand at this place.
+    private static func isEncoding(_ path: UnsafeBufferPointer<UInt8>, at index: Int) -> Bool {
+        index + 1 < path.count && ByteClass.hexValue(path[index]) != nil && ByteClass.hexValue(path[index + 1]) != nil
+    }
+
     private static func upper(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit & 0xdf : digit }
 }

@@ -182,6 +182,23 @@ struct RequestTarget: Sendable {
         }
     }
 
+    /// What servers read differently in the path as it was received, in words; `nil` if all of them take it for the same path.
+    var ambiguity: StaticString? {
+        guard form == .origin || form == .absolute else { return nil }
+        return bytes.withUnsafeBufferPointer { all in
+            var text = UnsafeBufferPointer(rebasing: all[received.range])
+            if text.first != 0x2f {
+                // Absolute form: the path begins behind the authority.
+                guard let scheme = text.firstIndex(of: 0x2f), scheme + 2 <= text.count else { return nil }
+                text = UnsafeBufferPointer(rebasing: text[(scheme + 2)...])
+                guard let slash = text.firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else { return nil }
+                text = UnsafeBufferPointer(rebasing: text[slash...])
+            }
+            let end = text.firstIndex(of: 0x3f) ?? text.endIndex
+            return NormalPath.ambiguity(of: UnsafeBufferPointer(rebasing: text[..<end]))
+        }
+    }
+
     private func hasPrefix(_ prefix: StaticString) -> Bool {
         bytes.count >= prefix.utf8CodeUnitCount
             && (0..<prefix.utf8CodeUnitCount).allSatisfy { ByteClass.lower(bytes[$0]) == prefix.utf8Start[$0] }

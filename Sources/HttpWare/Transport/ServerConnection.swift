@@ -106,6 +106,8 @@ public struct ServerSettings: Sendable {
     public var bodyMinRate: Int?
     /// A forward proxy: absolute-form and CONNECT.
     public var isForward = false
+    /// Paths that servers read differently are refused.
+    public var refusesAmbiguousPaths = false
     /// Requests tell upstream that they came through here: `Via`. A client's own did not. RFC 9110 §7.6.3.
     public var addsVia = true
     /// How TLS is spoken; `nil` without.

@@ -33,6 +33,8 @@ public struct HostRule: Middleware {
     private func refuse(_ reason: String) -> Verdict { .abort(with: .problem(.forbidden, reason)) }
 }
 
+extension HostRule: AccessRule {}
+
 extension HostRule: ConfigurableWare {
     public static let name: WareName = "hostRule"
     public static let about = WareAbout(

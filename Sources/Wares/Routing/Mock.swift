@@ -94,6 +94,11 @@ public struct Mock: Middleware {
     }
 }
 
+extension Mock: AccessRule {
+    /// All that it answers is 401 or 403: it stands there to keep clients off.
+    public var restrictsAccess: Bool { replies.allSatisfy { [401, 403].contains($0.status.code) } }
+}
+
 extension Mock: ConfigurableWare {
     public static let name: WareName = "mock"
     public static let about = WareAbout(

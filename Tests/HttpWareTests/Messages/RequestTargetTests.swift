@@ -138,6 +138,35 @@ import Testing
         other.sendNormalTarget(keepsPath: true)
         #expect(other.upstreamTarget == target && other.fields[.host] == sentHost)
     }
+
+    @Test(arguments: [
+        ("/a//b", "two slashes in a row"), ("//admin", "two slashes in a row"), ("/a//", "two slashes in a row"),
+        ("/a\\b", "a backslash"), ("/admin;x", "a semicolon"), ("/a/..;/b", "a semicolon"),
+        ("/a%2fb", "an encoded slash"), ("/a%2Fb", "an encoded slash"), ("/a%5Cb", "an encoded backslash"),
+        ("/a%5cb", "an encoded backslash"), ("/a%3Bb", "an encoded semicolon"), ("/a%3b", "an encoded semicolon"),
+        ("/%2561dmin", "an encoding that is encoded again"), ("/a;x/../b", "a semicolon"),
+        ("http://a.test//b", "two slashes in a row"), ("http://a.test/b;c?d", "a semicolon"),
+    ])
+    func `a path that servers read differently is told`(target: String, form: String) throws {
+        for isReverse in [true, false] {
+            #expect(try parse(target, isReverse: isReverse).ambiguity.map { "\($0)" } == form)
+        }
+    }
+
+    @Test(arguments: [
+        "/", "/a/b/", "/a%20b", "/caf%C3%A9", "/a:b@c,d=e!f$g'h(i)*", "/a?b//c;d%2Fe\\f", "/100%25", "/a%25b", "/a%7Eb",
+        "http://a.test", "http://a.test?//", "http://a.test/a?;",
+    ])
+    func `a path with one reading has no other`(target: String) throws {
+        #expect(try parse(target).ambiguity == nil)
+    }
+
+    @Test func `CONNECT and the asterisk have no path`() throws {
+        #expect(try parse("a.test:443", .connect).ambiguity == nil)
+        var target = RequestTarget()
+        try target.parse(Array("*".utf8).span.bytes, isConnect: false, isOptions: true, isReverse: true)
+        #expect(target.ambiguity == nil)
+    }
 }
 
 /// RFC 9110 §4.2, RFC 3986 §3.2.

@@ -23,6 +23,7 @@ from . import (  # noqa: F401
     limits,
     mutations,
     operations,
+    paths,
     redis,
     reload,
     refused_requests,

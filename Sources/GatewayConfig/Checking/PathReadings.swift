@@ -1,0 +1,170 @@
+import HttpWare
+
+/// Whether the path of a request decides which access wares it meets, on each listener that does not say `paths`.
+///
+/// An origin server may read `//admin`, `/x%2F..` or `/admin;x` as another path than the routes do. If access depends on the path,
+/// such a request could go round a ware. So these listeners refuse such paths.
+struct PathReadings {
+    private(set) var diagnostics = Diagnostics()
+    /// How many pairs of routes may still be compared; after that access counts as depending on the path.
+    private var stepsLeft = 1_000_000
+
+    /// Makes the listeners strict that have to be.
+    init(_ listeners: inout [ListenerDefinition]) {
+        for index in listeners.indices where listeners[index].paths == nil {
+            guard let finding = finding(listeners[index]) else { continue }
+            listeners[index].refusesAmbiguousPaths = true
+            diagnostics.warning(
+                at: listeners[index].location, "listeners.\(listeners[index].name)",
+                "the path decides about access: \(finding); so paths that origin servers read differently, such as"
+                    + " //a, /a%2Fb, /a\\b and /a;b, are 400 here; write paths: strict, or lenient to take them")
+        }
+    }
+
+    // MARK: The ways of a request
+
+    /// A route, with what decides whether a request takes it.
+    private struct Way {
+        let route: RouteDefinition
+        /// The access wares of its chain, in order.
+        let guards: [ChainEntry]
+        /// The same for all ways with the same guards.
+        let kind: Int
+
+        /// What passes its chain reaches an origin server.
+        var goesUpstream: Bool { route.service != nil }
+    }
+
+    /// Why the path decides, in words; `nil` if it does not.
+    private mutating func finding(_ listener: ListenerDefinition) -> String? {
+        var known: [ObjectIdentifier: (guards: [ChainEntry], kind: Int)] = [:]
+        var kinds: [[GuardKey]: Int] = [:]
+        var ways: [Way] = []
+        for resolved in listener.routes {
+            let chain = ObjectIdentifier(resolved.chain)
+            if known[chain] == nil {
+                let guards = resolved.chain.entries.middlewares.filter { WareRegistry.restrictsAccess($0) }
+                let key = guards.map { GuardKey(location: $0.location, options: $0.options) }
+                let kind = kinds[key] ?? kinds.count
+                kinds[key] = kind
+                known[chain] = (guards, kind)
+            }
+            if let (guards, kind) = known[chain] {
+                ways.append(Way(route: resolved.route, guards: guards, kind: kind))
+            }
+        }
+        guard ways.contains(where: { !$0.guards.isEmpty }) else { return nil }
+        for way in ways where way.goesUpstream {
+            for entry in way.guards where Self.isDecidedByPath(entry, in: way) {
+                return "\(entry.label) at \(entry.location) has an if with a path"
+            }
+        }
+        guard kinds.count > 1 else { return nil }
+        var reach = RouteReach(mode: listener.mode)
+        ways.removeAll { way in
+            if case .reached = reach.enter(way.route) { return false }
+            return true
+        }
+        return difference(of: ways)
+    }
+
+    /// Tells lists of access wares apart: one that a route changes by `with` stands at the same place with other options.
+    private struct GuardKey: Hashable {
+        let location: SourceLocation
+        let options: ConfigNode
+    }
+
+    /// Whether the condition of an entry holds for some paths of the way and not for others.
+    private static func isDecidedByPath(_ entry: ChainEntry, in way: Way) -> Bool {
+        guard let asked = entry.condition?.options.request.paths, !asked.isEmpty else { return false }
+        if isCovered(way.route.match.paths, by: asked) { return false }
+        return !way.guards.contains { $0.condition == nil && isSame($0, entry) }
+    }
+
+    /// Looks for two routes that the path tells apart, of which one lacks an access ware of the other.
+    private mutating func difference(of ways: [Way]) -> String? {
+        var missing: [Pair: ChainEntry?] = [:]
+        for (place, later) in ways.enumerated() {
+            for earlier in ways[..<place] where earlier.kind != later.kind {
+                stepsLeft -= 1
+                guard stepsLeft > 0 else { return "its routes are too many to be compared" }
+                for (guarded, open) in [(earlier, later), (later, earlier)] where open.goesUpstream {
+                    let pair = Pair(guarded: guarded.kind, open: open.kind)
+                    let entry = missing[pair] ?? Self.missing(in: open, of: guarded)
+                    missing[pair] = .some(entry)
+                    guard let entry, Self.doesPathTellApart(earlier.route, later.route) else { continue }
+                    return "\(guarded.route.name) runs \(entry.label), at \(entry.location), and"
+                        + " \(open.route.name) at \(open.route.location) does not"
+                }
+            }
+        }
+        return nil
+    }
+
+    private struct Pair: Hashable {
+        let guarded: Int
+        let open: Int
+    }
+
+    /// The first access ware of one way that the other does not have.
+    private static func missing(in open: Way, of guarded: Way) -> ChainEntry? {
+        guarded.guards.first { entry in
+            !open.guards.contains { other in
+                isSame(entry, other) && (other.condition == nil || other.condition?.options == entry.condition?.options)
+            }
+        }
+    }
+
+    /// Whether the two refuse the same requests where they run.
+    private static func isSame(_ one: ChainEntry, _ other: ChainEntry) -> Bool {
+        one.ware.configuredName == other.ware.configuredName
+            && one.options.bare(exactly: true) == other.options.bare(exactly: true)
+    }
+
+    // MARK: Which requests
+
+    /// Whether one request, but for its path, could take either route.
+    private static func doesPathTellApart(_ earlier: RouteDefinition, _ later: RouteDefinition) -> Bool {
+        let (one, other) = (earlier.match, later.match)
+        guard one.methods.isEmpty || other.methods.isEmpty || one.methods.contains(where: other.methods.contains),
+            one.hosts.isEmpty || other.hosts.isEmpty
+                || one.hosts.contains(where: { host in other.hosts.contains { isShared(host, $0) } })
+        else { return false }
+        // Else the earlier one takes each path of the later one.
+        return !isCovered(other.paths, by: one.paths)
+    }
+
+    /// Whether one host can be meant by both patterns.
+    private static func isShared(_ one: HostPattern, _ other: HostPattern) -> Bool {
+        guard one.port == nil || other.port == nil || one.port == other.port else { return false }
+        switch (one.isWildcard, other.isWildcard) {
+        case (false, false): return one.name == other.name
+        case (true, false): return one.matches(other.name.span, port: one.port)
+        case (false, true): return other.matches(one.name.span, port: other.port)
+        case (true, true):
+            let (short, long) = one.name.count < other.name.count ? (one, other) : (other, one)
+            return long.name.suffix(short.name.count).elementsEqual(short.name)
+        }
+    }
+
+    /// Whether the patterns of `others` surely match each path that these match; none match every path.
+    private static func isCovered(_ patterns: [PathPattern], by others: [PathPattern]) -> Bool {
+        if others.isEmpty { return true }
+        return !patterns.isEmpty
+            && patterns.allSatisfy { pattern in others.contains { covers($0, pattern) } }
+    }
+
+    private static func covers(_ wide: PathPattern, _ narrow: PathPattern) -> Bool {
+        guard
+            wide.isPrefix
+                ? wide.segments.count <= narrow.segments.count
+                : !narrow.isPrefix && wide.segments.count == narrow.segments.count
+        else { return false }
+        return zip(wide.segments, narrow.segments).allSatisfy { wide, narrow in
+            switch narrow {
+            case .text(let text): wide.matches(text)
+            case .glob, .capture: wide == .capture || wide == narrow
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+"""Paths that origin servers read differently, and clients that end their side of the connection."""
+
+from __future__ import annotations
+
+import threading
+
+from Rig.origins import OK, OriginConnection, answering
+from Rig.processes import free_port
+from gateways import OwnGateway
+from suite import Trial, case, check, eventually, expect_same, expect_status
+
+from .refused_requests import head
+
+NO = "how httpware refuses paths"
+
+CONFIG = """
+version: 1
+listeners:
+  web: {{ bind: "127.0.0.1:{web}" }}
+  written: {{ bind: "127.0.0.1:{lenient}", paths: lenient }}
+  strict: {{ bind: "127.0.0.1:{strict}", paths: strict }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+services: {{ main: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
+chains:
+  guarded: {{ middlewares: [{{ ipRule: {{ allow: [192.0.2.0/24] }} }}] }}
+  strip: {{ middlewares: [{{ rewrite: {{ path: {{ strip: /api }} }} }}] }}
+routes:
+  - {{ listener: [web, written], match: {{ path: "/admin/**" }}, service: main, chain: guarded }}
+  - {{ match: {{ path: "/api/**" }}, service: main, chain: strip }}
+  - {{ service: main }}
+"""
+
+AMBIGUOUS = ["//admin/x", "/%2Fadmin/x", "/x/..%5cadmin", "/admin%2fx", "/admin;a/x", "/admin%3Ba/x", "/x/\\admin", "/%2561dmin/x"]
+
+
+class Gateway(OwnGateway):
+    def __init__(self, t: Trial):
+        self.lenient, self.strict = free_port(), free_port()
+        super().__init__(t, "paths", CONFIG, main=t.setup.ports["main"], lenient=self.lenient, strict=self.strict)
+
+
+@case("paths: where the path decides about access, a path that servers read differently is 400", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    t.origin(answering(OK))
+    expect_status(gateway.ask("/admin/x"), 403)
+    for path in AMBIGUOUS:
+        expect_status(gateway.ask(path), 400)
+    check(not t.main.requests, "one of them reached the origin")
+    expect_status(gateway.ask("/shop/a%20b?q=//;"), 200)
+
+
+@case("paths: what is written wins, and strict refuses without access wares", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    t.origin(answering(OK))
+    for path in ("//admin/x", "/@scope%2Fname", "/page;jsessionid=1"):
+        expect_status(gateway.ask(path, port=gateway.lenient), 200)
+        expect_status(gateway.ask(path, port=gateway.strict), 400)
+    expect_same("targets", [request.target for request in t.main.requests], ["//admin/x", "/@scope%2Fname", "/page;jsessionid=1"])
