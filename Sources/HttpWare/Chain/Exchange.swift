@@ -315,13 +315,27 @@ enum ForwardedFor {
     static func client(behind peer: IPAddress, _ members: [String], trusted: [IPNetwork]) -> IPAddress {
         var client = peer
         for member in members.reversed() {
-            guard let address = IPAddress(member) ?? SocketAddress(member, defaultPort: 0)?.address else {
-                return client
-            }
+            guard let address = address(member) else { return client }
             client = address.unmapped
             guard trusted.contains(where: { $0.contains(address) }) else { return client }
         }
         return client
+    }
+}
+
+extension ForwardedFor {
+    /// Whether each member is an address, from the right up to the first that is not a trusted proxy's.
+    static func isReadable(_ members: [String], trusted: [IPNetwork]) -> Bool {
+        for member in members.reversed() {
+            guard let address = address(member) else { return false }
+            guard trusted.contains(where: { $0.contains(address) }) else { return true }
+        }
+        return true
+    }
+
+    /// The address that a member names, with or without a port; `nil` if it is none.
+    static func address(_ member: String) -> IPAddress? {
+        IPAddress(member) ?? SocketAddress(member, defaultPort: 0)?.address
     }
 }
 

@@ -7,7 +7,7 @@ extension ExchangeDriver: RequestHandler {
         exchange.record.started = loop.now.nanoseconds
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
         if exchange.isSecure, exchange.request.target.form != .absolute { exchange.request.target.isSecure = true }
-        if let error = formError() ?? pathError() {
+        if let error = formError() ?? clientError() ?? pathError() {
             plan = router.listenerPlan
             return failWithoutChain(error)
         }
@@ -46,6 +46,14 @@ extension ExchangeDriver: RequestHandler {
     private func pathError() -> GatewayError? {
         guard server.settings.refusesAmbiguousPaths, let form = exchange.request.target.ambiguity else { return nil }
         return .malformed("the path holds \(form), which servers read differently; this listener refuses such paths")
+    }
+
+    /// A request is refused if a trusted proxy names a client that cannot be read: it must not pass for the proxy's own.
+    private func clientError() -> GatewayError? {
+        guard !exchange.receivedForwardedFor.isEmpty,
+            !ForwardedFor.isReadable(exchange.receivedForwardedFor, trusted: exchange.trustedProxies)
+        else { return nil }
+        return .malformed("X-Forwarded-For names a client that is not an address")
     }
 
     private func keepForwardedFor() {

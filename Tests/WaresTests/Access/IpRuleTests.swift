@@ -42,6 +42,21 @@ import Wares
         #expect(try await status(options, peer: "11.0.0.1:1", trusted: "10.0.0.0/8", fields: fields) == 403)
     }
 
+    @Test(arguments: [
+        ("unknown", 400), ("192.0.2.5, unknown", 400), ("192.0.2.5, 10.0.0.300", 400), ("unknown, 10.0.0.2", 400),
+        ("192.0.2.5, 10.0.0.2", 200), ("unknown, 192.0.2.5", 200), ("unknown, 192.0.2.5:80, [fd00::1]:1", 403),
+        ("192.0.2.5:80, 10.0.0.2:1", 200),
+    ])
+    func `a client that a trusted proxy names and nobody can read is refused`(value: String, expected: Int) async throws
+    {
+        // It must not pass for the proxy's own address.
+        let options: ConfigNode = ["allow": ["192.0.2.0/24", "10.0.0.0/8"]]
+        var fields = HttpFields()
+        try fields.append(.xForwardedFor, value)
+        #expect(try await status(options, peer: "10.0.0.1:1", trusted: "10.0.0.0/8", fields: fields) == expected)
+        #expect(try await status(options, peer: "192.0.2.1:1", trusted: "10.0.0.0/8", fields: fields) == 200)
+    }
+
     @Test func `a client without an address is refused`() async throws {
         #expect(try await status(["deny": ["192.0.2.1"]], peer: "unix:/x") == 403)
     }
