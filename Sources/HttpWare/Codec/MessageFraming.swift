@@ -371,7 +371,9 @@ enum RequestFraming {
                         if HeadFacts.equals(value, range, "trailers") { request.acceptsTrailers = true }
                     }
                 }
-            case .proxyAuthorization: request.proxyAuthorization = request.fields.string(line.value)
+            case .proxyAuthorization:
+                request.hasSeveralProxyAuthorizations = request.proxyAuthorization != nil
+                request.proxyAuthorization = request.fields.string(line.value)
             default: break
             }
         }

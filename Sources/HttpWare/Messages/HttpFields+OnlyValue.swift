@@ -142,6 +142,15 @@ extension HttpFields {
 }
 
 extension HttpRequest {
+    /// Gives the only value of `Proxy-Authorization`, as bytes that are valid during the call only.
+    public func withOnlyProxyAuthorization<Result>(
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> OnlyValue<Result> {
+        guard var value = proxyAuthorization else { return .absent }
+        if hasSeveralProxyAuthorizations { return .several }
+        return try value.withUTF8 { try .one(body(UnsafeRawBufferPointer($0))) }
+    }
+
     /// Gives the only value of a query parameter, decoded, its name compared decoded.
     public func withOnlyParameter<Result>(
         _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result

@@ -22,6 +22,8 @@ public struct HttpRequest: Sendable {
     public internal(set) var acceptsTrailers = false
     /// The credentials for this proxy, as received. RFC 9110 §11.7.2.
     public internal(set) var proxyAuthorization: String?
+    /// The credentials for this proxy were given more than once.
+    public internal(set) var hasSeveralProxyAuthorizations = false
     /// The client will send another request on this connection. RFC 9112 §9.3.
     var isPersistent = true
     /// A ware named another authority: its `Host` goes upstream.
@@ -61,6 +63,7 @@ public struct HttpRequest: Sendable {
         upgrade = nil
         acceptsTrailers = false
         proxyAuthorization = nil
+        hasSeveralProxyAuthorizations = false
         isPersistent = true
         isAuthorityChanged = false
     }

@@ -45,14 +45,17 @@ public struct ApiKey: Middleware {
     }
 
     private func proxyOwner(_ request: borrowing HttpRequest) -> OnlyValue<Principal?> {
-        guard var value = request.proxyAuthorization else { return .absent }
-        return value.withUTF8 { text in
-            let text = UnsafeRawBufferPointer(text)
+        let result = request.withOnlyProxyAuthorization { text -> OnlyValue<Principal?> in
             if let key = AuthorizationValue.credentials(of: text, scheme: "bearer") { return .one(keys.owner(of: key)) }
             guard let encoded = AuthorizationValue.credentials(of: text, scheme: "basic") else { return .absent }
             guard let basic = BasicCredentials(encoded) else { return .one(nil) }
             let key = basic.password.isEmpty ? Array(basic.user.utf8) : basic.password
             return .one(key.withUnsafeBytes { keys.owner(of: $0) })
+        }
+        return switch result {
+        case .absent: .absent
+        case .several: .several
+        case .one(let owner): owner
         }
     }
 

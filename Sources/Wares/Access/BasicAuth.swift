@@ -47,16 +47,15 @@ public struct BasicAuth: Middleware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         let now = exchange.now.nanoseconds
-        if exchange.isForward {
-            guard var value = request.proxyAuthorization else { return refuse(exchange, "credentials are missing") }
-            return value.withUTF8 { decide(UnsafeRawBufferPointer($0), exchange, now) }
-        }
-        let verdict = request.fields.withOnlyValue(of: .authorization) { decide($0, exchange, now) }
+        let verdict =
+            exchange.isForward
+            ? request.withOnlyProxyAuthorization { decide($0, exchange, now) }
+            : request.fields.withOnlyValue(of: .authorization) { decide($0, exchange, now) }
         switch verdict {
         case .absent: return refuse(exchange, "credentials are missing")
         case .several: return refuse(exchange, "more than one pair of credentials is shown")
         case .one(let verdict):
-            if removeHeader { request.fields.removeAccepted(.authorization) }
+            if removeHeader, !exchange.isForward { request.fields.removeAccepted(.authorization) }
             return verdict
         }
     }

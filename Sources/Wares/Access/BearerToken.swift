@@ -13,11 +13,13 @@ enum BearerToken {
         _ body: (UnsafeRawBufferPointer, CredentialPlace?) throws -> Result
     ) rethrows -> OnlyValue<Result> {
         if exchange.isForward {
-            guard var value = request.proxyAuthorization else { return .absent }
-            return try value.withUTF8 { text in
-                let text = UnsafeRawBufferPointer(text)
-                guard let token = AuthorizationValue.credentials(of: text, scheme: "bearer") else { return .absent }
-                return try .one(body(token, nil))
+            let result = try request.withOnlyProxyAuthorization { text in
+                try AuthorizationValue.credentials(of: text, scheme: "bearer").map { try body($0, nil) }
+            }
+            return switch result {
+            case .several: .several
+            case .absent, .one(nil): .absent
+            case .one(let value?): .one(value)
             }
         }
         var found = OnlyValue<Result>.absent

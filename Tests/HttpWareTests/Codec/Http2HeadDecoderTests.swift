@@ -52,6 +52,12 @@ import Testing
         #expect(!request.fields.contains("TE") && !request.fields.contains("Proxy-Authorization"))
     }
 
+    @Test func `credentials for the proxy that are given twice are told`() throws {
+        let lines = [("proxy-authorization", "Basic eDp5"), ("proxy-authorization", "Basic eDp5")]
+        #expect(try decode(Self.get + lines).hasSeveralProxyAuthorizations)
+        #expect(try !decode(Self.get + lines.prefix(1)).hasSeveralProxyAuthorizations)
+    }
+
     @Test func `a WebSocket is an upgrade with a key`() throws {
         let request = try decode(
             [(":method", "CONNECT"), (":protocol", "websocket")] + Self.get.dropFirst(), endsStream: false)

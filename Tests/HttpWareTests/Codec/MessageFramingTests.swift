@@ -131,6 +131,17 @@ import Testing
         #expect(request.proxyAuthorization == "Basic x")
     }
 
+    @Test func `credentials for the proxy that are given twice are told`() {
+        let once = request("Proxy-Authorization: Basic x").request
+        #expect(!once.hasSeveralProxyAuthorizations)
+        let twice = request("Proxy-Authorization: Basic x\r\nA: b\r\nproxy-authorization: Basic x").request
+        #expect(twice.hasSeveralProxyAuthorizations)
+        guard case .several = twice.withOnlyProxyAuthorization({ Array($0) }) else {
+            Issue.record("one of them was taken")
+            return
+        }
+    }
+
     @Test func `naming the framing or the host in Connection takes nothing away`() {
         let request = request("Connection: host, content-length, transfer-encoding\r\nContent-Length: 5").request
         #expect(request.content.extent == .length(5))

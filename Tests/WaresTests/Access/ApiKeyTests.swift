@@ -122,4 +122,13 @@ import Wares
             if isWhole { _ = try TestExchange.make(ApiKey.self, options) } else { _ = try exchange(options) }
         }
     }
+
+    @Test func `two Proxy-Authorization lines are refused`() async throws {
+        let exchange = try exchange(isForward: true)
+        var request = try HttpRequest(.get, "http://a.test/")
+        request.proxyAuthorization = "Bearer abc"
+        #expect(try await exchange.send(request).status == .ok)
+        request.hasSeveralProxyAuthorizations = true
+        #expect(try await exchange.send(request).status == .proxyAuthenticationRequired)
+    }
 }

@@ -139,4 +139,13 @@ import Wares
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try exchange(options) }
     }
+
+    @Test func `two Proxy-Authorization lines are refused`() async throws {
+        let exchange = try exchange(isForward: true)
+        var request = try HttpRequest(.get, "http://a.test/")
+        request.proxyAuthorization = Self.good
+        request.hasSeveralProxyAuthorizations = true
+        #expect(try await exchange.send(request).status == .proxyAuthenticationRequired)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
 }

@@ -409,6 +409,8 @@ def _(t: Trial) -> None:
         expect_status(response, 407)
         expect_same("challenge", response.get("Proxy-Authenticate"), 'Basic realm="httpware", charset="UTF-8"')
         check(not response.has("WWW-Authenticate"), response)
+    twice = [f"Proxy-Authorization: Basic {BOB}"] * 2
+    expect_status(g.ask(target, *twice, port=g.proxy), 407)
     expect_status(g.ask(target, f"Proxy-Authorization: Basic {BOB}", "Authorization: for the origin", port=g.proxy), 200)
     expect_same("Authorization", t.main.requests[0].get("Authorization"), "for the origin")
     check(not t.main.requests[0].has("Proxy-Authorization"), t.main.requests[0])
