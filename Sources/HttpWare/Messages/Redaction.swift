@@ -64,22 +64,49 @@ public enum Redaction {
     }
 
     private static func withoutCredentials(_ target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-        guard let question = target.firstIndex(of: 0x3f) else { return nil }
+        let question = target.firstIndex(of: 0x3f)
+        guard question != nil || target.contains(0x3b) else { return nil }
         var shown: [UInt8] = []
         var copied = 0
-        var start = question + 1
+        // Path parameters, as in `/a;jsessionid=1`: each ends with its segment. RFC 3986 §3.3.
+        let pathEnd = question ?? target.endIndex
+        var start = target.startIndex
+        while let semicolon = target[start..<pathEnd].firstIndex(of: 0x3b) {
+            start = semicolon + 1
+            let end = target[start..<pathEnd].firstIndex { $0 == 0x3b || $0 == 0x2f } ?? pathEnd
+            hideParameter(start..<end, of: target, &shown, &copied)
+        }
+        start = pathEnd + 1
         while start < target.endIndex {
-            let end = target[start...].firstIndex(of: 0x26) ?? target.endIndex
-            if let equals = target[start..<end].firstIndex(of: 0x3d),
-                isSecret(UnsafeBufferPointer(rebasing: target[start..<equals]))
-            {
-                shown += target[copied...equals]
-                shown += mark.utf8
-                copied = end
-            }
+            let end = parameterEnd(from: start, target)
+            hideParameter(start..<end, of: target, &shown, &copied)
             start = end + 1
         }
         return shown.isEmpty ? nil : shown + target[copied...]
+    }
+
+    /// Puts a mark in place of the value if the parameter is named like a credential.
+    private static func hideParameter(
+        _ parameter: Range<Int>, of target: UnsafeBufferPointer<UInt8>, _ shown: inout [UInt8], _ copied: inout Int
+    ) {
+        guard let equals = target[parameter].firstIndex(of: 0x3d),
+            isSecret(UnsafeBufferPointer(rebasing: target[parameter.lowerBound..<equals]))
+        else { return }
+        shown += target[copied...equals]
+        shown += mark.utf8
+        copied = parameter.upperBound
+    }
+
+    /// Where a parameter of a query ends: at `&`, or at a `;` behind which another `name=` begins. Some servers separate by both.
+    private static func parameterEnd(from start: Int, _ target: UnsafeBufferPointer<UInt8>) -> Int {
+        let isSeparator = { (byte: UInt8) in byte == 0x26 || byte == 0x3b }
+        var end = target[start...].firstIndex(where: isSeparator) ?? target.endIndex
+        while end < target.endIndex, target[end] == 0x3b {
+            let piece = target[(end + 1)...].prefix { !isSeparator($0) }
+            if piece.contains(0x3d) { break }
+            end = piece.endIndex
+        }
+        return end
     }
 
     // MARK: Names
