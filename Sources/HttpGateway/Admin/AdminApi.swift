@@ -18,6 +18,7 @@ struct AdminApi: Middleware {
         if found.first?.access != .everybody, let refusal = guarding.refusal(ofSource: request, in: exchange) {
             return .abort(with: refusal)
         }
+        if let refusal = guarding.refusal(ofForeignSite: request, path: path) { return .abort(with: refusal) }
         guard let first = found.first else {
             return .abort(with: .problem(.notFound, "the admin listener has nothing there"))
         }

@@ -22,6 +22,18 @@ struct AdminGuard: Sendable {
             "the request names another host; ask for the address that the admin listener is bound to, or localhost")
     }
 
+    /// Why a request was sent by a page of another site; `nil` when it was not. A page can send some without `Origin`, such as
+    /// those for images; browsers tell of them in `Sec-Fetch-Site` (Fetch Metadata). A link to the inspector page is allowed.
+    func refusal(ofForeignSite request: borrowing HttpRequest, path: String) -> HttpResponse? {
+        guard path.hasPrefix("/v1/") else { return nil }
+        for site in request.fields.values(of: AdminGuard.fetchSite) where site.lowercased() == "cross-site" {
+            return .problem(.forbidden, "pages of other sites may not ask the admin listener")
+        }
+        return nil
+    }
+
+    private static let fetchSite: FieldName = "Sec-Fetch-Site"
+
     /// Why a request is refused that does not show the token; `nil` when it does, or none is set.
     func refusal(ofStranger request: borrowing HttpRequest) -> HttpResponse? {
         guard token != nil, !isKnown(request) else { return nil }

@@ -8,6 +8,7 @@ import Testing
     private let endpoints = [
         AdminEndpoint(path: "/open", access: .everybody) { _, _ in .abort(with: .plain(.ok, "open")) },
         AdminEndpoint(path: "/known", access: .known) { _, _ in .abort(with: .plain(.ok, "known")) },
+        AdminEndpoint(path: "/v1/known", access: .known) { _, _ in .abort(with: .plain(.ok, "known")) },
         AdminEndpoint(path: "/named/*", access: .local) { request, _ in .abort(with: .plain(.ok, "\(request.argument)"))
         },
     ]
@@ -63,7 +64,7 @@ import Testing
     }
 
     @Test func `a path with a star takes one segment`() {
-        let endpoint = endpoints[2]
+        let endpoint = endpoints[3]
         #expect(endpoint.argument(in: "/named/a%2Fb") == "a%2Fb")
         for other in ["/named", "/named/", "/named/a/b", "/other/a"] { #expect(endpoint.argument(in: other) == nil) }
         #expect(endpoints[0].argument(in: "/open") == "")
@@ -76,5 +77,19 @@ import Testing
         #expect(request.parameter("x") == "")
         #expect(request.parameter("lim") == nil)
         #expect(AdminRequest(argument: "", query: nil).parameter("limit") == nil)
+    }
+
+    @Test(arguments: [
+        ("cross-site", 403), ("Cross-Site", 403), ("same-origin", 200), ("none", 200), ("same-site", 200),
+    ])
+    func `a page of another site gets nothing under v1 - Fetch Metadata`(site: String, status: Int) async throws {
+        var fields = HttpFields()
+        try fields.append("Sec-Fetch-Site", site)
+        let bearer = "Bearer 0123456789abcdef"
+        #expect(try await self.status("/v1/known", host: "localhost", fields: fields) == status)
+        #expect(try await self.status("/named/x", host: "localhost", fields: fields) == 200, "a link to the page works")
+        try fields.append(.authorization, bearer)
+        #expect(
+            try await self.status("/v1/known", host: "localhost", token: "0123456789abcdef", fields: fields) == status)
     }
 }
