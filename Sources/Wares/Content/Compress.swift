@@ -9,6 +9,7 @@ public import HttpWare
 /// | `types`     | list of media types   | texts, JSON, XML, scripts, SVG, Wasm, fonts | |
 /// | `level`     | whole number          | `4`                | 1 … 9   |
 /// | `max`       | whole number          | `256`              | 1 … 100000 |
+/// | `skipCrossSite` | boolean           | `false`            |         |
 ///
 /// Contents are compressed as they pass, and memory is bounded: at most `max` contents at once have an encoder.
 public struct Compress: Postware, CountingWare {
@@ -19,6 +20,8 @@ public struct Compress: Postware, CountingWare {
     public let types: [MediaPattern]
     /// From 1, the fastest, to 9.
     public let level: Int
+    /// Requests that pages of other sites send get their responses as they are.
+    public let skipCrossSite: Bool
     private let pool: EncoderPool
 
     public var contentNeed: ContentNeed { .stream }
@@ -35,11 +38,12 @@ public struct Compress: Postware, CountingWare {
     /// No more than `max` contents at once are compressed.
     public init(
         encodings: [ContentCoding] = [.zstd, .br, .gzip], minSize: ByteCount = .kibibytes(1),
-        types: [MediaPattern] = usualTypes, level: Int = 4, max: Int = 256
+        types: [MediaPattern] = usualTypes, level: Int = 4, max: Int = 256, skipCrossSite: Bool = false
     ) {
         self.encodings = encodings
         self.minSize = minSize
         self.types = types
+        self.skipCrossSite = skipCrossSite
         self.level = min(9, Swift.max(1, level))
         pool = EncoderPool(level: self.level, most: Swift.max(1, max))
     }
@@ -51,6 +55,10 @@ public struct Compress: Postware, CountingWare {
         guard isMeant(response, exchange), isValidation || isMeant(response, type, isHead: isHead) else { return .pass }
         // The same resource is another representation for another client, whoever asks now. §12.5.5.
         response.fields.addVary(.acceptEncoding)
+        if skipCrossSite {
+            response.fields.addVary(Compress.fetchSite)
+            if isCrossSite(exchange.request) { return .pass }
+        }
         guard let coding = AcceptEncoding(exchange.request).best(of: encodings) else { return .pass }
         if !isValidation {
             guard let lent = pool.take(coding) else { return .pass }
@@ -71,6 +79,13 @@ public struct Compress: Postware, CountingWare {
     }
 
     // MARK: Which responses
+
+    private static let fetchSite: FieldName = "Sec-Fetch-Site"
+
+    /// Whether a page of another site sent the request, as its browser said.
+    private func isCrossSite(_ request: HttpRequest) -> Bool {
+        request.fields.received.values(of: Compress.fetchSite).contains { $0.lowercased() == "cross-site" }
+    }
 
     /// Whether the response may be changed at all.
     private func isMeant(_ response: HttpResponse, _ exchange: Exchange) -> Bool {
@@ -126,6 +141,12 @@ extension Compress: ConfigurableWare {
             HEAD is answered with the fields of GET.
 
             A cache of the chain keeps the content as the origin server sent it. More than `max` contents at once are not compressed.
+
+            Where a page holds a secret, such as a token of a form, and also text that the request brought, its compressed length tells how much the two
+            have in common. A page of another site that sends many requests can guess the secret so (BREACH, CVE-2013-3587); TLS does not hide lengths.
+            `skipCrossSite: true` leaves responses to such requests uncompressed, by `Sec-Fetch-Site: cross-site`, and names that field in `Vary`. Browsers
+            that do not send the field are not covered. `if` can leave out the paths of such pages altogether, and secrets that change with each response
+            cannot be guessed.
             """#)
 
     public init(options: inout OptionsReader) {
@@ -139,9 +160,14 @@ extension Compress: ConfigurableWare {
         options.read("types", into: &types, doc: "which media types")
         options.read("level", into: &level, in: 1...9, doc: "from 1, the fastest, to 9")
         options.read("max", into: &max, in: 1...100_000, doc: "how many contents are compressed at once")
+        var skipCrossSite = false
+        options.read(
+            "skipCrossSite", into: &skipCrossSite,
+            doc: "leaves responses to requests from pages of other sites uncompressed, against BREACH")
         if options.isGiven("encodings"), encodings.isEmpty, !options.hasErrors {
             options.fail(at: "encodings", "names none; write one such as gzip, or leave the ware out")
         }
-        self.init(encodings: encodings, minSize: minSize, types: types, level: level, max: max)
+        self.init(
+            encodings: encodings, minSize: minSize, types: types, level: level, max: max, skipCrossSite: skipCrossSite)
     }
 }

@@ -237,4 +237,18 @@ import Testing
     func `what makes no sense is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Compress.self, options) }
     }
+
+    @Test(arguments: [("cross-site", false), ("same-origin", true), (nil, true)] as [(String?, Bool)])
+    func `skipCrossSite leaves responses to pages of other sites as they are`(site: String?, isCoded: Bool) async throws
+    {
+        let ware = try TestExchange.make(Compress.self, ["skipCrossSite": true])
+        var fields = HttpFields()
+        if let site { try fields.append("Sec-Fetch-Site", site) }
+        let response = try await get(try page(), ware, fields)
+        #expect(isPlain(response) == !isCoded)
+        #expect(response.fields.values(of: .vary) == ["Accept-Encoding", "Sec-Fetch-Site"])
+        #expect(
+            try await get(try page(), Compress(), fields).fields[.contentEncoding] == "gzip",
+            "by default nothing is skipped")
+    }
 }
