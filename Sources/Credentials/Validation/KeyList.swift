@@ -1,6 +1,7 @@
 public import HttpWare
 
-/// The keys that clients may show, by their digests: a file of lines `name:sha256-in-hex`. The keys themselves are in no file.
+/// The keys that clients may show, by their digests: a file of lines `name:sha256-in-hex`, with comments behind `#`. The keys
+/// themselves are in no file.
 ///
 /// A key must be long and random, as a digest without salt and work hides nothing that can be guessed.
 public struct KeyList: Sendable {
@@ -25,7 +26,10 @@ public struct KeyList: Sendable {
             func mistake(_ message: String) {
                 mistakes.append(FileMistake(line: line.number, column: line.column, message: message))
             }
-            guard let digest = Digest256(hex: line.value.utf8) else {
+            // No digest holds a `#`: a comment begins there.
+            let value = line.value.utf8.prefix { $0 != 0x23 }
+            let digits = value.prefix(value.count - value.reversed().prefix { $0 == 0x20 || $0 == 0x09 }.count)
+            guard let digest = Digest256(hex: digits) else {
                 mistake("what follows the name is not a SHA-256 digest: 64 hexadecimal digits")
                 continue
             }

@@ -34,7 +34,8 @@ struct NamedLines {
             func mistake(_ message: String) {
                 mistakes.append(FileMistake(line: index + 1, column: start - raw.startIndex + 1, message: message))
             }
-            guard let text = String(validating: line, as: UTF8.self), !line.contains(where: { $0 < 0x20 || $0 == 0x7f })
+            guard let text = String(validating: line, as: UTF8.self),
+                !line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7f })
             else {
                 mistake("the line is not UTF-8 text without control characters")
                 continue
@@ -44,6 +45,10 @@ struct NamedLines {
                 continue
             }
             let name = String(text[..<colon])
+            guard !name.utf8.contains(0x09) else {
+                mistake("the name holds a tab")
+                continue
+            }
             guard name.utf8.count <= Self.longestName else {
                 mistake("the name is longer than \(Self.longestName) bytes")
                 continue

@@ -22,6 +22,16 @@ import Testing
         #expect(owner(list, "ABC") == nil)
     }
 
+    @Test func `a comment may stand behind a key`() throws {
+        var mistakes: [FileMistake] = []
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        let list = KeyList(Array("alpha:\(abc) # of the shop\nbeta:\(empty)\t#\n".utf8), mistakes: &mistakes)
+        #expect(mistakes == [])
+        #expect(owner(list, "abc") == "alpha")
+        #expect(owner(list, "") == "beta")
+    }
+
     @Test(arguments: [
         ("alpha", 1, 1, "name:sha256-in-hex"), (":abc", 1, 1, "name:sha256-in-hex"),
         ("# x\n a:12", 2, 4, "64 hexadecimal digits"),
