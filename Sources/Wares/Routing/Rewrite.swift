@@ -71,7 +71,15 @@ public struct Rewrite: Middleware {
         }
         if let add { path = path == "/" && strip != nil && before == strip ? add : add + path }
         if let replacement { path = try replace(replacement.regex, replacement.to, in: path) }
-        if path != before { try request.setPath(path) }
+        if path != before { try request.setPath(Rewrite.withoutHost(path, instead: before)) }
+    }
+
+    /// A path that did not begin with two slashes does not begin with them afterwards: `//host` names a host where a server
+    /// resolves it, or redirects to it. Browsers take a backslash for a slash.
+    private static func withoutHost(_ path: String, instead before: String) -> String {
+        func beginsWithHost(_ path: String) -> Bool { path.hasPrefix("//") || path.hasPrefix("/\\") }
+        guard beginsWithHost(path), !beginsWithHost(before) else { return path }
+        return "/" + path.drop { $0 == "/" || $0 == "\\" }
     }
 
     private func replace(_ regex: Pattern, _ to: String, in path: String) throws(GatewayError) -> String {

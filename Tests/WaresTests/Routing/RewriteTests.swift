@@ -19,6 +19,9 @@ import Wares
     @Test(arguments: [
         ("/api/v1/users", "/users"), ("/api/v1", "/"), ("/api/v1/", "/"), ("/api/v10/users", "/api/v10/users"),
         ("/other", "/other"), ("/%61pi/v1/x", "/x"), ("/api/v1/a%2Fb", "/a%2Fb"),
+        // Two slashes in front would name a host.
+        ("/api/v1//evil.test/x", "/evil.test/x"), ("/api/v1///", "/"), ("/api/v1/\\evil.test", "/evil.test"),
+        ("//api/v1/x", "//api/v1/x"),
     ])
     func `strip takes whole segments off the front of the normal path`(path: String, expected: String) async throws {
         #expect(try await upstream(["path": ["strip": "/api/v1"]], .get(path)).receivedTarget == expected)
@@ -45,6 +48,11 @@ import Wares
         let exchange = try TestExchange(Rewrite.self, options: ["path": ["regex": "^/", "to": ""]])
         #expect(try await exchange.send(.get("/a")).status == .badRequest)
         #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test func `a regex leaves no path that begins with a host`() async throws {
+        let options: ConfigNode = ["path": ["regex": "^/api", "to": ""]]
+        #expect(try await upstream(options, .get("/api//evil.test/x")).receivedTarget == "/evil.test/x")
     }
 
     @Test func `a regex in its limit fails closed`() async throws {
@@ -133,5 +141,15 @@ import Wares
         ] as [ConfigNode])
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Rewrite.self, options) }
+    }
+
+    @Test(arguments: [("/x/{path.id}", 1), ("/x/{request.host}", 1), ("/x/{id}", 0), ("/x/{{a}}", 0)])
+    func `placeholders that would not be filled in are told at load`(to: String, warnings: Int) {
+        let options: ConfigNode = ["path": ["regex": "^/a$", "to": ConfigNode(.scalar(to, isQuoted: true))]]
+        var reader = OptionsReader(options, keyPath: "rewrite")
+        _ = Rewrite(options: &reader)
+        let found = reader.finish()
+        #expect(found.map(\.severity) == Array(repeating: .warning, count: warnings))
+        #expect(found.allSatisfy { $0.keyPath == "rewrite.path.to" && $0.message.contains("not filled in") })
     }
 }

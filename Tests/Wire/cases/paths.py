@@ -58,3 +58,11 @@ def _(t: Trial) -> None:
         expect_status(gateway.ask(path, port=gateway.lenient), 200)
         expect_status(gateway.ask(path, port=gateway.strict), 400)
     expect_same("targets", [request.target for request in t.main.requests], ["//admin/x", "/@scope%2Fname", "/page;jsessionid=1"])
+
+
+@case("rewrite: a path that loses its prefix does not begin with a host", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    t.origin(answering(OK))
+    expect_status(gateway.ask("/api//evil.test/x", port=gateway.lenient), 200)
+    expect_same("target", t.main.requests[0].target, "/evil.test/x")
