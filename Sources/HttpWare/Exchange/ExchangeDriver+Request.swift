@@ -188,7 +188,11 @@ extension ExchangeDriver: RequestHandler {
             if isObserved { noteRequest(exchange, .aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
             exchange.responder = response.isStored ? .cache : .ware(chain.middlewares[index].label)
-            answer(with: response, from: index - 1)
+            if mustCountContent(before: response) {
+                countContent(before: response)
+            } else {
+                answer(with: response, from: index - 1)
+            }
             return false
         case .wait(let continuing):
             waitForMiddleware(continuing)
@@ -262,6 +266,30 @@ extension ExchangeDriver: RequestHandler {
         return false
     }
 
+    /// Whether the rest of the content decides if the client gets that response: a ware limits it, nobody else reads it, and how
+    /// much it is was not said. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
+    private func mustCountContent(before response: borrowing HttpResponse) -> Bool {
+        guard exchange.request.content.limit != nil, exchange.request.content.extent == .unknown,
+            response.status.code < 400, !isBackground
+        else { return false }
+        return !exchange.request.expectsContinue || hasSentContinue || exchange.record.requestBytes > 0
+    }
+
+    /// Keeps the response until all content is counted.
+    private func countContent(before response: consuming HttpResponse) {
+        guard isWithinLimit() else { return }
+        self.response = response
+        held = []
+        kept = nil
+        phase = .countingRequest
+        if isRequestWhole { return contentCounted() }
+        setDeadline()
+        sink?.resumeRequest()
+    }
+
+    /// All content came, and is within its limit.
+    private func contentCounted() { answer(with: response, from: requestIndex - 1) }
+
     /// All that was held is the content.
     private func takeHeld(into content: inout HttpContent) {
         content.bytes = held.isEmpty ? nil : held
@@ -309,7 +337,7 @@ extension ExchangeDriver: RequestHandler {
             if phase != .collectingRequest, held.count >= 65536 { sink?.pauseRequest() }
         case .replaying:
             if kept == nil { giveUpReplay() }
-        case .awaitingRequest, .tunnel, .ended: break
+        case .countingRequest, .awaitingRequest, .tunnel, .ended: break
         }
     }
 
@@ -344,6 +372,7 @@ extension ExchangeDriver: RequestHandler {
             phase = .middlewares
             takeHeld(into: &exchange.request.content)
             runMiddlewares()
+        case .countingRequest: contentCounted()
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
             if isForwarding { forwardEnd() }
         case .replaying: if !isReplayTimed { replayWhenWhole() }

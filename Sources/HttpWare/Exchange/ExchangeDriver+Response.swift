@@ -46,7 +46,7 @@ extension ExchangeDriver: ResponseHandler {
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
     func fail(_ error: GatewayError) {
         switch phase {
-        case .middlewares, .collectingRequest: fail(error, from: requestIndex - 1)
+        case .middlewares, .collectingRequest, .countingRequest: fail(error, from: requestIndex - 1)
         // The half that asked for the replay has answered.
         case .replaying: fail(error, from: halfIndex - 1)
         default: fail(error, from: chain.middlewares.count - 1)

@@ -354,7 +354,7 @@ extension ExchangeDriver: ConnectionWaiter {
             // The response that was to be discarded; without it there is nothing to go back to.
             break
         case .tunnel: end(.completed)
-        case .awaitingRequest, .middlewares, .collectingRequest, .connecting, .ended: break
+        case .awaitingRequest, .middlewares, .collectingRequest, .countingRequest, .connecting, .ended: break
         }
     }
 

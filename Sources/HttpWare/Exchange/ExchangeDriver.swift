@@ -23,6 +23,8 @@ final class ExchangeDriver: LoopTimerHandler {
         case middlewares
         /// 4. The ware at `requestIndex` needs all of the content first.
         case collectingRequest
+        /// 4. A ware has answered. The rest of the content is read, because a ware limits it.
+        case countingRequest
         /// 5. A connection is being made.
         case connecting
         /// 5. The request is on its way; no final response yet.
@@ -364,7 +366,7 @@ final class ExchangeDriver: LoopTimerHandler {
     private var isClientAwaited: Bool {
         guard !isRequestWhole else { return false }
         switch phase {
-        case .collectingRequest: return true
+        case .collectingRequest, .countingRequest: return true
         case .replaying: return !isReplayTimed
         case .awaitingResponse:
             let isContinueAwaited = exchange.request.expectsContinue && !hasSentContinue && !hasSentContent

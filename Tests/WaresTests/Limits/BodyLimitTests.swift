@@ -28,6 +28,23 @@ import Wares
         #expect(exchange.upstream.requests.isEmpty)
     }
 
+    @Test(arguments: [(1024, 200), (1025, 413)])
+    func `content that no ware reads is counted before the response goes`(count: Int, status: Int) async throws {
+        let exchange = try TestExchange([BodyLimit(max: .kibibytes(1)), Mock(text: "made")])
+        var request = HttpRequest.post("/", content: .bytes(count: count))
+        request.content.extent = .unknown
+        let response = try await exchange.send(request)
+        #expect(response.status.code == status)
+        #expect((response.content.text == "made") == (status == 200))
+    }
+
+    @Test func `a refusal does not wait for the content`() async throws {
+        let exchange = try TestExchange([BodyLimit(max: .kibibytes(1)), Mock(.forbidden)])
+        var request = HttpRequest.post("/", content: .bytes(count: 1025))
+        request.content.extent = .unknown
+        #expect(try await exchange.send(request).status == .forbidden)
+    }
+
     @Test func `the default is 10 MiB for requests and none for responses`() throws {
         let limit = try TestExchange.make(BodyLimit.self)
         #expect(limit.max == .mebibytes(10))
