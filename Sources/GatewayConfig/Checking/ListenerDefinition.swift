@@ -121,6 +121,7 @@ extension ListenerDefinition.Limits {
         options.read("headTimeout", into: &headTimeout, in: .milliseconds(100) ... .seconds(3600))
         options.read("idleTimeout", into: &idleTimeout, in: .milliseconds(100) ... .seconds(86_400))
         options.read("bodyMinRate", into: &bodyMinRate)
+        if !options.isGiven("requestTarget") { requestTarget = min(requestTarget, head) }
         if requestTarget > head {
             options.fail(
                 at: "requestTarget", "\(requestTarget) does not fit into a head of \(head); write at most that")
