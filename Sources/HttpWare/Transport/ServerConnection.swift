@@ -168,6 +168,10 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     private let idleNanoseconds: Int64
     /// There was a request: what follows is HTTP/1.1.
     private var hasServed = false
+    /// A CONNECT was refused: what follows was meant for the tunnel.
+    private var hasRefusedTunnel = false
+    /// Set when the client ended its side behind a whole request.
+    private var endedClient: EndedClient?
 
     /// A pipelined request waits in here; more stays with the kernel.
     private static let mostCarried = 64 * 1024
@@ -490,6 +494,11 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         if !isRequestComplete, exchange.responder != .upstream || status.code >= 400 {
             closesAfter = true
         }
+        // RFC 9110 §9.3.6: what a client sends behind CONNECT is for the tunnel, so nobody can tell it from a request.
+        if exchange.request.method == .connect, status.code >= 300 {
+            hasRefusedTunnel = true
+            closesAfter = true
+        }
         if source.isDraining { closesAfter = true }
         options.closes = closesAfter
         options.keepsAlive10 = !closesAfter && exchange.request.version == .http10
@@ -547,6 +556,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     /// The exchange is over: on to the next request, or the end of the connection.
     private func exchangeEnded() {
         handler = nil
+        endedClient = nil
         if isBlocked { timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds) }
         if case .lingering = phase { return linger() }
         guard isRequestComplete else {
@@ -559,7 +569,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             return
         }
         if closesAfter {
-            if carry.isEmpty { return closeWhenSent() }
+            if carry.isEmpty, !hasRefusedTunnel { return closeWhenSent() }
             return linger()
         }
         phase = .awaitingHead
@@ -605,6 +615,11 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         closesAfter = true
         progressed()
         if !carry.isEmpty, !isProcessing { processCarry() }
+        // The end of the client's side passes on into the tunnel.
+        if endedClient != nil {
+            endedClient = nil
+            startReading()
+        }
     }
 
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {
@@ -622,6 +637,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             socket.disableReading()
             isPaused = true
             handler?.tunnelEndedByClient()
+        case .complete where handler != nil: clientEnded()
         default:
             // It sends no more, but may still want what it asked for.
             guard handler == nil, isBlocked else { return leave() }
@@ -629,6 +645,27 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             closeWhenSent()
         }
     }
+
+    /// The client ended its side behind a whole request. A FIN does not tell whether it still reads. RFC 9112 §9.6.
+    private func clientEnded() {
+        socket.disableReading()
+        if carry.isEmpty { closesAfter = true }
+        if endedClient == nil { endedClient = EndedClient(self, loop: loop, hasResponse: responsePhase != .none) }
+    }
+
+    /// What is known of a client that ended its side; `nil` when nobody waits for a response any more.
+    var endedClientFacts: EndedClient.Facts? {
+        guard !isClosed, let handler else { return nil }
+        return EndedClient.Facts(
+            hasBroken: Socket.pendingError(socket.descriptor) != 0, hasResponse: responsePhase != .none,
+            isBlocked: isBlocked, sent: handler.exchange.record.responseBytes)
+    }
+
+    /// Sends what a client may ignore: one that has gone answers with a reset. RFC 9110 §15.2.1.
+    func probeEndedClient() { sendInterim(HttpResponse(.continue)) }
+
+    /// The client does not read any more.
+    func endedClientLeft() { leave() }
 
     override func failed(_ error: Int32) { leave() }
 
@@ -684,6 +721,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     }
 
     override func closed() {
+        endedClient = nil
         carry = []
         let handler = self.handler
         self.handler = nil

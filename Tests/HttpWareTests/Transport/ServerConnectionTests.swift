@@ -155,4 +155,132 @@ import Testing
         }
         #expect(notes.all == ["/x client left -"])
     }
+
+    // MARK: Clients that end their side
+
+    /// Answers with the path after so many milliseconds of the stage's clock.
+    private func slow(_ milliseconds: Int) -> OnRequest {
+        OnRequest { _, _ in
+            .wait { request, exchange in
+                try await exchange.sleep(for: .milliseconds(milliseconds))
+                return .abort(with: HttpResponse(.ok, content: .text("answer to \(request.path)")))
+            }
+        }
+    }
+
+    /// Moves the clock in steps, with some turns of the loop for each.
+    private func pass(_ seconds: Int, of stage: SocketStage) async throws {
+        for _ in 0..<(seconds * 4) {
+            for _ in 0..<4 { await stage.step { _ in } }
+            stage.clock?.advance(by: .milliseconds(250))
+            for _ in 0..<4 { await stage.step { _ in } }
+            // A reset comes from the system, which has its own time.
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    private func untilBusy(_ stage: SocketStage) async {
+        while await stage.step({ $0.server.busyCount }) == 0 { await Task.yield() }
+    }
+
+    @Test(arguments: [500, 15_000])
+    func `RFC 9112 §9.6, a client that ends its side behind a whole request gets the answer`(milliseconds: Int)
+        async throws
+    {
+        let stage = try SocketStage(.of([slow(milliseconds)]), stops: true)
+        let client = try stage.connect()
+        await client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.endSending()
+        await untilBusy(stage)
+        try await pass(milliseconds / 1000 + 1, of: stage)
+        let answer = String(decoding: await client.readToEnd(patience: 20_000), as: UTF8.self)
+        #expect(answer.hasSuffix("answer to /a"))
+        #expect(answer.contains("HTTP/1.1 200 OK\r\n") && answer.contains("Connection: close"))
+        #expect(answer.hasPrefix("HTTP/1.1 100 Continue") == (milliseconds > 1000))
+    }
+
+    @Test func `pipelined requests before the end are all answered`() async throws {
+        let stage = try SocketStage(.of([slow(1000)]), stops: true)
+        let client = try stage.connect()
+        await client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.endSending()
+        await untilBusy(stage)
+        try await pass(3, of: stage)
+        let answer = String(decoding: await client.readToEnd(patience: 20_000), as: UTF8.self)
+        #expect(answer.contains("answer to /a") && answer.hasSuffix("answer to /b"))
+    }
+
+    @Test func `a client that closes its connection is found out before the response begins`() async throws {
+        let stage = try SocketStage(.of([slow(3_600_000), Observing(notes: notes)]), stops: true)
+        do {
+            let client = try stage.connect()
+            await client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+            await untilBusy(stage)
+        }
+        try await pass(2, of: stage)
+        #expect(await stage.step { $0.server.connectionCount } == 0)
+        #expect(notes.all == ["/x client left -"])
+    }
+
+    @Test func `RFC 9110 §9.3.6, bytes behind a refused CONNECT are no request`() async throws {
+        var settings = ServerSettings()
+        settings.isForward = true
+        let requests = OnRequest { [notes] request, _ in
+            notes.add(request.method.name)
+            return .abort(with: HttpResponse(.proxyAuthenticationRequired))
+        }
+        let stage = try SocketStage(.of([requests]), settings: settings)
+        let client = try stage.connect()
+        await client.send("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n")
+        #expect(await client.read(until: "\r\n\r\n").contains("Connection: close"))
+        await client.send("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        let rest = String(decoding: await client.readToEnd(patience: 20_000), as: UTF8.self)
+        #expect(!rest.contains("HTTP/1.1"))
+        #expect(notes.all == ["CONNECT"])
+    }
+
+    // MARK: Content that no ware reads
+
+    @Test(arguments: [("5\r\nhello\r\n0\r\n\r\n", 200), ("6\r\nhello!\r\n0\r\n\r\n", 413)])
+    func `content that no ware reads is counted as it comes`(content: String, status: Int) async throws {
+        let limits = OnRequest { request, _ in
+            request.content.limit(to: 5)
+            return .pass
+        }
+        let stage = try SocketStage(.of([limits, answering(1)]), stops: true)
+        let client = try stage.connect()
+        await client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+        await untilBusy(stage)
+        await client.send(content)
+        let answer = String(decoding: await client.readToEnd(patience: 20_000), as: UTF8.self)
+        #expect(answer.hasPrefix("HTTP/1.1 \(status) "))
+    }
+
+    @Test func `a client that waits for 100 is answered without its content`() async throws {
+        let limits = OnRequest { request, _ in
+            request.content.limit(to: 5)
+            return .pass
+        }
+        let stage = try SocketStage(.of([limits, answering(1)]), stops: true)
+        let client = try stage.connect()
+        await client.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n")
+        #expect(await client.read(until: "\r\n\r\nx").hasPrefix("HTTP/1.1 200 OK"))
+    }
+
+    // MARK: Paths
+
+    @Test(arguments: [
+        ("/a//b", 400), ("/a%2Fb", 400), ("/a%5cb", 400), ("/a\\b", 400), ("/a;b", 400), ("/a%3Bb", 400),
+        ("/%2561", 400), ("/a/b?c=//;%2F", 200), ("/a%20b", 200), ("http://a//b", 400), ("http://a/b", 200),
+    ])
+    func `a strict listener refuses paths that servers read differently`(path: String, status: Int) async throws {
+        var settings = ServerSettings()
+        let request = "GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        let lenient = try SocketStage(.of([answering(1)]), settings: settings)
+        #expect(try await lenient.exchange(request).hasPrefix("HTTP/1.1 200 "))
+        settings.refusesAmbiguousPaths = true
+        let strict = try SocketStage(.of([answering(1)]), settings: settings)
+        #expect(try await strict.exchange(request).hasPrefix("HTTP/1.1 \(status) "))
+    }
 }

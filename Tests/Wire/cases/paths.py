@@ -66,3 +66,31 @@ def _(t: Trial) -> None:
     t.origin(answering(OK))
     expect_status(gateway.ask("/api//evil.test/x", port=gateway.lenient), 200)
     expect_same("target", t.main.requests[0].target, "/evil.test/x")
+
+
+@case("RFC 9112 §9.6: a client that ends its side behind a whole request gets the answer, whenever it comes", nginx="nginx gives up")
+def _(t: Trial) -> None:
+    for delay in (0.0, 1.6):
+        def script(c: OriginConnection, delay: float = delay) -> None:
+            c.serve()
+            threading.Event().wait(delay)
+            c.send(OK)
+
+        t.origin(script)
+        client = t.client()
+        client.send(head(start=b"GET /patient/ HTTP/1.1"))
+        client.end_sending()
+        response = client.read_response()
+        expect_same("body", response.body, b"ok")
+        expect_same("interim", [each.status for each in response.interim], [100] if delay else [])
+        check(client.ends(), "stays open")
+
+
+@case("RFC 9112 §9.6: a client that closes while the origin works gives its request up", nginx="nginx gives up at once")
+def _(t: Trial) -> None:
+    t.origin(lambda c: (c.serve(), c.fill()))
+    client = t.client()
+    client.send(head(start=b"GET /patient/ HTTP/1.1"))
+    check(eventually(lambda: t.main.requests), "nothing arrived")
+    client.close()
+    check(eventually(lambda: t.main.used[0].at_end, 3), "the connection upstream stays open")

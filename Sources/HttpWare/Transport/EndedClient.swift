@@ -1,0 +1,77 @@
+/// Finds out whether a client that ended its side of the connection still waits for its response. RFC 9112 §9.6.
+///
+/// One that half-closed (`printf … | nc`) and one that has gone send the same FIN. So the exchange goes on, and the client is
+/// taken for gone if its system answers what is sent with a reset. Before the response begins, 100 (Continue) is sent after
+/// a second, and again every ten: clients discard one that they did not ask for. A client that ends its side when the
+/// response has begun is also taken for gone if no more of the response is sent for a second.
+final class EndedClient: LoopTimerHandler {
+    /// What is known of the client's connection.
+    struct Facts {
+        /// The socket has an error.
+        var hasBroken: Bool
+        /// The head of the response is out.
+        var hasResponse: Bool
+        /// Output waits for the socket.
+        var isBlocked: Bool
+        /// The bytes of content that were sent.
+        var sent: Int
+    }
+
+    /// Decides each time the timer fires.
+    struct State {
+        enum Step: Equatable { case wait(Duration), probe(Duration), leave }
+
+        /// The response had begun when the client ended its side.
+        let hadResponse: Bool
+        private var hasProbed = false
+        private var sent = -1
+
+        init(hadResponse: Bool) { self.hadResponse = hadResponse }
+
+        static let first = Duration.seconds(1)
+        /// A reset comes within a round trip.
+        static let roundTrip = Duration.milliseconds(250)
+        static let between = Duration.seconds(10)
+
+        mutating func next(_ facts: Facts) -> Step {
+            if facts.hasBroken { return .leave }
+            guard facts.hasResponse else {
+                hasProbed.toggle()
+                return hasProbed ? .probe(State.roundTrip) : .wait(State.between)
+            }
+            defer { sent = facts.sent }
+            if hadResponse, !facts.isBlocked, facts.sent == sent { return .leave }
+            return .wait(State.first)
+        }
+    }
+
+    /// Owns this object.
+    private unowned let connection: ServerConnection
+    private let timer: LoopTimer
+    private var state: State
+
+    init(_ connection: ServerConnection, loop: EventLoop, hasResponse: Bool) {
+        self.connection = connection
+        timer = LoopTimer(loop: loop)
+        state = State(hadResponse: hasResponse)
+        timer.handler = self
+        if hasResponse, let facts = connection.endedClientFacts { _ = state.next(facts) }
+        timer.set(after: State.first)
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        connection.transport.inEvent { look() }
+    }
+
+    private func look() {
+        // Its response has ended; what is left goes out, and the connection closes by itself.
+        guard let facts = connection.endedClientFacts else { return }
+        switch state.next(facts) {
+        case .leave: connection.endedClientLeft()
+        case .probe(let next):
+            connection.probeEndedClient()
+            timer.set(after: next)
+        case .wait(let next): timer.set(after: next)
+        }
+    }
+}
