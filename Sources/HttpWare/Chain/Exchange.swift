@@ -146,6 +146,9 @@ public final class Exchange {
         return trustedProxies.contains { $0.contains(peerAddress) }
     }
 
+    /// The trace that the request is part of, once `traceparent` knows it.
+    public var traceId: TraceId?
+
     /// The client's address: the peer's, or what a trusted proxy says it is (the right-most address in `X-Forwarded-For`
     /// that is not trusted itself).
     public var client: IPAddress? {
@@ -265,6 +268,7 @@ public final class Exchange {
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
         madeId = nil
+        traceId = nil
     }
 }
 

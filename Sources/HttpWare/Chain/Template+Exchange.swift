@@ -33,6 +33,7 @@ extension Placeholder {
         case .principal: exchange.principal?.name ?? ""
         case .jwt(let name): exchange.claim(name) ?? ""
         case .exchangeId: exchange.id
+        case .traceId: exchange.traceId?.description ?? ""
         }
     }
 }

@@ -19,12 +19,14 @@ public enum Placeholder: Sendable, Hashable {
     case tlsSubject
     case tlsSan
     case exchangeId
+    /// The trace that `traceparent` began, or found in the request.
+    case traceId
 
     private static let plain: [(name: String, placeholder: Placeholder)] = [
         ("request.method", .requestMethod), ("request.path", .requestPath), ("request.host", .requestHost),
         ("client.ip", .clientIp), ("peer.ip", .peerIp), ("principal", .principal), ("tls.subject", .tlsSubject),
         ("tls.san", .tlsSan),
-        ("exchange.id", .exchangeId),
+        ("exchange.id", .exchangeId), ("trace.id", .traceId),
     ]
     /// Those that end in a name of the writer's choice.
     private static let named = ["request.query.", "request.header.", "path.", "jwt."]

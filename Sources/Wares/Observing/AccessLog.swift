@@ -10,7 +10,7 @@ public import HttpWare
 ///
 /// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
 /// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `unfilteredBytes` (of content before
-/// filters such as `compress`, where they changed its length), `principal`, `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
+/// filters such as `compress`, where they changed its length), `principal`, `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `traceId` (behind `traceparent`), `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
 /// nginx's format. `template` is the text of that option with placeholders: those of the configuration and `{time}`, `{target}`,
 /// `{protocol}`, `{status}`, `{bytes}`, `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
 ///
@@ -138,6 +138,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
             Redaction.withTarget(value) { line.json($0) }
         }
         if let id = exchange.idIfMade { AccessLog.member(",\"id\":", id, &line) }
+        if let trace = exchange.traceId { AccessLog.member(",\"traceId\":", trace.description, &line) }
         if let failure = exchange.failure { AccessLog.member(",\"fault\":", failure.fault.logged, &line) }
         if let end = exchange.end, end != .completed {
             line.raw(end == .cutOff ? ",\"end\":\"cutOff\"" : ",\"end\":\"clientLeft\"")
@@ -280,7 +281,7 @@ extension AccessLog: ConfigurableWare {
             `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `unfilteredBytes` (of content before filters such
             as `compress`, where they changed its length), `principal` (the client's name, as an authenticating ware
             found it, else the subject of its certificate), `upstream`, `route`, `service`, `responder`, `userAgent`,
-            `referer`, `id`, `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx, with the principal as the user. `template` takes
+            `referer`, `id`, `traceId` (behind `traceparent`), `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx, with the principal as the user. `template` takes
             the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`,
             `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
 

@@ -1,3 +1,5 @@
+import HttpWare
+
 /// Where a request stands in its trace: what `traceparent` says. W3C Trace Context level 2, §3.2.
 struct TraceContext: Sendable, Equatable {
     /// The trace's 16 bytes; not all zero.
@@ -38,18 +40,10 @@ struct TraceContext: Sendable, Equatable {
     }
 
     /// The trace's id in 32 digits.
-    var traceId: String { TraceContext.hex(traceHigh) + TraceContext.hex(traceLow) }
+    var traceId: String { TraceId(high: traceHigh, low: traceLow).description }
 
     /// Sixteen digits in lower case.
-    static func hex(_ number: UInt64) -> String {
-        String(unsafeUninitializedCapacity: 16) { text in
-            for place in 0..<16 {
-                let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * place)) & 15
-                text[place] = digit < 10 ? 0x30 + digit : 0x57 + digit
-            }
-            return 16
-        }
-    }
+    static func hex(_ number: UInt64) -> String { TraceId.hex(number) }
 }
 
 extension TraceContext {

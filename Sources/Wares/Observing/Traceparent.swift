@@ -69,6 +69,7 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         let span = exchange[Span.self] ?? begin(request)
         exchange[Span.self] = span
+        exchange.traceId = TraceId(high: span.context.traceHigh, low: span.context.traceLow)
         if !propagators.contains(.tracecontext) {
             request.fields.remove(.traceparent)
             request.fields.remove(.tracestate)

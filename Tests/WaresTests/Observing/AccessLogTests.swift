@@ -301,4 +301,12 @@ import Testing
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(AccessLog.self, options) }
     }
+
+    @Test func `a trace that a ware knows is told`() async throws {
+        let exchange = try exchange(before: [Traceparent()])
+        let received: HttpFields = ["traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
+        _ = try await exchange.send(.get("/", fields: received))
+        let object = try #require(try objects().first)
+        #expect(object["traceId"] as? String == "0af7651916cd43dd8448eb211c80319c")
+    }
 }

@@ -180,4 +180,16 @@ import Testing
     func `what makes no sense is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Traceparent.self, options) }
     }
+
+    @Test func `the trace is a placeholder for wares behind it`() async throws {
+        let edits = try TestExchange.make(RequestHeaders.self, ["set": ["X-Trace": "{trace.id}"]])
+        let exchange = try TestExchange([edits, Traceparent(), edits])
+        let received: HttpFields = ["traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
+        _ = try await exchange.send(.get("/", fields: received))
+        let request = try #require(exchange.upstream.requests.first)
+        #expect(request.fields["X-Trace"] == "0af7651916cd43dd8448eb211c80319c")
+        let without = try TestExchange([edits])
+        _ = try await without.send(.get("/", fields: received))
+        #expect(without.upstream.requests.first?.fields["X-Trace"] == "", "no ware of this chain knows the trace")
+    }
 }
