@@ -16,6 +16,46 @@ extension Template {
     }
 }
 
+extension ContentTemplate {
+    /// The content with its placeholders filled in.
+    public func content(_ escaping: Escaping, _ request: HttpRequest, in exchange: Exchange) -> [UInt8] {
+        if let fixedText { return fixedText }
+        var content: [UInt8] = []
+        for segment in template.segments {
+            switch segment {
+            case .text(let bytes): content += bytes
+            case .placeholder(let placeholder):
+                let value = placeholder.value(request, in: exchange)
+                switch escaping {
+                case .none: content += value.utf8
+                case .html: ContentTemplate.appendHtml(value, to: &content)
+                case .json: ContentTemplate.appendJson(value, to: &content)
+                }
+            }
+        }
+        return content
+    }
+
+    private static func appendHtml(_ value: String, to content: inout [UInt8]) {
+        for byte in value.utf8 {
+            switch byte {
+            case UInt8(ascii: "&"): content += "&amp;".utf8
+            case UInt8(ascii: "<"): content += "&lt;".utf8
+            case UInt8(ascii: ">"): content += "&gt;".utf8
+            case UInt8(ascii: "\""): content += "&quot;".utf8
+            case UInt8(ascii: "'"): content += "&#39;".utf8
+            case UInt8(ascii: "`"): content += "&#96;".utf8
+            default: content.append(byte)
+            }
+        }
+    }
+
+    /// As JSON writes a text, without the quotes.
+    private static func appendJson(_ value: String, to content: inout [UInt8]) {
+        content += Json.text(value).text.utf8.dropFirst().dropLast()
+    }
+}
+
 extension Placeholder {
     /// The placeholder's value; empty when there is none.
     public func value(_ request: HttpRequest, in exchange: Exchange) -> String {

@@ -225,6 +225,7 @@ public struct OptionsReader: Sendable {
             neededCaptures += value.neededCaptures.map {
                 NeededCapture(name: $0, keyPath: keyPath, location: node.location)
             }
+            if T.self == String.self || T.self == FilePath.self { warnOfPlaceholder(in: text, at: node, keyPath) }
             return value
         } catch {
             let isSecret = node.isSecret || T.isSecret
@@ -233,6 +234,15 @@ public struct OptionsReader: Sendable {
             diagnostics.error(at: node.location, keyPath, isSecret ? problem : "\(problem); \(error.hint)")
             return nil
         }
+    }
+
+    /// A text that is used as it is may look like one whose placeholders are filled in.
+    private mutating func warnOfPlaceholder(in text: String, at node: ConfigNode, _ keyPath: String) {
+        guard text.utf8.contains(UInt8(ascii: "{")), let content = try? ContentTemplate(optionText: text),
+            content.fixedText == nil
+        else { return }
+        diagnostics.warning(
+            at: node.location, keyPath, "placeholders are not filled in here; the text is used as it is")
     }
 
     mutating func parse<T: OptionValue & Comparable>(_ node: ConfigNode, _ keyPath: String, in range: ClosedRange<T>)

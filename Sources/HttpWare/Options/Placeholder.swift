@@ -31,6 +31,10 @@ public enum Placeholder: Sendable, Hashable {
     /// Those that end in a name of the writer's choice.
     private static let named = ["request.query.", "request.header.", "path.", "jwt."]
 
+    /// What each begins with, up to its first dot.
+    static let roots = Set(
+        (plain.map(\.name) + named).compactMap { name in name.firstIndex(of: ".").map { String(name[...$0]) } })
+
     /// Reads what stands between the braces.
     init(name: String) throws(OptionMistake) {
         if let plain = Self.plain.first(where: { $0.name == name }) {

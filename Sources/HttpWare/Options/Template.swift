@@ -13,6 +13,11 @@ public struct Template: Sendable, Hashable {
     /// As it was written.
     public let source: String
 
+    init(segments: [Segment], source: String) {
+        self.segments = segments
+        self.source = source
+    }
+
     /// The bytes, where there is no placeholder.
     public var fixedText: [UInt8]? {
         switch segments.first {

@@ -2,14 +2,14 @@ public import HttpWare
 
 /// Gives error responses one face. Status and all fields that say nothing about the content stay as they are.
 ///
-/// The content becomes `body` as it is, a `file` that is read when the configuration is loaded, or, without either, a page
+/// The content becomes `body`, a `file` that is read when the configuration is loaded, or, without either, a page
 /// made of the status: `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept`
 /// (RFC 9110 §12.5.1), and then says so in `Vary`. `format` fixes the choice; with a `body` or a `file` it says what that is.
 ///
 /// | option     | type                                  | default      | allowed |
 /// |------------|---------------------------------------|--------------|---------|
 /// | `statuses` | set of statuses                       | `[4xx, 5xx]` |         |
-/// | `body`     | text                                  | none         | one of body, file |
+/// | `body`     | text with placeholders                | none         | one of body, file |
 /// | `file`     | path                                  | none         | at most 16MiB |
 /// | `format`   | `negotiate`, `json`, `html` or `text` | `negotiate`; with `body` or `file` by its beginning or its name | |
 public struct ErrorPage: Postware {
@@ -22,6 +22,8 @@ public struct ErrorPage: Postware {
     public var format: Format
     /// What is sent in place of a page that is made of the status, and its media type.
     public var fixed: (content: [UInt8], type: FieldLine)?
+    /// Stands in place of the fixed content where that holds placeholders.
+    public var filled: FilledContent?
 
     public var responseStatuses: StatusSet { statuses }
 
@@ -40,11 +42,12 @@ public struct ErrorPage: Postware {
         else { return .pass }
         for name in ErrorPage.representation { response.fields.remove(name) }
         if let fixed {
-            if fixed.content.isEmpty {
+            let content = filled?.bytes(exchange.request, in: exchange) ?? fixed.content
+            if content.isEmpty {
                 return .replace(with: HttpResponse(response.status, fields: response.fields))
             }
             response.fields.set(fixed.type)
-            response.content = .bytes(fixed.content)
+            response.content = .bytes(content)
             return .pass
         }
         if format == .negotiate { response.fields.addVary(.accept) }
@@ -142,21 +145,24 @@ extension ErrorPage: ConfigurableWare {
         "Gives error responses one face; status and all fields that say nothing about the content stay as they are.",
         source: "RFC 9457, RFC 9110 §12.5.1",
         example: #"""
-            - errorPage: { statuses: [404], body: "There is nothing here.\n" }
+            - errorPage: { statuses: [404], body: "There is nothing at {request.path}.\n" }
             - errorPage: { statuses: [5xx], format: negotiate }
             """#,
         details: #"""
             Without `body` and `file` the page is made of the status alone. `negotiate` then chooses problem+json, HTML or plain text by the request's
             `Accept`, JSON where nothing else is better, and says so in `Vary`. With `body` or `file`, `format` says what that is; `negotiate` tells
             it by the file's name, else by its beginning. A relative `file` is relative to the file that writes it.
+
+            `body` may hold placeholders, of the request as it went upstream. Their values are escaped for HTML or JSON, where the page is that. In JSON a
+            placeholder stands inside a string. `{{name}` is the text `{name}`; other braces stand for themselves. A `file` is sent as it is.
             """#)
 
     public init(options: inout OptionsReader) {
-        var body: String?
+        var body: ContentTemplate?
         var file: FilePath?
         self.init()
         options.read("statuses", into: &statuses, doc: "the responses that get the page")
-        options.read("body", into: &body, doc: "the page, as it is; body or file")
+        options.read("body", into: &body, doc: "the page; body or file")
         options.read(
             "file", into: &file, doc: "the page, read when the configuration is loaded; body or file, at most 16MiB")
         options.read("format", into: &format, doc: "what the page is")
@@ -165,16 +171,18 @@ extension ErrorPage: ConfigurableWare {
         if let file {
             let content = FileContent.read(file.path, "file", &options) ?? []
             let named = FileContent.mediaType(ofName: file.path).map { FieldLine(literal: .contentType, $0) }
-            fixed = (content, format == .negotiate ? named ?? ErrorPage.guess(content) : ErrorPage.type(format))
+            let first = content.first { $0 > 0x20 }
+            fixed = (content, format == .negotiate ? named ?? ErrorPage.guess(first) : ErrorPage.type(format))
         } else if let body {
-            let content = Array(body.utf8)
-            fixed = (content, format == .negotiate ? ErrorPage.guess(content) : ErrorPage.type(format))
+            let type = format == .negotiate ? ErrorPage.guess(body.firstByte) : ErrorPage.type(format)
+            fixed = (body.fixedText ?? [], type)
+            filled = FilledContent(body, type: type.value, at: "body", &options)
         }
     }
 
     /// HTML begins with `<`, JSON with a brace or a bracket; anything else is text.
-    private static func guess(_ content: [UInt8]) -> FieldLine {
-        switch content.first(where: { $0 > 0x20 }) {
+    private static func guess(_ first: UInt8?) -> FieldLine {
+        switch first {
         case UInt8(ascii: "<"): html
         case UInt8(ascii: "{"), UInt8(ascii: "["): FieldLine(literal: .contentType, "application/json")
         default: text

@@ -3,14 +3,14 @@ import Synchronization
 
 /// Answers by itself; nothing goes upstream.
 ///
-/// The content is `body` as it is, a `file` that is read when the configuration is loaded, or `json`. `sequence` lists several
-/// responses: each request takes the next, the last one stays. Header values may hold placeholders.
+/// The content is `body`, a `file` that is read when the configuration is loaded, or `json`. `sequence` lists several responses:
+/// each request takes the next, the last one stays. Header values, `body` and texts in `json` may hold placeholders.
 ///
 /// | option     | type                           | default | allowed |
 /// |------------|--------------------------------|---------|---------|
 /// | `status`   | status                         | `200`   | 200 … 599 |
 /// | `headers`  | map of field name to template  | `{}`    | no framing fields |
-/// | `body`     | text                           | none    | one of body, file, json |
+/// | `body`     | text with placeholders         | none    | one of body, file, json |
 /// | `file`     | path                           | none    | at most 16MiB |
 /// | `json`     | any                            | none    |         |
 /// | `delay`    | duration                       | none    | up to 1h |
@@ -21,6 +21,8 @@ public struct Mock: Middleware {
         public var status = HttpStatus.ok
         public var headers = FieldEdits()
         public var content: [UInt8] = []
+        /// Stands in place of `content` where that holds placeholders.
+        public var filled: FilledContent?
         /// Waited for before the response is made.
         public var delay: Duration?
 
@@ -68,7 +70,8 @@ public struct Mock: Middleware {
         } catch {
             return .abort(with: .problem(.badRequest, "\(error)"))
         }
-        return .abort(with: HttpResponse(reply.status, fields: draft.fields, content: .bytes(reply.content)))
+        let content = reply.filled?.bytes(request, in: exchange) ?? reply.content
+        return .abort(with: HttpResponse(reply.status, fields: draft.fields, content: .bytes(content)))
     }
 
     /// The fields of a response while `exchange.request` is still with the middlewares.
@@ -115,6 +118,10 @@ extension Mock: ConfigurableWare {
             Without a `Content-Type` of its own the response gets that of its content: plain text, JSON, or what the file's name tells.
             A relative `file` is relative to the file that writes it. In JSON, unquoted numbers, `true`, `false` and `null` are what they
             are; anything else is a string.
+
+            Placeholders in `body`, and in the texts of `json`, are filled in; a `file` is sent as it is. Their values are escaped by the `Content-Type`: for
+            HTML and XML, or for JSON, where a placeholder stands inside a string. With any other type but plain text, CSV and Markdown they are an error.
+            `{{name}` is the text `{name}`; other braces stand for themselves.
             """#)
 
     public init(options: inout OptionsReader) {
@@ -142,11 +149,11 @@ extension Mock.Reply {
     fileprivate init(options: inout OptionsReader) {
         self.init()
         var fields: OptionMap<FieldName, Template> = [:]
-        var body: String?
+        var body: ContentTemplate?
         var file: FilePath?
         options.read("status", into: &status, in: HttpStatus.finals, doc: "of the response")
         options.read("headers", into: &fields, doc: "the response's fields; no framing fields, no Host")
-        options.read("body", into: &body, doc: "the content, as it is; one of body, file, json")
+        options.read("body", into: &body, doc: "the content; one of body, file, json")
         options.read(
             "file", into: &file,
             doc: "the content, read when the configuration is loaded; one of body, file, json, at most 16MiB")
@@ -159,16 +166,28 @@ extension Mock.Reply {
             options.fail(at: key, "a response with status \(status) has no content")
         }
         var mediaType: StaticString = "text/plain; charset=utf-8"
+        var text: (content: ContentTemplate, key: String)?
         if let json {
             content = Array(json.json.utf8)
             mediaType = "application/json"
+            do {
+                text = (try ContentTemplate(optionText: json.json), "json")
+            } catch {
+                options.fail(at: "json", error.problem.map { "\($0); \(error.hint)" } ?? error.hint)
+            }
         } else if let file {
             content = FileContent.read(file.path, "file", &options) ?? []
             mediaType = FileContent.mediaType(ofName: file.path) ?? "application/octet-stream"
         } else if let body {
-            content = Array(body.utf8)
+            content = body.fixedText ?? []
+            text = (body, "body")
         }
-        if !content.isEmpty, !fields.contains(where: { $0.key == .contentType }) {
+        if let text, text.content.fixedText == nil {
+            let written = fields.first { $0.key == .contentType }?.value
+            let type = written.map { $0.fixedText.map { String(decoding: $0, as: UTF8.self) } ?? $0.source }
+            filled = FilledContent(text.content, type: type ?? "\(mediaType)", at: text.key, &options)
+        }
+        if filled != nil || !content.isEmpty, !fields.contains(where: { $0.key == .contentType }) {
             fields.entries.append(.init(key: .contentType, value: Template(stringLiteral: "\(mediaType)")))
         }
         headers = FieldEdits(options: &options, setting: fields, at: "headers")

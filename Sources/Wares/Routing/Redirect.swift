@@ -103,7 +103,7 @@ extension Template {
     fileprivate var isAbsolute: Bool { source.hasPrefix("http://") || source.hasPrefix("https://") }
 
     /// Why the client could be sent to a host of somebody else's choice; `nil` if it cannot.
-    fileprivate var redirectProblem: String? {
+    var redirectProblem: String? {
         if !isAbsolute {
             return source.hasPrefix("/") || source.hasPrefix("{request.path}")
                 ? nil : "is neither a URI nor a path; begin with https://, http:// or /"

@@ -8,8 +8,8 @@ public import HttpWare
 /// | `statuses`   | set of statuses          | `[401]`       |         |
 /// | `action`     | `passthrough`, `body`, `redirect`, `clearCredential` | `passthrough` | |
 /// | `credential` | name under `credentials` |               | with `clearCredential` |
-/// | `body`       | text                     |               | with `body` |
-/// | `location`   | text                     |               | with `redirect` |
+/// | `body`       | text with placeholders   |               | with `body` |
+/// | `location`   | template                 |               | with `redirect` |
 public struct Unauthorized: Postware, CredentialUser {
     /// What is done.
     public enum Action: Sendable {
@@ -17,6 +17,10 @@ public struct Unauthorized: Postware, CredentialUser {
         case passthrough
         /// The content is replaced: text, or JSON where it looks like that.
         case body(String)
+        /// The content is replaced by one that is made for the request.
+        case page(FilledContent, type: FieldLine)
+        /// The client is sent to a place that is made for the request, as with `redirect`.
+        case redirectTo(Template)
         /// The client is sent to another place: 302 for GET and HEAD, else 303, so that nothing is sent there twice.
         case redirect(FieldLine)
         /// The program is told, and does what it does: logs the user out, say. For chains that are made in code.
@@ -59,18 +63,16 @@ public struct Unauthorized: Postware, CredentialUser {
             exchange.note("unauthorized")
             return .pass
         case .body(let text):
-            var other = HttpResponse(response.status, content: .text(text))
-            for challenge in response.fields.values(of: .wwwAuthenticate) {
-                // It came in a field line, so it can go out in one. RFC 9110 §15.5.2: a 401 has a challenge.
-                try? other.fields.append(.wwwAuthenticate, challenge)
-            }
-            other.fields.append(text.first == "{" || text.first == "[" ? Self.json : Self.text)
-            return .replace(with: other)
-        case .redirect(let location):
-            let isRead = exchange.request.method == .get || exchange.request.method == .head
-            var other = HttpResponse(isRead ? .found : .seeOther)
-            other.fields.append(location)
-            return .replace(with: other)
+            return replace(
+                response, with: .text(text), type: text.first == "{" || text.first == "[" ? Self.json : Self.text)
+        case .page(let page, let type):
+            return replace(response, with: .bytes(page.bytes(exchange.request, in: exchange)), type: type)
+        case .redirect(let location): return redirect(to: location, exchange)
+        case .redirectTo(let template):
+            guard let text = template.location(exchange.request, in: exchange),
+                let location = try? FieldLine(.location, text)
+            else { return .replace(with: .problem(.badRequest, "there is no URI to redirect this request to")) }
+            return redirect(to: location, exchange)
         case .tell(let tell):
             exchange.note("unauthorized")
             tell(
@@ -85,6 +87,23 @@ public struct Unauthorized: Postware, CredentialUser {
                 return .pass
             }
         }
+    }
+
+    private func replace(_ response: HttpResponse, with content: HttpContent, type: FieldLine) -> Answer {
+        var other = HttpResponse(response.status, content: content)
+        for challenge in response.fields.values(of: .wwwAuthenticate) {
+            // It came in a field line, so it can go out in one. RFC 9110 §15.5.2: a 401 has a challenge.
+            try? other.fields.append(.wwwAuthenticate, challenge)
+        }
+        other.fields.append(type)
+        return .replace(with: other)
+    }
+
+    private func redirect(to location: FieldLine, _ exchange: Exchange) -> Answer {
+        let isRead = exchange.request.method == .get || exchange.request.method == .head
+        var other = HttpResponse(isRead ? .found : .seeOther)
+        other.fields.append(location)
+        return .replace(with: other)
     }
 
     private static let json = FieldLine(literal: .contentType, "application/json")
@@ -103,6 +122,10 @@ extension Unauthorized: ConfigurableWare {
         details: #"""
             With `body` the status and its challenges stay. With `redirect` GET and HEAD are answered 302, other methods 303.
             `clearCredential` forgets the tokens, the file's too: the next request asks for one as after a start.
+
+            `body` and `location` may hold placeholders, of the request as it went upstream. In a `body` that begins with a brace or a bracket, values are
+            escaped for JSON, and a placeholder stands inside a string. `{{name}` is the text `{name}`. In `location` values are percent-encoded:
+            `"https://login.example.com/?next={request.path}"`. No request can choose the host, as with `redirect`.
             """#)
 
     private enum Word: String, OptionWord {
@@ -113,8 +136,8 @@ extension Unauthorized: ConfigurableWare {
         self.init()
         var word = Word.passthrough
         var credential: Credential?
-        var body: String?
-        var location: String?
+        var body: ContentTemplate?
+        var location: Template?
         options.read("statuses", into: &statuses, doc: "of responses that it is about")
         options.read("action", into: &word, doc: "what is done")
         options.read("credential", into: &credential, of: "credentials", doc: "what clearCredential forgets")
@@ -129,14 +152,30 @@ extension Unauthorized: ConfigurableWare {
         }
         switch word {
         case .passthrough: break
-        case .body: action = .body(body ?? "")
-        case .redirect:
-            do {
-                action = .redirect(try FieldLine(.location, location ?? ""))
-            } catch {
-                options.fail(at: "location", "cannot stand in a field")
+        case .body:
+            guard let body else { break }
+            let isJson = [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(body.firstByte)
+            let type = isJson ? Self.json : Self.text
+            if let page = FilledContent(body, type: type.value, at: "body", &options) {
+                action = .page(page, type: type)
+            } else {
+                action = .body(String(decoding: body.fixedText ?? [], as: UTF8.self))
             }
+        case .redirect: if let location { setRedirect(location, &options) }
         case .clearCredential: if let credential { action = .clear(credential) }
+        }
+    }
+
+    private mutating func setRedirect(_ location: Template, _ options: inout OptionsReader) {
+        guard let fixed = location.fixedText else {
+            if let problem = location.redirectProblem { options.fail(at: "location", problem) }
+            action = .redirectTo(location)
+            return
+        }
+        do {
+            action = .redirect(try FieldLine(.location, String(decoding: fixed, as: UTF8.self)))
+        } catch {
+            options.fail(at: "location", "cannot stand in a field")
         }
     }
 }

@@ -104,4 +104,28 @@ import Wares
     func `options that cannot be meant are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(ErrorPage.self, options) }
     }
+
+    @Test(arguments: [
+        ("<h1>{request.path} {request.query.a}</h1>", "text/html; charset=utf-8", "<h1>/x%3Cb%3E &lt;b&gt;&amp;</h1>"),
+        (#"{"path":"{request.query.a}\"}"}"#, "application/json", #"{"path":"<b>&\"}"}"#),
+        ("{request.query.a}", "text/plain; charset=utf-8", "<b>&"),
+    ])
+    func `placeholders in the body are escaped for its type`(body: String, type: String, page: String) async throws {
+        let body = body.replacing("query.a", with: "header.X-A")
+        let exchange = try TestExchange(
+            ErrorPage.self, options: ["body": ConfigNode(.scalar(body, isQuoted: true))])
+        exchange.upstream.respond(with: HttpResponse(.notFound))
+        let response = try await exchange.send(.get("/x%3Cb%3E", fields: ["X-A": "<b>&"]))
+        #expect(response.fields[.contentType] == type)
+        #expect(response.content.text == page)
+    }
+
+    @Test func `a placeholder outside a JSON string is refused at load`() {
+        #expect(throws: ConfigError.self) {
+            try TestExchange(ErrorPage.self, options: ["body": #"{"path":{request.path}}"#])
+        }
+        #expect(throws: ConfigError.self) {
+            try TestExchange(ErrorPage.self, options: ["body": "{request.path}", "format": "json"])
+        }
+    }
 }

@@ -93,4 +93,53 @@ import Wares
         defer { close(descriptor) }
         try #require(Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count)
     }
+
+    // MARK: Placeholders
+
+    private func body(_ options: ConfigNode, _ request: HttpRequest) async throws -> String? {
+        try await TestExchange(Mock.self, options: options).send(request).content.text
+    }
+
+    private static let request = HttpRequest.get("/a?b=1", fields: ["X-A": #"<"\&'"#])
+
+    @Test(arguments: [
+        ("{request.path} {request.header.X-A}", "text/plain", #"/a <"\&'"#),
+        ("<p>{request.header.X-A}</p>", "text/html; charset=utf-8", #"<p>&lt;&quot;\&amp;&#39;</p>"#),
+        ("<p>{request.header.X-A}</p>", "application/atom+xml", #"<p>&lt;&quot;\&amp;&#39;</p>"#),
+        (#"{"a":"{request.header.X-A}","b":{"c":{}}}"#, "application/json", #"{"a":"<\"\\&'","b":{"c":{}}}"#),
+        (#"{"{request.path}": 1}"#, "application/problem+json", #"{"/a": 1}"#),
+        (
+            "{{request.path} {{request.path}} {{{ {a.b} { {}", "text/plain",
+            "{request.path} {request.path}} {{{ {a.b} { {}"
+        ),
+    ])
+    func `placeholders in the body are escaped for its type`(body: String, type: String, filled: String) async throws {
+        let options: ConfigNode = [
+            "body": ConfigNode(.scalar(body, isQuoted: true)),
+            "headers": ["Content-Type": ConfigNode(.scalar(type, isQuoted: true))],
+        ]
+        #expect(try await self.body(options, Self.request) == filled)
+    }
+
+    @Test func `placeholders in the texts of json are escaped`() async throws {
+        let options: ConfigNode = ["json": ["a": ["{request.header.X-A}", 1], "{request.path}": "{x}"]]
+        #expect(try await body(options, Self.request) == #"{"a":["<\"\\&'",1],"/a":"{x}"}"#)
+    }
+
+    @Test(arguments: [
+        (#"{"a":{request.path}}"#, "application/json", "outside a JSON string"),
+        (#"{"a":"\{request.path}"}"#, "application/json", "outside a JSON string"),
+        ("<script>a='{request.path}'</script>", "text/html", "a script or a style"),
+        ("a='{request.path}'", "text/javascript", "not a type that placeholders are written for"),
+        ("{request.path}", "{request.header.Accept}", "not a type that placeholders are written for"),
+        ("{request.pth}", "text/plain", "is not a placeholder"),
+    ])
+    func `a placeholder that cannot be made safe is refused at load`(body: String, type: String, text: String) {
+        let options: ConfigNode = [
+            "body": ConfigNode(.scalar(body, isQuoted: true)),
+            "headers": ["Content-Type": ConfigNode(.scalar(type, isQuoted: true))],
+        ]
+        let error = #expect(throws: ConfigError.self) { try TestExchange(Mock.self, options: options) }
+        #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
+    }
 }

@@ -38,6 +38,39 @@ import Testing
         #expect(write.status == .seeOther)
     }
 
+    @Test(arguments: [
+        (
+            "https://login.example/?next={request.path}&h={request.header.X-A}",
+            "https://login.example/?next=/a%20b%26c%3Dd&h=1%262%20%23%25"
+        ),
+        ("/login{request.path}?q={request.query.q}", "/login/a%20b&c%3Dd?q=x+%26y"),
+        ("https://{request.host}/login", "https://app.test/login"),
+        ("/{request.header.X-B}", "/evil.test"),
+    ])
+    func `placeholders in location are percent-encoded and never choose the host`(
+        location: String, expected: String
+    ) async throws {
+        let options: ConfigNode = ["action": "redirect", "location": ConfigNode(.scalar(location, isQuoted: true))]
+        let request = HttpRequest.get(
+            "/a%20b&c%3Dd?q=x+%26y", fields: ["Host": "app.test", "X-A": "1&2 #%", "X-B": "/evil.test"])
+        let response = try await response(options, request, from: .refused(nil))
+        #expect(response.status == .found)
+        #expect(response.fields[.location] == expected)
+    }
+
+    @Test func `placeholders in the body are escaped for JSON or go as they are`() async throws {
+        let fields: HttpFields = ["X-A": #"a"b"#]
+        let json = try await response(
+            ["action": "body", "body": #"{"a":"{request.header.X-A}"}"#], .get("/", fields: fields), from: .refused(nil)
+        )
+        #expect(json.content.text == #"{"a":"a\"b"}"#)
+        let text = try await response(
+            ["action": "body", "body": "sign in: {request.header.X-A}"], .get("/", fields: fields),
+            from: .refused(nil))
+        #expect(text.content.text == #"sign in: a"b"#)
+        #expect(text.fields[.contentType] == "text/plain; charset=utf-8")
+    }
+
     @Test func `other statuses are none of its business`() async throws {
         let response = try await response(["action": "body", "body": "x"], from: HttpResponse(.forbidden))
         #expect(response.status == .forbidden)
@@ -57,6 +90,9 @@ import Testing
         arguments: [
             ["action": "body"], ["action": "redirect"], ["action": "clearCredential"], ["body": "x"],
             ["action": "redirect", "location": "a\nb"], ["action": "none"],
+            ["action": "redirect", "location": "https://{request.header.X-A}/"],
+            ["action": "redirect", "location": "{request.header.X-A}"],
+            ["action": "body", "body": #"{"a":{request.path}}"#],
         ] as [ConfigNode])
     func `what makes no sense is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange(Unauthorized.self, options: options) }

@@ -1,0 +1,31 @@
+public import HttpWare
+
+/// Content of a response that a ware makes: fixed bytes, or text whose placeholders are filled in for each request.
+public struct FilledContent: Sendable {
+    private let template: ContentTemplate
+    private let escaping: ContentTemplate.Escaping
+
+    /// The content for this request.
+    public func bytes(_ request: HttpRequest, in exchange: Exchange) -> [UInt8] {
+        template.content(escaping, request, in: exchange)
+    }
+
+    /// Takes a text whose type is known; `nil` where it holds no placeholder, or, with a mistake, where its values could not be
+    /// made safe.
+    init?(_ text: ContentTemplate, type: String, at key: String, _ options: inout OptionsReader) {
+        guard text.fixedText == nil else { return nil }
+        guard let escaping = ContentTemplate.escaping(for: type) else {
+            options.fail(
+                at: key,
+                "\(type.quotedForErrors) is not a type that placeholders are written for: plain text, HTML, XML, JSON; write"
+                    + " {{ for a literal {")
+            return nil
+        }
+        if let problem = text.problem(escaping) {
+            options.fail(at: key, problem)
+            return nil
+        }
+        template = text
+        self.escaping = escaping
+    }
+}

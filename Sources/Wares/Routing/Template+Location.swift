@@ -1,0 +1,70 @@
+import HttpWare
+
+extension Template {
+    /// Where it leads to, as a URI reference with a fixed host: values are percent-encoded, those of the target keep the encoding
+    /// that they have. `nil` where no such reference comes of it. For templates without a `redirectProblem`.
+    func location(_ request: HttpRequest, in exchange: Exchange) -> String? {
+        var location: [UInt8] = []
+        var isQuery = false
+        for segment in segments {
+            switch segment {
+            case .text(let bytes):
+                location += bytes
+                isQuery = isQuery || bytes.contains(UInt8(ascii: "?"))
+            // A host was read as one already.
+            case .placeholder(.requestHost): location += (request.host ?? "").utf8
+            case .placeholder(let placeholder):
+                let value = placeholder.value(request, in: exchange)
+                Template.append(value, of: placeholder, isQuery: isQuery, to: &location)
+            }
+        }
+        let text = String(decoding: location, as: UTF8.self)
+        if source.hasPrefix("http://") || source.hasPrefix("https://") { return text }
+        // Browsers take a backslash for a slash, and two slashes for the beginning of a host.
+        return text.hasPrefix("/") ? "/" + text.drop { $0 == "/" || $0 == "\\" } : nil
+    }
+
+    private static func append(
+        _ value: String, of placeholder: Placeholder, isQuery: Bool, to location: inout [UInt8]
+    ) {
+        var isEncoded = false
+        // What separates parameters; a space is a plus there, where a query says so.
+        var kept: [UInt8] = isQuery ? [] : Array("&;+".utf8)
+        switch placeholder {
+        case .requestPath, .path: isEncoded = true
+        case .requestQuery:
+            isEncoded = true
+            kept.append(UInt8(ascii: "+"))
+        default: break
+        }
+        let bytes = Array(value.utf8)
+        for index in bytes.indices {
+            let byte = bytes[index]
+            let isEscape =
+                isEncoded && byte == UInt8(ascii: "%") && index + 2 < bytes.count
+                && isHex(bytes[index + 1]) && isHex(bytes[index + 2])
+            if isEscape || isPlain(byte) || kept.contains(byte) {
+                location.append(byte)
+            } else {
+                location += [UInt8(ascii: "%"), digit(byte >> 4), digit(byte & 15)]
+            }
+        }
+    }
+
+    /// What may stand in the path and in the query of a URI, and separates nothing. RFC 3986 §3.3, §3.4.
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        default: "-._~/:@!$'()*,=".utf8.contains(byte)
+        }
+    }
+
+    private static func isHex(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
+        default: false
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x37 + value }
+}
