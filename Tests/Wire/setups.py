@@ -12,7 +12,7 @@ LISTENERS = ["web", "narrow", "tight", "wide", "trusting", "doubting", "proxy", 
 CONFIG = """
 version: 1
 listeners:
-  web: {{ bind: "127.0.0.1:{web}", limits: {{ headTimeout: 5s, idleTimeout: 5s }} }}
+  web: {{ bind: "127.0.0.1:{web}", paths: lenient, limits: {{ headTimeout: 5s, idleTimeout: 5s }} }}
   narrow: {{ bind: "127.0.0.1:{narrow}", limits: {{ head: 4KiB, fieldLines: 20, requestTarget: 1KiB }} }}
   tight:
     bind: "127.0.0.1:{tight}"

@@ -29,7 +29,7 @@ BOB = base64.b64encode(b"bob:battery staple").decode()
 CONFIG = """version: 1
 log: {{ level: debug }}
 listeners:
-  web: {{ bind: "127.0.0.1:{web}", chain: logged }}
+  web: {{ bind: "127.0.0.1:{web}", paths: lenient, chain: logged }}
   proxy: {{ bind: "127.0.0.1:{proxy}", mode: forward, forward: {{ connectPorts: [{main}], denyPrivate: false }}, chain: proxied }}
 services:
   origin: {{ baseUrl: "http://127.0.0.1:{main}" }}
