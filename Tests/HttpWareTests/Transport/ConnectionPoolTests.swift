@@ -74,12 +74,6 @@ import Testing
         #expect(await numbers(stage) == (6, 0))
     }
 
-    @Test func `without maxPerEndpoint no request waits for another`() async throws {
-        let stage = try stage { _ in }
-        #expect(await send(1500, on: stage) == Array(repeating: 200, count: 1500))
-        #expect(await numbers(stage).connects == 1500)
-    }
-
     @Test func `requests beyond maxPerEndpoint wait and are served by the connections that are there`() async throws {
         let stage = try stage { $0.maxPerEndpoint = 2 }
         #expect(await send(200, on: stage) == Array(repeating: 200, count: 200))
