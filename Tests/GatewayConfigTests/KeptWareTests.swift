@@ -71,11 +71,11 @@ import Testing
             === NAME
             chains: { c: { postwares: [{ accessLog: { output: "file:access.log" } }] } }
             """
-        let (former, before) = try output(start.replacing("NAME", with: "conf/a.yaml"))
-        #expect(before == "file:conf/access.log")
-        let (next, after) = try output(start.replacing("NAME", with: "docker/a.yaml"), keeping: former)
-        #expect(after == "file:docker/access.log")
-        #expect(try output(start.replacing("NAME", with: "docker/b.yaml"), keeping: next).1 == after)
+        let (former, before) = try output(start.replacing("NAME", with: "one/a.yaml"))
+        #expect(before == "file:one/access.log")
+        let (next, after) = try output(start.replacing("NAME", with: "two/a.yaml"), keeping: former)
+        #expect(after == "file:two/access.log")
+        #expect(try output(start.replacing("NAME", with: "two/b.yaml"), keeping: next).1 == after)
     }
 
     @Test func `another name of the chain makes all new`() throws {

@@ -20,5 +20,6 @@ public struct LogDefinition: Sendable, Hashable {
         options.read("level", into: &level)
         options.read("format", into: &format)
         options.read("output", into: &output)
+        if !options.isDescribing, let problem = output.problem { options.fail(at: "output", problem) }
     }
 }

@@ -473,7 +473,7 @@ extension ExchangeDriver: ResponseHandler {
                 return fail(
                     GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
-            if response.content.length == exchange.record.responseBytes { release() }
+            if response.content.length == exchange.record.unfilteredBytes { release() }
             if exchange.responseFilters.isEmpty {
                 exchange.record.responseBytes += bytes.count
                 sink.sendContent(bytes)

@@ -48,15 +48,13 @@ extension OptionsReader {
         path = FilePath(joined(located.value.path, writtenIn: located.location.file))
     }
 
-    /// Reads a log output; the relative path of a file becomes relative to the file in which it is written. A file that cannot be
-    /// opened is a mistake.
+    /// Reads a log output; the relative path of a file becomes relative to the file in which it is written.
     public mutating func read(_ key: String, into output: inout LogOutput, doc: String = "") {
         var located: Located<LogOutput>? = Located(output, at: location)
         read(key, into: &located, doc: doc)
         guard let located, isGiven(key) else { return }
         output = located.value
         if case .file(let path) = output { output = .file(joined(path, writtenIn: located.location.file)) }
-        if !isDescribing, let problem = output.problem { fail(at: key, problem) }
     }
 
     /// The path as it is opened, which is noted: the same words in another place may mean another file.

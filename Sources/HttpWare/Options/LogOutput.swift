@@ -35,7 +35,7 @@ extension LogOutput: OptionValue {
 
 extension LogOutput {
     /// Why no lines can be written there, as far as can be told without making a file; `nil` where nothing stands against it.
-    var problem: String? {
+    public var problem: String? {
         guard case .file(let path) = self else { return nil }
         var status = stat()
         if stat(path, &status) == 0 {

@@ -322,5 +322,6 @@ extension AccessLog: ConfigurableWare {
         }
         if format != .json && !fields.isEmpty { options.fail(at: "fields", "is of no use without format: json") }
         if format != .json && wares { options.fail(at: "wares", "is of no use without format: json") }
+        if !options.isDescribing, let problem = output.problem { options.fail(at: "output", problem) }
     }
 }

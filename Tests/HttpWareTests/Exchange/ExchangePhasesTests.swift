@@ -69,7 +69,7 @@ import Testing
         await stage.step { $0.origin.admit() }
         await stage.advance(by: .milliseconds(30))
         await stage.step { $0.stream.respond() }
-        #expect(try phases() == ["1 queue 200", "1 send 0", "1 firstByte 30"])
+        #expect(try phases() == ["1 queue 200", "1 send 0", "1 firstByte 30", "1 content 0"])
     }
 
     @Test func `a request that waits in vain for a connection says so`() async throws {
@@ -135,7 +135,7 @@ import Testing
         await stage.step { $0.stream.respond() }
         #expect(try phases().first == "1 connect 0 connectionRefused")
         let endpoints = try last().phases.map(\.endpoint)
-        #expect(endpoints.count == 3 && Set(endpoints).count == 2 && endpoints[0] != endpoints[1])
+        #expect(endpoints.count == 4 && Set(endpoints).count == 2 && endpoints[0] != endpoints[1])
     }
 
     @Test func `a connection that closes unanswered is an attempt of its own`() async throws {
@@ -146,7 +146,9 @@ import Testing
         await stage.advance(by: .milliseconds(10))
         await stage.step { $0.stream.respond() }
         #expect(
-            try phases() == ["1 send 0", "1 firstByte 20 connectionTerminated", "1 send 0", "1 firstByte 10"])
+            try phases() == [
+                "1 send 0", "1 firstByte 20 connectionTerminated", "1 send 0", "1 firstByte 10", "1 content 0",
+            ])
     }
 
     @Test func `content that waits for a ware begins behind it`() async throws {
