@@ -188,8 +188,9 @@ extension ExchangeDriver: RequestHandler {
             if isObserved { noteRequest(exchange, .aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
             exchange.responder = response.isStored ? .cache : .ware(chain.middlewares[index].label)
-            if mustCountContent(before: response) {
-                countContent(before: response)
+            if mustCountContent(before: response.status) {
+                self.response = response
+                countContent()
             } else {
                 answer(with: response, from: index - 1)
             }
@@ -268,17 +269,16 @@ extension ExchangeDriver: RequestHandler {
 
     /// Whether the rest of the content decides if the client gets that response: a ware limits it, nobody else reads it, and how
     /// much it is was not said. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
-    private func mustCountContent(before response: borrowing HttpResponse) -> Bool {
+    private func mustCountContent(before status: HttpStatus) -> Bool {
         guard exchange.request.content.limit != nil, exchange.request.content.extent == .unknown,
-            response.status.code < 400, !isBackground
+            status.code < 400, !isBackground
         else { return false }
         return !exchange.request.expectsContinue || hasSentContinue || exchange.record.requestBytes > 0
     }
 
     /// Keeps the response until all content is counted.
-    private func countContent(before response: consuming HttpResponse) {
+    private func countContent() {
         guard isWithinLimit() else { return }
-        self.response = response
         held = []
         kept = nil
         phase = .countingRequest

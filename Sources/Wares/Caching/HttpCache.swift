@@ -115,7 +115,7 @@ public struct HttpCache: Middleware, Postware {
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, _ now: WallTime,
         _ known: inout VaryKey.Known
     ) -> Bool {
-        stored.vary.matches(request.pointee.fields, &known)
+        (stored.vary.names.isEmpty || stored.vary.matches(request.pointee.fields, &known))
             && (stored.part == nil
                 || StoredAnswer.serves(stored, request.pointee.method, request.pointee.fields, now: now))
     }
