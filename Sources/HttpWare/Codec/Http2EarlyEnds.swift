@@ -3,7 +3,8 @@
 ///
 /// A reset that comes together with the end of the response makes some clients discard the response; curl 7.88 is one. So a
 /// PING follows the response, and the stream is reset when the client has acknowledged the PING, or after a second. After a
-/// status 2xx, curl also fails if it cannot send its whole request: a short rest of it is taken and discarded.
+/// status 2xx, curl also fails if it cannot send its whole request: a short rest of it is taken and discarded. When that has
+/// ended, curl notices it only if something comes: another PING.
 struct Http2EarlyEnds {
     private struct Entry {
         let stream: Http2Stream
@@ -56,9 +57,14 @@ struct Http2EarlyEnds {
         }
         guard entries.count > before else { return nil }
         earliestDue = min(earliestDue, due)
-        lastPing = ping
+        return nextPing()
+    }
+
+    /// The number of a PING that is sent now.
+    mutating func nextPing() -> UInt64 {
+        lastPing &+= 1
         pings += 1
-        return ping
+        return lastPing
     }
 
     /// Whether an acknowledgement of a PING is one that was asked for.

@@ -302,11 +302,15 @@ final class Http2Session {
             nghttp2_session_get_stream_local_close(session, $0.id) == 1
         }
         guard let ping else { return false }
+        submit(ping: ping)
+        return true
+    }
+
+    private func submit(ping: UInt64) {
         withUnsafeBytes(of: ping.bigEndian) {
             _ = nghttp2_submit_ping(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), $0.baseAddress?.assumingMemoryBound(to: UInt8.self))
         }
-        return true
     }
 
     private func pingAcknowledged(_ frame: borrowing nghttp2_frame) {
@@ -484,8 +488,13 @@ final class Http2Session {
         guard let stream = stream(id) else { return }
         // A client that has its whole response may leave.
         let isOurs = stream.isGivenUp || stream.endsEarly == .left
+        let awaitsWord = stream.endsEarly == .left && stream.hasEndedInput && !isTerminating
         if headStream === stream { headStream = nil }
         leave(stream, code)
+        if awaitsWord {
+            submit(ping: earlyEnds.nextPing())
+            handler.wantsToSend()
+        }
         if code != NGHTTP2_NO_ERROR.rawValue, !isTerminating, !isOurs, !budget.take(.reset, now: handler.now) { calm() }
     }
 
