@@ -28,8 +28,9 @@ struct Http2Library: @unchecked Sendable {
         nghttp2_option_set_no_closed_streams(options, 1)
         // What our own limits let in goes on: a listener's head is 1 MiB at most.
         nghttp2_option_set_max_send_header_block_length(options, 16 << 20)
-        // Floods are counted here, and answered with their own error code.
-        nghttp2_option_set_max_continuations(options, Http2FrameBudget.mostContinuations + 1)
+        // Floods are counted here, and answered with their own error code. libnghttp2 1.52 counts a CONTINUATION anew with each piece
+        // of its head that comes, so with nine pieces at most.
+        nghttp2_option_set_max_continuations(options, (Http2FrameBudget.mostContinuations + 1) * 9)
         nghttp2_option_set_stream_reset_rate_limit(options, 1 << 20, 1 << 20)
         self.options = options
     }

@@ -228,6 +228,29 @@ import Testing
         }
     }
 
+    @Test(arguments: pieces)
+    func `a head in as many CONTINUATIONs as there may be is read, one more is a flood`(piece: Int) throws {
+        for (count, isRead) in [
+            (Http2FrameBudget.mostContinuations, true), (Http2FrameBudget.mostContinuations + 1, false),
+        ] {
+            let pair = SessionPair(piece: piece)
+            func field(_ name: String, _ value: String) -> [UInt8] {
+                [0x10, UInt8(name.utf8.count)] + name.utf8 + [UInt8(value.utf8.count)] + value.utf8
+            }
+            func frame(_ type: UInt8, _ flags: UInt8, _ payload: [UInt8]) -> [UInt8] {
+                [0, 0, UInt8(payload.count), type, flags, 0, 0, 0, 1] + payload
+            }
+            let head =
+                field(":method", "GET") + field(":scheme", "http") + field(":path", "/") + field(":authority", "a")
+            var bytes = frame(1, 1, head)
+            for index in 1...count { bytes += frame(9, index == count ? 4 : 0, field("x-\(index)", "1")) }
+            pair.client.output = bytes
+            pair.carryToServer()
+            #expect((pair.server.streams.first?.request != nil) == isRead)
+            #expect(pair.server.session.isTerminating != isRead)
+        }
+    }
+
     @Test func `a head larger than the limit is refused, and the connection goes on`() throws {
         let pair = SessionPair()
         var fields = HttpFields()
