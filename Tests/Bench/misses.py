@@ -42,7 +42,7 @@ routes: [{{ service: origin, chain: bench }}]
 SLOW = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{port}", limits: {{ idleTimeout: 600s }} }} }}
-chains: {{ slow: {{ middlewares: [{{ mock: {{ delay: 300ms, headers: {{ Cache-Control: max-age=0 }}, body: "{body}" }} }}] }} }}
+chains: {{ slow: {{ middlewares: [{{ mock: {{ delay: 300ms, headers: {{ Cache-Control: max-age=0, ETag: '"a"' }}, body: "{body}" }} }}] }} }}
 routes: [{{ chain: slow }}]
 """
 SCRIPT = """

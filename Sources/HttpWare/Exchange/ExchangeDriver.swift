@@ -415,7 +415,7 @@ extension ExchangeDriver: HoldHolder {
         self.hold = nil
         hold?.holder = nil
         hold?.then = nil
-        pauseTimer?.cancel()
+        pauseTimer?.clear()
         return hold
     }
 }

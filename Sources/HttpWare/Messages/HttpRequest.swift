@@ -123,7 +123,13 @@ public struct HttpRequest: Sendable {
         target.bytes.withUnsafeBufferPointer { all in
             uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[target.host.range]))
             if let port = target.port, port != (target.isSecure ? 443 : 80) {
-                uri.append(contentsOf: ":\(port)".utf8)
+                uri.append(0x3a)
+                var divisor: UInt16 = 10_000
+                while divisor > max(1, port) { divisor /= 10 }
+                while divisor > 0 {
+                    uri.append(0x30 + UInt8(truncatingIfNeeded: port / divisor % 10))
+                    divisor /= 10
+                }
             }
             uri.append(contentsOf: UnsafeBufferPointer(rebasing: all[path.range]))
             if includesQuery, target.hasQuery {

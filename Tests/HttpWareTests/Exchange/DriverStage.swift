@@ -40,6 +40,8 @@ final class DriverStage: @unchecked Sendable {
         let ended = Ended(server: server, driver: driver)
         loop.execute {
             ended.driver.clientLeft()
+            // It goes when the stage does, on whatever thread.
+            ended.driver.pauseTimer?.cancel()
             ended.server.closeAll()
         }
         loop.stop()
