@@ -90,9 +90,9 @@ struct HeadScanner {
             guard nameCount > 0, nameCount <= 1024 else { throw .badName }
             let known = table.find(input, from: start, count: nameCount)
             if known == .other {
-                guard HeadScanner.isToken(input, from: start, to: colon, &fields.hasUnderscores) else {
-                    throw .badName
-                }
+                var hasUnderscore = false
+                guard HeadScanner.isToken(input, from: start, to: colon, &hasUnderscore) else { throw .badName }
+                if hasUnderscore { fields.hasUnderscores = true }
             }
             var valueStart = colon &+ 2
             var valueEnd = end

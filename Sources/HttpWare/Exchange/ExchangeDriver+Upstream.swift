@@ -5,6 +5,7 @@ extension ExchangeDriver: ConnectionWaiter {
     static let mostAttempts = 5
 
     func callUpstream() {
+        let exchange = self.exchange
         guard let service = plan.service else {
             let isConnect = exchange.request.method == .connect
             return fail(
@@ -64,6 +65,7 @@ extension ExchangeDriver: ConnectionWaiter {
             self.endpoint = nil
             return fail(error)
         }
+        let exchange = self.exchange
         if exchange.record.hasAttempt { keepAttempt() }
         self.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds
@@ -174,6 +176,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
         ticket = nil
+        let exchange = self.exchange
         if let times {
             exchange.record.endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
             exchange.record.resolveStarted = times.resolveStarted

@@ -254,6 +254,8 @@ final class ExchangeDriver: LoopTimerHandler {
         self.sink = nil
         if hasBegun { tellObservers() }
         switch way {
+        // Nearly all have none: no copy of them is made.
+        case .completed where responseTrailers == nil: sink?.sendEnd(nil)
         case .completed: sink?.sendEnd(responseTrailers)
         case .cutOff: sink?.cutOff()
         case .clientLeft: break

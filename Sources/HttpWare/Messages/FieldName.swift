@@ -5,10 +5,15 @@ public struct FieldName: Sendable {
     let known: KnownField
     /// For a name that is not known: what lines of this name leave in `HttpFields.others`. Else nothing.
     let trace: NameFilter
+    /// The last byte in lower case, and the top bit if there is a `_` in the name: in one property, because one more makes each
+    /// copy of a name a call.
+    private let traits: UInt8
     /// The last byte in lower case: names that are alike mostly differ there.
-    let last: UInt8
+    @inline(__always)
+    var last: UInt8 { traits & 0x7f }
     /// Whether there is a `_` in it: its twin has `-` there, and may be a known field.
-    let hasUnderscore: Bool
+    @inline(__always)
+    var hasUnderscore: Bool { traits & 0x80 != 0 }
 
     /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
@@ -17,8 +22,7 @@ public struct FieldName: Sendable {
         }
         self.text = text
         known = KnownField.identify(text)
-        last = ByteClass.lower(text.utf8.last ?? 0)
-        hasUnderscore = text.utf8.contains(0x5f)
+        traits = ByteClass.lower(text.utf8.last ?? 0) | (text.utf8.contains(0x5f) ? 0x80 : 0)
         trace =
             known == .other ? NameFilter(Array(text.utf8).span.bytes, from: 0, count: text.utf8.count) : NameFilter()
     }
@@ -27,8 +31,7 @@ public struct FieldName: Sendable {
         text = known.name
         self.known = known
         trace = NameFilter()
-        last = ByteClass.lower(known.name.utf8.last ?? 0)
-        hasUnderscore = false
+        traits = ByteClass.lower(known.name.utf8.last ?? 0)
     }
 
     /// The name in lower case: the same text for all spellings of one name.

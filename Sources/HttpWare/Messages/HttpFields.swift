@@ -40,8 +40,6 @@ public struct HttpFields: Sendable {
     private(set) var changes: UInt32 = 1
     /// How many of `lines` came from the peer.
     var receivedCount = 0
-    /// Whether the peer may have sent a name with `_` in it; false is certain.
-    var hasUnderscores = false
 
     public init() {}
 
@@ -53,7 +51,6 @@ public struct HttpFields: Sendable {
         others = NameFilter()
         changes = 0
         receivedCount = 0
-        hasUnderscores = false
     }
 
     /// Becomes the same as another, in the memory that it has.
@@ -66,8 +63,18 @@ public struct HttpFields: Sendable {
         others = other.others
         changes = other.changes
         receivedCount = other.receivedCount
-        hasUnderscores = other.hasUnderscores
     }
+
+    /// Whether the peer may have sent a name with `_` in it; false is certain. A bit of `present`, because one more stored
+    /// property makes each copy of the fields a call.
+    var hasUnderscores: Bool {
+        @inline(__always) get { present & HttpFields.underscoreBit != 0 }
+        @inline(__always) set {
+            present = newValue ? present | HttpFields.underscoreBit : present & ~HttpFields.underscoreBit
+        }
+    }
+    /// No known field has this number.
+    private static let underscoreBit: UInt64 = 1 << 63
 
     // MARK: Reading
 
