@@ -26,7 +26,7 @@ public struct CachePolicy: Sendable, Equatable {
         for name in targeted where fields.contains(name) {
             if let directives = ResponseDirectives(targeted: fields.values(of: name)) { return (directives, true) }
         }
-        return (ResponseDirectives(fields.values(of: .cacheControl)), false)
+        return (ResponseDirectives(of: fields), false)
     }
 }
 

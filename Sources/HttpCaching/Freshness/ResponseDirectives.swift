@@ -1,4 +1,4 @@
-import HttpWare
+public import HttpWare
 
 /// What a response's cache directives say. RFC 9111 §5.2.2, RFC 5861, RFC 8246.
 public struct ResponseDirectives: Sendable, Equatable {
@@ -24,18 +24,25 @@ public struct ResponseDirectives: Sendable, Equatable {
 
     /// What the `Cache-Control` lines say. Of a directive with several values the first counts. RFC 9111 §4.2.1.
     public init(_ lines: [String]) {
-        if lines.count == 1, let plain = ResponseDirectives(plain: lines[0]) {
-            self = plain
-        } else {
-            for directive in CacheDirective.list(lines) { take(directive) }
+        for directive in CacheDirective.list(lines) { take(directive) }
+    }
+
+    /// What the `Cache-Control` lines of a response say.
+    public init(of fields: HttpFields) {
+        let plain = fields.withOnlyValue(of: .cacheControl) { value in
+            value.withMemoryRebound(to: UInt8.self) { ResponseDirectives(plain: $0) }
+        }
+        switch plain {
+        case .absent: self.init()
+        case .one(let plain?): self = plain
+        case .one, .several: self.init(fields.values(of: .cacheControl))
         }
     }
 
     /// What one line says that has names and numbers of seconds only, as most have, read where it stands; `nil` for any other.
-    private init?(plain line: String) {
+    private init?(plain line: UnsafeBufferPointer<UInt8>) {
         self.init()
-        var line = line
-        guard line.withUTF8({ take(plain: $0) }) else { return nil }
+        guard take(plain: line) else { return nil }
     }
 
     private mutating func take(plain text: UnsafeBufferPointer<UInt8>) -> Bool {

@@ -208,20 +208,24 @@ struct FifoTable<Item> {
     }
 
     private mutating func grow() {
-        let count = buckets.count * 2
-        // From the back of each chain, so that the order of those of one hash stays.
-        var next = Array(repeating: FifoTable.none, count: count)
+        let half = buckets.count
+        var next = Array(repeating: FifoTable.none, count: half * 2)
+        // Each chain becomes two, by one more bit of the hash; the order of those of one hash stays.
         for bucket in buckets.indices {
-            var chain: [Place] = []
             var place = buckets[bucket]
+            var last = (lower: FifoTable.none, upper: FifoTable.none)
             while place >= 0 {
-                chain.append(place)
-                place = slots[Int(place)].next
-            }
-            for place in chain.reversed() {
-                let bucket = Int(truncatingIfNeeded: slots[Int(place)].hash) & (count - 1)
-                slots[Int(place)].next = next[bucket]
-                next[bucket] = place
+                let index = Int(place)
+                let isUpper = slots[index].hash & UInt64(half) != 0
+                let before = isUpper ? last.upper : last.lower
+                if before >= 0 {
+                    slots[Int(before)].next = place
+                } else {
+                    next[isUpper ? bucket + half : bucket] = place
+                }
+                if isUpper { last.upper = place } else { last.lower = place }
+                place = slots[index].next
+                slots[index].next = FifoTable.none
             }
         }
         buckets = next

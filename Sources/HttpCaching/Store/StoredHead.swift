@@ -21,7 +21,7 @@ public struct StoredHead: Sendable {
 
     /// The head of a response as it was received then, with what of its fields may be stored.
     public init(
-        status: HttpStatus, fields: HttpFields, times: MessageTimes, directives: ResponseDirectives,
+        status: HttpStatus, fields: consuming HttpFields, times: MessageTimes, directives: ResponseDirectives,
         lifetime: FreshnessLifetime, vary: VaryKey, mode: CacheMode, part: ContentRange? = nil, tags: [String] = [],
         keepsCookies: Bool = true
     ) {

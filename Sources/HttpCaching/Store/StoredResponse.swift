@@ -43,7 +43,7 @@ public final class StoredResponse: Sendable {
             return 160 + varying + tags.reduce(0) { $0 + 32 + $1.utf8.count } + (fields?.wireCount ?? 0)
         }
 
-        init?(_ head: StoredHead, fields: HttpFields?) {
+        init?(_ head: borrowing StoredHead, fields: HttpFields?) {
             let rules = head.rules
             guard
                 !head.vary.names.isEmpty || head.part != nil || !head.tags.isEmpty || fields != nil
@@ -64,7 +64,7 @@ public final class StoredResponse: Sendable {
     public convenience init(_ head: StoredHead, content: StoredContent) { self.init(head, content: content, key: nil) }
 
     /// A response that holds its key.
-    init(_ head: StoredHead, content: StoredContent, key: CacheKey?) {
+    init(_ head: borrowing StoredHead, content: StoredContent, key: CacheKey?) {
         var packed: [UInt8] = []
         packed.reserveCapacity((key?.bytes.count ?? 0) + head.fields.lineBytes + 5 * head.fields.count + 1)
         if let key { packed += key.bytes }

@@ -5,11 +5,12 @@ public enum StoredFields {
     /// What is stored of a response's fields: none for one hop (they went when it was received), none that concern a proxy's
     /// own authentication, none that `no-cache` or, in a shared cache, `private` names, and no `Set-Cookie` unless `keepsCookies`.
     public static func kept(
-        _ fields: HttpFields, directives: ResponseDirectives, mode: CacheMode, keepsCookies: Bool = true
+        _ fields: consuming HttpFields, directives: ResponseDirectives, mode: CacheMode, keepsCookies: Bool = true
     ) -> HttpFields {
         var kept = fields
         if !keepsCookies { kept.remove(.setCookie) }
-        for name in oneHop { kept.remove(name) }
+        kept.remove(knownOneHop)
+        kept.remove(authenticationInfo)
         if case .fields(let names) = directives.noCache { for name in names { kept.remove(name) } }
         if mode == .shared, case .fields(let names) = directives.isPrivate { for name in names { kept.remove(name) } }
         return kept
@@ -23,7 +24,8 @@ public enum StoredFields {
         var fields = stored
         var seen: Set<FieldName> = []
         for (name, _) in update {
-            guard let name = FieldName(name), !fixed.contains(name), !oneHop.contains(name), seen.insert(name).inserted
+            guard let name = FieldName(name), !fixed.contains(name), !oneHop.contains(name),
+                name != authenticationInfo, seen.insert(name).inserted
             else { continue }
             fields.remove(name)
             for value in update.rawValues(of: name) {
@@ -36,9 +38,13 @@ public enum StoredFields {
         return fields
     }
 
+    /// Names that decoders know.
     private static let oneHop: [FieldName] = [
-        "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Status", "Connection",
-        "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade",
+        "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Status", "Connection", "Keep-Alive", "Proxy-Connection",
+        "TE",
+        "Transfer-Encoding", "Upgrade",
     ]
+    private static let knownOneHop = KnownFields(oneHop)
+    private static let authenticationInfo: FieldName = "Proxy-Authentication-Info"
     private static let fixed: Set<FieldName> = [.contentLength, .contentEncoding, .contentRange]
 }

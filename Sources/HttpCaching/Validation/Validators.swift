@@ -16,8 +16,8 @@ public struct Validators: Sendable, Equatable {
     /// The validators that a header section holds.
     public init(_ fields: HttpFields, now: WallTime) {
         etag = EntityTag(fields)
-        lastModified = fields[.lastModified].flatMap { HttpDate.time($0, now: now) }
-        date = fields[.date].flatMap { HttpDate.time($0, now: now) }
+        lastModified = HttpDate.time(of: .lastModified, in: fields, now: now)
+        date = HttpDate.time(of: .date, in: fields, now: now)
     }
 
     public var isEmpty: Bool { etag == nil && lastModified == nil }

@@ -67,7 +67,7 @@ public struct HttpFields: Sendable {
 
     /// Whether the peer may have sent a name with `_` in it; false is certain. A bit of `present`, because one more stored
     /// property makes each copy of the fields a call.
-    var hasUnderscores: Bool {
+    public internal(set) var hasUnderscores: Bool {
         @inline(__always) get { present & HttpFields.underscoreBit != 0 }
         @inline(__always) set {
             present = newValue ? present | HttpFields.underscoreBit : present & ~HttpFields.underscoreBit
@@ -138,7 +138,8 @@ public struct HttpFields: Sendable {
     /// The members of a field that is a comma-separated list, over all its lines: without the white space around them,
     /// without empty ones; commas in quoted strings separate nothing. RFC 9110 §5.6.1.
     public func listMembers(of name: FieldName) -> [String] {
-        values(of: name).flatMap { FieldList.members(of: $0) }
+        if firstIndex(of: name) == nil { return [] }
+        return values(of: name).flatMap { FieldList.members(of: $0) }
     }
 
     /// Gives each line's name and value as bytes that are valid during the call only.
@@ -384,6 +385,15 @@ public struct HttpFields: Sendable {
         guard mayHold(name) else { return }
         for line in lines.prefix(receivedCount) where line.flags & Line.hopByHop == 0 && isNamed(line, name) {
             bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[line.value])) }
+        }
+    }
+
+    /// Takes all lines of these names away, in one pass. Of names that decoders know; twins with `_` stay.
+    public mutating func remove(_ names: KnownFields) {
+        guard mayContain(names) else { return }
+        for index in lines.indices where lines[index].known.bit & names.bits != 0 && !lines[index].isRemoved {
+            noteChange()
+            lines[index].flags |= Line.removed
         }
     }
 

@@ -3,7 +3,10 @@ public struct KnownFields: Sendable {
     let bits: UInt64
 
     /// These names. A name that decoders do not know makes every message one that may have it.
-    public init(_ names: FieldName...) { bits = names.reduce(0) { $0 | $1.known.bit } }
+    public init(_ names: FieldName...) { self.init(names) }
+
+    /// The same for a list.
+    public init(_ names: [FieldName]) { bits = names.reduce(0) { $0 | $1.known.bit } }
 }
 
 extension HttpFields {

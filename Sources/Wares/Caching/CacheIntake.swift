@@ -3,26 +3,29 @@ import HttpWare
 
 /// Takes a response in: into the store, if it may be stored, and to those who follow, as it comes. Used on one loop only.
 final class CacheIntake: ContentFilter {
-    private let cache: HttpCache
+    private let mostBytes: Int
     private let turn: CacheTurn
     private var head: StoredHead?
     private var writer: (any StoreWriter)?
     /// A part's content, which is put together with what there is already.
     private var part: [UInt8]?
+    /// The cache that puts it together; a copy is made only then.
+    private var joiner: HttpCache?
     private var taken = 0
     private var isOver = false
 
     /// Prepares to take the response's content. `head` is what is stored of it.
-    init(_ cache: HttpCache, _ turn: CacheTurn, head: StoredHead, length: Int?) {
-        self.cache = cache
+    init(_ cache: borrowing HttpCache, _ turn: CacheTurn, head: consuming StoredHead, length: Int?) {
+        mostBytes = cache.maxObject.bytes
         self.turn = turn
         // What is longer is not put together with others, so that it is never in memory whole.
         if (head.part?.range.count ?? .max) > HttpCache.mostJoined {
             writer = cache.store.write(under: turn.key, length: length ?? head.part?.range.count)
         } else {
             part = []
+            joiner = copy cache
         }
-        self.head = writer == nil && part == nil ? nil : head
+        if writer != nil || part != nil { self.head = consume head }
     }
 
     var keepsLength: Bool { true }
@@ -38,7 +41,7 @@ final class CacheIntake: ContentFilter {
     func take(_ piece: [UInt8]) {
         guard !isOver else { return }
         taken += piece.count
-        if taken > cache.maxObject.bytes { giveUpStoring() }
+        if taken > mostBytes { giveUpStoring() }
         if let writer {
             var rest = piece[...]
             while !rest.isEmpty {
@@ -69,9 +72,9 @@ final class CacheIntake: ContentFilter {
     func finish() {
         guard !isOver else { return }
         isOver = true
-        if var head {
+        if var head = head.take() {
             if let part {
-                cache.store(part: part, head, turn)
+                joiner?.store(part: part, head, turn)
             } else if taken == head.part?.range.count ?? taken {
                 head.becomeWhole()
                 writer?.finish(head)

@@ -8,6 +8,7 @@ enum CacheValidation {
 
     /// Takes away what an origin server might read for a condition that the request does not have.
     static func removeTwins(in request: inout HttpRequest) {
+        guard request.fields.hasUnderscores else { return }
         for name in conditions { request.fields.removeTwins(of: name) }
     }
 

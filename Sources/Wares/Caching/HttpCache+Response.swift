@@ -164,22 +164,24 @@ extension HttpCache {
             if [500, 502, 503, 504].contains(response.status.code) { return .failed }
         }
         let now = exchange.wallNow
-        let times = MessageTimes(response.fields, requested: requestTime(exchange, now), received: now)
+        // One copy for all that look at them.
+        let received = response.fields
+        let times = MessageTimes(received, requested: requestTime(exchange, now), received: now)
         if turn.method == .head {
             take(headOf: response, turn, times)
             return .passing("a response to HEAD has no content")
         }
-        let (directives, isTargeted) = policy.directives(of: response.fields)
+        let (directives, isTargeted) = policy.directives(of: received)
         let mayGuess = mayGuess(turn)
         let lifetime = FreshnessLifetime(
-            status: response.status, fields: response.fields, directives: directives, isTargeted: isTargeted,
+            status: response.status, fields: received, directives: directives, isTargeted: isTargeted,
             times: times, policy: policy, mayGuess: mayGuess)
         let storability = Storability.decide(
             method: turn.method, request: turn.wishes, isAuthorized: turn.isAuthorized, status: response.status,
-            fields: response.fields, directives: directives, lifetime: lifetime, policy: policy)
+            fields: received, directives: directives, lifetime: lifetime, policy: policy)
         if case .mayNot(let obstacle) = storability { return .passing(obstacle.rawValue) }
         if let reason = obstacle(response, turn) { return .passing(reason) }
-        guard let vary = VaryKey(response.fields, always: keyFields, of: turn.fields) else {
+        guard let vary = VaryKey(received, always: keyFields, of: turn.fields) else {
             return .passing("it varies by more fields than are compared")
         }
         var part: ContentRange?
@@ -187,22 +189,23 @@ extension HttpCache {
             part = StoredParts.part(of: response)
             if part == nil { return .passing(Storability.Obstacle.contentRange.rawValue) }
         }
-        var fields = response.fields
+        var fields = received
         if !fields.contains(.date) { try? fields.set(.date, to: HttpDate.text(now)) }
+        let tags = CacheTags.read(fields.values(of: tagField))
         let keepsCookies = policy.setCookie == .store || policy.mode == .private && turn.isPersonal
         var head = StoredHead(
-            status: response.status, fields: fields, times: times, directives: directives, lifetime: lifetime,
-            vary: vary, mode: policy.mode, part: part, tags: CacheTags.read(fields.values(of: tagField)),
+            status: response.status, fields: consume fields, times: times, directives: directives, lifetime: lifetime,
+            vary: vary, mode: policy.mode, part: part, tags: tags,
             keepsCookies: keepsCookies)
         if !mayGuess, !lifetime.isExplicit { head.rules.forbidsStale = true }
         // Where the length is not known before, it is compared at the end.
         if response.content.length != nil { head.becomeWhole() }
-        let intake = CacheIntake(self, turn, head: head, length: response.content.length)
-        let names = directives.namesFields || !keepsCookies && response.fields.contains(.setCookie)
+        let intake = CacheIntake(self, turn, head: consume head, length: response.content.length)
+        let names = directives.namesFields || !keepsCookies && received.contains(.setCookie)
         let shared =
             names
-            ? StoredFields.kept(response.fields, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
-            : response.fields
+            ? StoredFields.kept(received, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
+            : received
         return .storing(intake, vary, shared)
     }
 
