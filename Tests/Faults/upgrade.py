@@ -39,8 +39,8 @@ class Line:
     def next_httpware(self, turn: int) -> int:
         log = self.stand.gateway.folder / "output.log"
         os.kill(self.pid, signal.SIGUSR2)
-        awaited(lambda: log.read_text().count("goes on; draining") == turn, 30, "nobody goes on: " + log.read_text()[-500:])
-        return int(log.read_text().rsplit(" goes on; draining", 1)[0].rsplit(" ", 1)[1])
+        awaited(lambda: log.read_text().count("takes over; draining") == turn, 30, "nothing takes over: " + log.read_text()[-500:])
+        return int(log.read_text().rsplit(" takes over; draining", 1)[0].rsplit(" ", 1)[1])
 
     def next_nginx(self, _: int) -> int:
         """As its manual says: USR2, and QUIT for the former one when the new one is there."""

@@ -327,7 +327,7 @@ def no_folder(options: argparse.Namespace) -> list[dict]:
         made.folder = Path("/proc/none")
         made.start()
         served = sum(made.ask("/disk/x").status == 200 for _ in range(50))
-        said = made.says("nothing is stored there until that is mended")
+        said = made.says("nothing is stored there until this is fixed")
         return [line("a store whose folder cannot be made", "50 requests served, said once", {"served": served, "said": said}, served == 50 and said == 1)]
 
 
