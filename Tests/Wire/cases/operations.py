@@ -303,7 +303,7 @@ def _(t: Trial) -> None:
     for passed, content, names, said_why in (
             ([spare], text(own), "spare", f'no listener is bound to these passed sockets: 127.0.0.1:{port} (spare); write a listener with bind: "127.0.0.1:{port}"'),
             ([datagrams], text(own), "", "descriptor 3 that was passed is not a listening stream socket"),
-            (shared, text(shared[0].getsockname()[1]), "", "3 sockets were passed for it, and 2 loops run; write --workers 3")):
+            (shared, text(shared[0].getsockname()[1]), "", "3 sockets were passed for it, but 2 loops run; write --workers 3")):
         served = Served(t, content, passed=passed, names=names)
         expect_same("the exit status", served.process.wait(5), 3)
         check(said_why in served.process.log, "expected", repr(said_why), "got", served.process.log)
