@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
-from Load.run import Traffic  # noqa: E402
+from Rig.stand import Traffic  # noqa: E402
 from Rig.wire import Wire, connect  # noqa: E402
 
 

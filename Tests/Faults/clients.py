@@ -8,12 +8,12 @@ import time
 
 from Rig.results import line
 
-from .stand import ROUNDS, Cgroup, Stand, beside_both
+from .stand import ROUNDS, Cgroup, FaultStand, beside_both
 
 HEAD = b"GET /said HTTP/1.1\r\nHost: a.test\r\nX-A: " + b"a" * 60 + b"\r\n\r\n"
 
 
-def opened(stand: Stand, index: int) -> socket.socket:
+def opened(stand: FaultStand, index: int) -> socket.socket:
     sock = socket.socket()
     sock.settimeout(20)
     sock.bind((f"127.0.1.{1 + index % 64}", 0))
@@ -23,11 +23,11 @@ def opened(stand: Stand, index: int) -> socket.socket:
 
 def slow(options) -> list[dict]:
     """5,000 clients that send a byte at a time, and 5,000 that are idle between two requests."""
-    with Stand(options) as control, Stand(options) as stand:
+    with FaultStand(options) as control, FaultStand(options) as stand:
         lost, answered, before = [0], [0], stand.resident()
         memory = {control: 0, stand: before}
 
-        def harm(stand: Stand) -> None:
+        def harm(stand: FaultStand) -> None:
             idle, dribbling = [], []
             for index in range(10_000):
                 sock = opened(stand, index)
@@ -73,10 +73,10 @@ def readers(options) -> list[dict]:
     limit = 128 << 20
     group, other = Cgroup("stand", limit), Cgroup("control", limit)
     try:
-        with Stand(options, preexec=other.enter) as control, Stand(options, preexec=group.enter) as stand:
+        with FaultStand(options, preexec=other.enter) as control, FaultStand(options, preexec=group.enter) as stand:
             fed, amount = [], [0]
 
-            def harm(stand: Stand) -> None:
+            def harm(stand: FaultStand) -> None:
                 moved: dict[int, int] = {}
                 socks = []
                 for index in range(500):

@@ -11,16 +11,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from Load.run import Traffic
 from Rig.results import line
+from Rig.stand import Traffic
 from Rig.wire import Malformed, WireClosed, WireTimeout
 
-from .stand import Beside, Stand, needs, succeeds
+from .stand import Beside, FaultStand, needs, succeeds
 
 
 def descriptors(options) -> list[dict]:
     """1,000 clients where there are 256 descriptors: no busy loop, and all is well when they leave."""
-    with Stand(options, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))) as stand:
+    with FaultStand(options, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))) as stand:
         clients = [stand.connecting() for _ in range(1000)]
         time.sleep(1)
         before = processor(stand)
@@ -33,7 +33,7 @@ def descriptors(options) -> list[dict]:
                      share < 0.1 and took <= 1)]
 
 
-def processor(stand: Stand) -> float:
+def processor(stand: FaultStand) -> float:
     """CPU seconds of the processes that serve."""
     return sum(time.clock_gettime((~pid << 3) | 2) for pid in stand.workers())
 
@@ -42,7 +42,7 @@ def ports(options) -> list[dict]:
     """Fifty ports for connections upstream, and 200 requests at once that need one each: those without are told so, and others do not notice."""
     needs("ip")
     succeeds("ip", "link", "set", "lo", "up")
-    with Stand(options, origins=1, delay=1) as stand:
+    with FaultStand(options, origins=1, delay=1) as stand:
         beside = Beside(stand, "/said")
         calm = beside.during(options.seconds / 2)
         held, statuses, slowest = [], {}, [0.0]
@@ -82,7 +82,7 @@ def disk_full(options) -> list[dict]:
     try:
         log = place / "access.log"
         filler = place / "filler"
-        with Stand(options, logs=str(log)) as stand:
+        with FaultStand(options, logs=str(log)) as stand:
             beside = Beside(stand)
             calm = beside.during(options.seconds / 2)
 
@@ -111,7 +111,7 @@ def disk_full(options) -> list[dict]:
 
 def stopped(options) -> list[dict]:
     """The gateway gets no time for 5 s: who waits is served afterwards."""
-    with Stand(options) as stand:
+    with FaultStand(options) as stand:
         traffic = Traffic(stand, readers=16, writers=4, think=0.01)
         time.sleep(2)
         pids = stand.workers()
@@ -141,7 +141,7 @@ def clock(options) -> list[dict]:
             with open(file, "r+b") as there:
                 there.write(struct.pack("=q", seconds))
 
-        with Stand(options, environment={"LD_PRELOAD": str(library), "CLOCK_OFFSET": str(file)}) as stand:
+        with FaultStand(options, environment={"LD_PRELOAD": str(library), "CLOCK_OFFSET": str(file)}) as stand:
             beside = Beside(stand)
             calm = beside.during(options.seconds / 2)
             traffic = Traffic(stand, readers=8, writers=2, think=0.005)
@@ -169,7 +169,7 @@ def loss(options) -> list[dict]:
     """One packet of twenty is lost, in a network of its own: requests take longer, none fails."""
     needs("ip", "nft")
     succeeds("ip", "link", "set", "lo", "up")
-    with Stand(options) as stand:
+    with FaultStand(options) as stand:
         succeeds("nft", "add table inet faults; add chain inet faults arrivals { type filter hook input priority 0; }; add rule inet faults arrivals numgen random mod 100 < 5 counter drop")
         traffic = Traffic(stand, readers=16, writers=4, reconnect=20)
         time.sleep(max(10.0, options.seconds))

@@ -10,11 +10,11 @@ import tempfile
 import threading
 import time
 
-from Load.run import Traffic
 from Rig.processes import free_port
 from Rig.results import line
+from Rig.stand import Traffic
 
-from .stand import Beside, Stand
+from .stand import Beside, FaultStand
 
 ADDRESS = "127.0.0.77"
 
@@ -61,7 +61,7 @@ def put(file: str, place: str) -> None:
             raise OSError(ctypes.get_errno(), "a mount namespace cannot be made")
 
 
-class Named(Stand):
+class Named(FaultStand):
     """Origin servers that are named, and a resolver's file of its own: in a mount namespace."""
 
     def __init__(self, options):

@@ -7,13 +7,13 @@ import signal
 import socket
 import time
 
-from Load.run import Traffic
 from Rig.results import line
+from Rig.stand import Traffic
 
-from .stand import ROUNDS, Beside, Stand, beside_both
+from .stand import ROUNDS, Beside, FaultStand, beside_both
 
 
-def harmed(options, name: str, stand: Stand, harm) -> list[dict]:
+def harmed(options, name: str, stand: FaultStand, harm) -> list[dict]:
     """Traffic on two origin servers of which one is harmed: one is well at any time, so no request may fail whose response had not begun."""
     beside = Beside(stand)
     traffic = Traffic(stand, readers=8, writers=2, think=0.005)
@@ -33,7 +33,7 @@ def harmed(options, name: str, stand: Stand, harm) -> list[dict]:
 
 
 def killed(options) -> list[dict]:
-    with Stand(options) as stand:
+    with FaultStand(options) as stand:
         def harm() -> None:
             for turn in range(max(2, round(options.seconds / 2))):
                 port = stand.ports[turn % 2]
@@ -47,7 +47,7 @@ def killed(options) -> list[dict]:
 
 
 def hung(options) -> list[dict]:
-    with Stand(options, patience="500ms") as stand:
+    with FaultStand(options, patience="500ms") as stand:
         def harm() -> None:
             for turn in range(max(2, round(options.seconds / 3))):
                 port = stand.ports[turn % 2]
@@ -60,7 +60,7 @@ def hung(options) -> list[dict]:
 
 
 def resetting(options) -> list[dict]:
-    with Stand(options) as stand:
+    with FaultStand(options) as stand:
         def harm() -> None:
             port = stand.ports[0]
             for resets in (10, 0):
@@ -74,7 +74,7 @@ def resetting(options) -> list[dict]:
 
 def all_down(options) -> list[dict]:
     """Requests are told at once that nobody is there, and the first that may succeed does."""
-    with Stand(options) as stand:
+    with FaultStand(options) as stand:
         beside, answers = Beside(stand), []
         calm = beside.during(options.seconds / 2)
 
@@ -102,14 +102,14 @@ def all_down(options) -> list[dict]:
 def slow(options) -> list[dict]:
     """5,000 clients wait for an origin server that takes three seconds."""
     count = 5000
-    with Stand(options, delay=3) as control, Stand(options, delay=3) as stand:
+    with FaultStand(options, delay=3) as control, FaultStand(options, delay=3) as stand:
         # What failed, by stage and what was there instead of an answer.
         answered, failures, socks = {control: 0, stand: 0}, {}, {}
 
         def failed(stage: str, what: object) -> None:
             failures[f"{stage}: {what}"] = failures.get(f"{stage}: {what}", 0) + 1
 
-        def begin(poll: select.epoll, stand: Stand, index: int) -> None:
+        def begin(poll: select.epoll, stand: FaultStand, index: int) -> None:
             sock = socket.socket()
             sock.settimeout(20)
             stage = "connect"
@@ -124,7 +124,7 @@ def slow(options) -> list[dict]:
             socks[sock.fileno()] = (sock, bytearray(), time.monotonic())
             poll.register(sock, select.EPOLLIN)
 
-        def read(poll: select.epoll, stand: Stand, descriptor: int) -> None:
+        def read(poll: select.epoll, stand: FaultStand, descriptor: int) -> None:
             sock, content, began = socks[descriptor]
             end = "end"
             try:
@@ -148,7 +148,7 @@ def slow(options) -> list[dict]:
             sock.close()
             del socks[descriptor]
 
-        def harm(stand: Stand) -> None:
+        def harm(stand: FaultStand) -> None:
             with select.epoll() as poll:
                 for index in range(count):
                     begin(poll, stand, index)

@@ -23,19 +23,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
 from Faults import clients, machine, names, origins, soak, upgrade  # noqa: E402
-from Rig.results import line, tell  # noqa: E402
+from Rig.results import tell  # noqa: E402
+from Rig.trials import Trials  # noqa: E402
 
-FAULTS = {
-    "killed": origins.killed, "hung": origins.hung, "resetting": origins.resetting, "all-down": origins.all_down, "slow-origin": origins.slow,
-    "slow-clients": clients.slow, "slow-readers": clients.readers,
+TRIALS = Trials()
+# These are also tried with ejection and health checks.
+BALANCED = {"killed": origins.killed, "hung": origins.hung, "resetting": origins.resetting, "all-down": origins.all_down}
+for name, body in BALANCED.items():
+    TRIALS.add(f"{name}-balanced")(body)
+for name, body in {
+    **BALANCED, "slow-origin": origins.slow, "slow-clients": clients.slow, "slow-readers": clients.readers,
     "descriptors": machine.descriptors, "ports": machine.ports, "disk-full": machine.disk_full, "stopped": machine.stopped, "clock": machine.clock,
     "loss": machine.loss, "names": names.flapping,
     "upgrade": upgrade.upgrade, "soak": soak.soak,
-}
-# These also with what throws endpoints out: ejection and health checks.
-BALANCED = ["killed", "hung", "resetting", "all-down"]
-FAULTS = {f"{name}-balanced": FAULTS[name] for name in BALANCED} | FAULTS
-# These have a network of their own.
+}.items():
+    TRIALS.add(name)(body)
+# These have their own network.
 APART = ["ports", "loss"]
 
 
@@ -44,18 +47,15 @@ def results(name: str, options: argparse.Namespace) -> list[dict]:
         command = ["unshare", "--net", sys.executable, __file__, *sys.argv[1:], "--inside", "--only", name]
         return [json.loads(text) for text in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
     options.balanced = name.endswith("-balanced")
-    try:
-        told = FAULTS[name](options)
-        return [each | {"name": each["name"] + ", with ejection and health checks"} for each in told] if options.balanced else told
-    except Exception as problem:
-        return [line(name, "runs", f"{type(problem).__name__}: {problem}", False)]
+    told = TRIALS.lines(name, options)
+    return [each | {"name": each["name"] + ", with ejection and health checks"} for each in told] if options.balanced else told
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=".build/release/httpware")
     parser.add_argument("--peer", choices=["httpware", "nginx"], default="httpware")
-    parser.add_argument("--only", action="append", default=[], choices=list(FAULTS))
+    parser.add_argument("--only", action="append", default=[], choices=TRIALS.names)
     parser.add_argument("--seconds", type=float, default=10, help="how long each takes, roughly")
     parser.add_argument("--soak", type=float, default=1800, help="how long the soak takes, in seconds")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -69,8 +69,8 @@ def main() -> int:
         return 1
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    chosen = options.only[-1:] if options.inside else options.only or list(FAULTS)
-    told = ({"peer": options.peer} | each for name in FAULTS if name in chosen for each in results(name, options))
+    chosen = options.only[-1:] if options.inside else options.only or TRIALS.names
+    told = ({"peer": options.peer} | each for name in TRIALS.names if name in chosen for each in results(name, options))
     return tell(told, sums=not options.inside)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 import time
 
-from Load.run import Traffic
 from Rig.results import line
+from Rig.stand import Traffic
 
-from .stand import Stand
+from .stand import FaultStand
 
 
 def slope(points: list[tuple[float, float]]) -> float:
@@ -20,7 +20,7 @@ def slope(points: list[tuple[float, float]]) -> float:
 
 def soak(options) -> list[dict]:
     """The first third, ten minutes at most, is for the process to grow to its size."""
-    with Stand(options) as stand:
+    with FaultStand(options) as stand:
         kept = Traffic(stand, readers=6, writers=2, think=0.02)
         fresh = Traffic(stand, readers=2, think=0.02, reconnect=1)
         began, reloads, points, descriptors = time.monotonic(), 0, [], []

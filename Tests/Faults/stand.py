@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -13,9 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from Rig.processes import Process, Workplace, free_port
+from Rig.processes import free_port
 from Rig.results import line
-from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect
+from Rig.stand import Stand
+from Rig.wire import Malformed, WireClosed, WireTimeout
 
 HTTPWARE = """
 version: 1
@@ -68,20 +68,15 @@ def ahead(priority: int, more: Callable[[], None] | None = None) -> Callable[[],
     return prepare
 
 
-class Stand:
-    """A gateway with two origin servers for `/` and another for `/other`. Made in a `with`, which ends all of it."""
+class FaultStand(Stand):
+    """A gateway with two origin servers for `/` and another for `/other`."""
 
     def __init__(self, options, *, origins: int = 2, patience: str = "30s", delay: float = 0, logs: str = "",
                  preexec: Callable[[], None] | None = None, environment: dict[str, str] | None = None, workers: int = 2,
                  wrap: Callable[[list[str]], list[str]] | None = None):
-        self.options, self.place, self.delay = options, Workplace("faults"), delay
-        self.ids = self.place.folder / "ids"
-        self.web, self.other = free_port(), free_port()
-        self.ports = [free_port() for _ in range(origins)]
-        self.origins: dict[int, Process] = {}
-        for port in self.ports:
-            self.start_origin(port)
-        self.start_origin(self.other, delay=0)
+        super().__init__("faults", origins=origins, delay=delay)
+        self.options, self.other = options, free_port()
+        self.start_origin(self.other, delay=0, preexec=ahead(2))
         if options.peer == "nginx":
             self.gateway = self.place.nginx(self.nginx_config(patience, logs), [self.web], preexec=ahead(1, preexec), environment=environment, wrap=wrap)
         else:
@@ -97,14 +92,6 @@ class Stand:
         servers = " ".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=1s;" for port in self.ports)
         return NGINX.format(web=self.web, other=self.other, servers=servers, patience=patience, logs=logs or "off", user="user root;" if os.getuid() == 0 else "",
                             connections=20000)
-
-    def start_origin(self, port: int, reset_every: int = 0, delay: float | None = None) -> None:
-        program = Path(__file__).parent.parent / "Load" / "origin.py"
-        self.origins[port] = self.place.command([sys.executable, str(program), "--port", str(port), "--log", str(self.ids), "--reset-every", str(reset_every),
-                                                 "--delay", str(self.delay if delay is None else delay)], [port], preexec=ahead(2) if port == self.other else None)
-
-    def client(self, timeout: float = 20) -> Wire:
-        return connect(("127.0.0.1", self.web), timeout)
 
     def connecting(self) -> socket.socket:
         """A connection that may or may not be accepted some time."""
@@ -147,19 +134,11 @@ class Stand:
             time.sleep(0.01)
         return within
 
-    def __enter__(self) -> Stand:
-        return self
-
-    def __exit__(self, *_) -> None:
-        for process in self.place.processes:  # what is stopped cannot end
-            process.signal(signal.SIGCONT)
-        self.place.close()
-
 
 class Beside:
     """Calm traffic on another route, as it is before a fault and under it."""
 
-    def __init__(self, stand: Stand, path: str = "/other"):
+    def __init__(self, stand: FaultStand, path: str = "/other"):
         self.stand, self.path = stand, path
 
     def during(self, seconds: float, action: Callable[[], None] = lambda: None) -> dict:
@@ -197,7 +176,7 @@ def p99(durations: list[float]) -> float:
 ROUNDS = 3
 
 
-def beside_both(name: str, stand: Stand, control: Stand, harm: Callable[[Stand], None]) -> dict:
+def beside_both(name: str, stand: FaultStand, control: FaultStand, harm: Callable[[FaultStand], None]) -> dict:
     """Calm traffic while another gateway is harmed, which takes the same share of the machine; then while this one is."""
     beside = Beside(stand)
     rounds = [(beside.during(0, lambda: harm(control)), beside.during(0, lambda: harm(stand))) for _ in range(ROUNDS)]

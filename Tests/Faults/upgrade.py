@@ -7,10 +7,10 @@ import signal
 import time
 from pathlib import Path
 
-from Load.run import Traffic
 from Rig.results import line
+from Rig.stand import Traffic
 
-from .stand import Stand
+from .stand import FaultStand
 
 
 def ended(pid: int) -> bool:
@@ -31,7 +31,7 @@ def awaited(condition, seconds: float, what: str) -> None:
 class Line:
     """The processes that follow each other."""
 
-    def __init__(self, stand: Stand):
+    def __init__(self, stand: FaultStand):
         self.stand, self.pid = stand, stand.gateway.pid
         if stand.options.peer == "nginx":
             self.pid = int((stand.gateway.folder / "nginx.pid").read_text())
@@ -39,8 +39,8 @@ class Line:
     def next_httpware(self, turn: int) -> int:
         log = self.stand.gateway.folder / "output.log"
         os.kill(self.pid, signal.SIGUSR2)
-        awaited(lambda: log.read_text().count("goes on; draining") == turn, 30, "nobody goes on: " + log.read_text()[-500:])
-        return int(log.read_text().rsplit(" goes on; draining", 1)[0].rsplit(" ", 1)[1])
+        awaited(lambda: log.read_text().count("takes over; draining") == turn, 30, "nothing takes over: " + log.read_text()[-500:])
+        return int(log.read_text().rsplit(" takes over; draining", 1)[0].rsplit(" ", 1)[1])
 
     def next_nginx(self, _: int) -> int:
         """As its manual says: USR2, and QUIT for the former one when the new one is there."""
@@ -59,7 +59,7 @@ def orphan(command: list[str]) -> list[str]:
 
 
 def upgrade(options) -> list[dict]:
-    with Stand(options, delay=0.02, wrap=orphan) as stand:
+    with FaultStand(options, delay=0.02, wrap=orphan) as stand:
         if options.peer == "nginx":
             time.sleep(1.2)
         line_ = Line(stand)

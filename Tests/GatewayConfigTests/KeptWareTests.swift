@@ -162,7 +162,7 @@ import Testing
         #expect(stores(next)[1] === next.stores[0].store)
         let difference = ConfigurationDifference(from: former, to: next)
         #expect(difference.changes.map(\.what) == ["stores.pages"])
-        #expect(difference.losses.map(\.what) == ["stores.pages: the responses it holds"])
+        #expect(difference.losses.map(\.what) == ["stores.pages: its stored responses"])
     }
 
     @Test func `what is secret of a credential is shown nowhere`() throws {

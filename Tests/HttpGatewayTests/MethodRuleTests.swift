@@ -11,14 +11,14 @@ import Testing
         #expect(exchange.upstream.requests.isEmpty)
     }
 
-    @Test func `a method of the list passes`() async throws {
+    @Test func `a listed method passes`() async throws {
         let exchange = try TestExchange(MethodRule.self, options: ["allow": "GET"])
         #expect(try await exchange.send(.get("/")).status == .ok)
         #expect(exchange.upstream.requests.count == 1)
     }
 
     @Test(arguments: [[:], ["allow": []], ["allow": ["get"]], ["alow": ["GET"]]] as [ConfigNode])
-    func `options that let nothing pass, or are none, are refused at load`(options: ConfigNode) {
+    func `a missing, empty, invalid or unknown option is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange(MethodRule.self, options: options) }
     }
 }

@@ -40,7 +40,7 @@ extension MethodRule: ConfigurableWare {
     }
 }
 
-/// Says of every response without `Cache-Control` that it must not be stored.
+/// Adds `Cache-Control: no-store` to every response without `Cache-Control`.
 struct NoStore: Postware {
     func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         if !response.fields.contains(.cacheControl) { try response.fields.set(.cacheControl, to: "no-store") }
@@ -48,7 +48,7 @@ struct NoStore: Postware {
     }
 }
 
-/// Tells the client how many milliseconds lie between this ware's request half and its response half.
+/// Tells the client how many milliseconds passed between this ware's request half and its response half.
 struct Elapsed: Middleware, Postware {
     private enum Began: ExchangeKey { typealias Value = LoopInstant }
 
@@ -65,7 +65,7 @@ struct Elapsed: Middleware, Postware {
     }
 }
 
-/// Makes every request whose client sends no `Authorization` wait.
+/// Delays every request without `Authorization`.
 struct Patience: Middleware {
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         if request.fields.contains(.authorization) { return .pass }
@@ -76,7 +76,7 @@ struct Patience: Middleware {
     }
 }
 
-/// The same for every request: simpler to write, but each pays for a task.
+/// Delays every request: simpler to write, but each request pays for a task.
 struct Queue: AsyncMiddleware {
     func handle(_ request: inout HttpRequest, in exchange: Exchange) async throws -> Verdict {
         try await exchange.sleep(for: .seconds(1))
@@ -112,7 +112,7 @@ struct OnlyObjects: Middleware {
     }
 }
 
-/// Answers with content that comes over time: a line a second.
+/// Answers with content that arrives over time: one line each second.
 struct Ticker: Middleware {
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         .abort(with: HttpResponse(.ok, source: Ticks(left: 3)))
@@ -136,7 +136,7 @@ struct Ticker: Middleware {
     }
 }
 
-/// Keeps what went wrong out of every cache.
+/// Keeps error responses out of every cache.
 struct KeepNoErrors: Postware {
     private let line = FieldLine(literal: .cacheControl, "no-store")
     var responseStatuses: StatusSet { StatusSet([500...599]) }
@@ -147,7 +147,7 @@ struct KeepNoErrors: Postware {
     }
 }
 
-/// Sends a request once more when the origin server says that it is busy.
+/// Sends a request once more if the origin server says that it is busy.
 struct SecondTry: Middleware, Postware {
     var mayReplay: Bool { true }
     var contentNeed: ContentNeed { .kept(upTo: 64 * 1024) }
@@ -162,7 +162,7 @@ struct SecondTry: Middleware, Postware {
     }
 }
 
-/// Counts the bytes that were sent to clients.
+/// Counts the bytes that are sent to clients.
 final class SentBytes: Postware, ExchangeObserver {
     private let total = Mutex(0)
     var failsOpen: Bool { true }

@@ -24,10 +24,12 @@ from pathlib import Path
 
 import run
 from Rig.processes import Process, Workplace, free_port
+from Rig.results import line
+from Rig.trials import Trials
 from Rig.wire import Message, Wire, connect
-from run import line, result
 
-run.RESULTS.clear()  # only those of this file
+RESULTS = Trials()
+result = RESULTS.add
 
 CONFIG = """
 version: 1
@@ -78,7 +80,7 @@ class Origin:
         self.socket.close()
 
 
-class Stand:
+class CacheStand:
     """A gateway that caches in memory and on disk, and its origin server."""
 
     def __init__(self, binary: str, answer: Callable[[str], bytes]):
@@ -133,8 +135,8 @@ class Stand:
 
 
 @contextlib.contextmanager
-def stand(options: argparse.Namespace, answer: Callable[[str], bytes], *, starts: bool = True) -> Iterator[Stand]:
-    made = Stand(options.binary, answer)
+def stand(options: argparse.Namespace, answer: Callable[[str], bytes], *, starts: bool = True) -> Iterator[CacheStand]:
+    made = CacheStand(options.binary, answer)
     try:
         if starts:
             made.start()
@@ -327,9 +329,9 @@ def no_folder(options: argparse.Namespace) -> list[dict]:
         made.folder = Path("/proc/none")
         made.start()
         served = sum(made.ask("/disk/x").status == 200 for _ in range(50))
-        said = made.says("nothing is stored there until that is mended")
+        said = made.says("nothing is stored there until this is fixed")
         return [line("a store whose folder cannot be made", "50 requests served, said once", {"served": served, "said": said}, served == 50 and said == 1)]
 
 
 if __name__ == "__main__":
-    sys.exit(run.main())
+    sys.exit(run.main(RESULTS, __doc__))

@@ -24,7 +24,6 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -32,8 +31,10 @@ sys.dont_write_bytecode = True
 
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
-from Rig.results import line  # noqa: E402
-from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect  # noqa: E402
+from Rig.results import line, tell  # noqa: E402
+from Rig.stand import Stand, Traffic  # noqa: E402
+from Rig.trials import Trials  # noqa: E402
+from Rig.wire import WireClosed, WireTimeout  # noqa: E402
 
 CONFIG = """
 version: 1
@@ -55,119 +56,26 @@ GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 MOCK = b"GET /mock HTTP/1.1\r\nHost: a.test\r\n\r\n"
 
 
-class Stand:
-    """A gateway, its origin servers, and their places."""
+class LoadStand(Stand):
+    """A gateway with one route that answers, and one to the origin servers."""
 
     def __init__(self, binary: str, origins: int = 1, *, delay: float = 0, workers: int = 2, preexec=None, admin: str = ""):
-        self.place = Workplace("load")
-        self.log = self.place.folder / "ids"
-        self.delay = delay
-        self.origins: dict[int, Process] = {}
-        self.ports = [free_port() for _ in range(origins)]
-        for port in self.ports:
-            self.start_origin(port)
-        self.web = free_port()
+        super().__init__("load", origins=origins, delay=delay)
         endpoints = ", ".join(f'{{ url: "http://127.0.0.1:{port}" }}' for port in self.ports)
         self.gateway = self.place.gateway(binary, CONFIG.format(web=self.web, endpoints=endpoints) + admin, [self.web], workers, preexec=preexec)
 
-    def start_origin(self, port: int) -> None:
-        program = str(Path(__file__).parent / "origin.py")
-        self.origins[port] = self.place.command([sys.executable, program, "--port", str(port), "--log", str(self.log), "--delay", str(self.delay)], [port])
 
-    def client(self, timeout: float = 15) -> Wire:
-        return connect(("127.0.0.1", self.web), timeout)
-
-    def arrivals(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for line in self.log.read_text().split("\n") if self.log.exists() else []:
-            if line:
-                found[line] = found.get(line, 0) + 1
-        return found
-
-    def close(self) -> None:
-        self.place.close()
-
-
-class Traffic:
-    """Ordinary clients on keep-alive connections, each request with an identifier; what failed is kept."""
-
-    def __init__(self, stand: Stand, *, readers: int = 8, writers: int = 0, think: float = 0.0, reconnect: int = 0, path: str = "/"):
-        self.stand, self.think, self.reconnect, self.path = stand, think, reconnect, path
-        self.stop = threading.Event()
-        self.lock = threading.Lock()
-        self.succeeded = 0
-        self.failures: list[tuple[str, str, str]] = []  # method, identifier, what
-        self.slowest = 0.0
-        self.durations: list[float] = []
-        self.threads = [threading.Thread(target=self._run, args=("GET", f"g{index}")) for index in range(readers)]
-        self.threads += [threading.Thread(target=self._run, args=("POST", f"p{index}")) for index in range(writers)]
-        for thread in self.threads:
-            thread.start()
-
-    def _run(self, method: str, name: str) -> None:
-        client, count = None, 0
-        while not self.stop.is_set():
-            count += 1
-            identifier = f"{name}-{count}"
-            began = time.monotonic()
-            try:
-                if client is None:
-                    client = self.stand.client()
-                content = b"hello" if method == "POST" else b""
-                length = b"Content-Length: 5\r\n" if content else b""
-                sent = client.send(f"{method} {self.path} HTTP/1.1\r\nHost: a.test\r\nX-Id: {identifier}\r\n".encode() + length + b"\r\n" + content)
-                response = client.read_response(method)
-                problem = None
-                if response.status != 200:
-                    problem = f"status {response.status} {response.get('Proxy-Status') or ''}"
-                elif not response.whole:
-                    problem = "cut off"
-                if problem or "close" in response.options() or (self.reconnect and count % self.reconnect == 0):
-                    client.close()
-                    client = None
-            except (WireClosed, WireTimeout, Malformed, OSError) as error:
-                began_response = bool(client and client.buffer)
-                kind = "refused" if client is None else "no response" if not began_response else "cut off"
-                problem = f"{kind}: {type(error).__name__} {error}"
-                if client:
-                    client.close()
-                client = None
-                if kind == "refused":
-                    time.sleep(0.01)
-            took = time.monotonic() - began
-            with self.lock:
-                self.slowest = max(self.slowest, took)
-                self.durations.append(took)
-                if problem:
-                    self.failures.append((method, identifier, problem))
-                else:
-                    self.succeeded += 1
-            if self.think:
-                time.sleep(self.think * random.random())
-        if client:
-            client.close()
-
-    def end(self) -> None:
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
-
-
-RESULTS: list[tuple[str, Callable[[argparse.Namespace], list[dict]]]] = []
-
-
-def result(name: str):
-    def register(run):
-        RESULTS.append((name, run))
-        return run
-
-    return register
+RESULTS = Trials()
+result = RESULTS.add
 
 
 @result("idle")
 def idle(options: argparse.Namespace) -> list[dict]:
     """10,000 idle connections and 1,000 dribbled heads beside normal traffic: nothing fails."""
-    stand = Stand(options.binary)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 12_000:
+        return [line("idle", "12,000 descriptors", {"ulimit -Hn": hard}, False)]
+    stand = LoadStand(options.binary)
     try:
         traffic = Traffic(stand, readers=8)
         time.sleep(1)
@@ -244,7 +152,7 @@ def _readable(socks: list[socket.socket]) -> int:
 @result("paused-readers")
 def paused_readers(options: argparse.Namespace) -> list[dict]:
     """100 readers pause in a 1 GiB download; memory must not follow."""
-    stand = Stand(options.binary)
+    stand = LoadStand(options.binary)
     try:
         for _ in range(20):
             client = stand.client()
@@ -294,7 +202,7 @@ def paused_readers(options: argparse.Namespace) -> list[dict]:
 @result("paused-origin")
 def paused_origin(options: argparse.Namespace) -> list[dict]:
     """100 uploads to an origin that reads nothing; memory must not follow."""
-    stand = Stand(options.binary)
+    stand = LoadStand(options.binary)
     try:
         client = stand.client()
         client.send(GET)
@@ -327,7 +235,7 @@ def paused_origin(options: argparse.Namespace) -> list[dict]:
 @result("descriptors")
 def descriptors(options: argparse.Namespace) -> list[dict]:
     """`ulimit -n 256` with 1,000 clients: accepting must not become a busy loop, and end with them."""
-    stand = Stand(options.binary, workers=2, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+    stand = LoadStand(options.binary, workers=2, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
     try:
         clients = []
         for _ in range(1000):
@@ -378,7 +286,7 @@ def descriptors(options: argparse.Namespace) -> list[dict]:
 @result("flapping")
 def flapping(options: argparse.Namespace) -> list[dict]:
     """One of two origins is killed and restarted every 2 s under load."""
-    stand = Stand(options.binary, origins=2)
+    stand = LoadStand(options.binary, origins=2)
     try:
         traffic = Traffic(stand, readers=12, writers=4, reconnect=50)
         kills, deadline = 0, time.monotonic() + max(10, options.seconds)
@@ -412,7 +320,7 @@ def drain(options: argparse.Namespace) -> list[dict]:
     """SIGTERM under load: what is in flight is finished."""
     lost, raced, served, refused_late, exits, slow = [], 0, 0, 0, [], 0.0
     for _ in range(3):
-        stand = Stand(options.binary, delay=0.05)
+        stand = LoadStand(options.binary, delay=0.05)
         try:
             traffic = Traffic(stand, readers=24, writers=8, think=0.02)
             per_request = Traffic(stand, readers=8, reconnect=1)
@@ -444,7 +352,7 @@ class Reloads:
     """A gateway whose file changes, with traffic of all kinds beside it."""
 
     def __init__(self, binary: str):
-        self.stand = Stand(binary)
+        self.stand = LoadStand(binary)
         self.gateway = self.stand.gateway
         self.file = self.gateway.folder / "httpware.yaml"
         self.extra = [free_port() for _ in range(4)]
@@ -646,7 +554,7 @@ def admin(options: argparse.Namespace) -> list[dict]:
     seconds = max(3.0, options.seconds / 3)
     ports = [free_port(), free_port()]
     token = "token: dG9wLXNlY3JldC10b2tlbg=="
-    stands = [Stand(options.binary, admin=f'admin: {{ bind: "127.0.0.1:{port}", {token} }}\n') for port in ports]
+    stands = [LoadStand(options.binary, admin=f'admin: {{ bind: "127.0.0.1:{port}", {token} }}\n') for port in ports]
     stand = stands[0]
     program = str(Path(__file__).parent / "attack.py")
 
@@ -886,10 +794,10 @@ def tls_failures(options: argparse.Namespace) -> list[dict]:
         place.close()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(trials: Trials = RESULTS, doc: str | None = __doc__) -> int:
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=".build/release/httpware")
-    parser.add_argument("--only", default="", help="|".join(name for name, _ in RESULTS))
+    parser.add_argument("--only", default="", help="|".join(trials.names))
     parser.add_argument("--seconds", type=float, default=10, help="how long each takes, roughly")
     options = parser.parse_args()
     options.binary = str(Path(options.binary).resolve())
@@ -898,19 +806,7 @@ def main() -> int:
         return 1
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    passed = failed = 0
-    for name, run in RESULTS:
-        if options.only and options.only not in name:
-            continue
-        try:
-            lines = run(options) if name != "idle" or hard >= 12_000 else [line(name, "12,000 descriptors", {"ulimit -Hn": hard}, False)]
-        except Exception as problem:
-            lines = [line(name, "runs", f"{type(problem).__name__}: {problem}", False)]
-        for each in lines:
-            print(json.dumps(each, ensure_ascii=False), flush=True)
-            passed, failed = passed + each["pass"], failed + (not each["pass"])
-    print(f"{passed} passed, {failed} failed", file=sys.stderr)
-    return 1 if failed or not passed else 0
+    return tell(each for name in trials.names if options.only in name for each in trials.lines(name, options))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 public import HttpWare
 import Synchronization
 
-/// One token that is kept alive, shared by all loops: WARES.md, "What `tokenRefresh` and `accumulate` must get right".
+/// One token that is kept valid, shared by all loops. It follows the ten rules at the head of `CredentialState`.
 ///
 /// What it knows is a `CredentialState` behind one mutex, which is held for no longer than a decision takes. A refresh is a task
-/// of the loop whose request began it; it calls the token endpoint as a side call: no chain, no hold, no limit (rule 2).
+/// of the loop whose request began it; it calls the token endpoint as a side call: no chain, no hold, no limit.
 public final class Credential: Sendable {
     /// What it was made from.
     public let definition: CredentialDefinition
@@ -84,7 +84,7 @@ public final class Credential: Sendable {
 
     // MARK: For requests
 
-    /// The token that may be sent now, at hand or not at all. One that is about to expire is renewed in the background (rule 9).
+    /// The token that may be sent now, at hand or not at all. A token that is about to expire is renewed in the background.
     ///
     /// To be called on a loop. Allocates nothing while nothing has to be renewed.
     public func current(_ wall: WallTime) -> IssuedToken? {
@@ -138,8 +138,8 @@ public final class Credential: Sendable {
         }
     }
 
-    /// The origin server does not take the token of this number (rule 3): it is not sent any more, and if it is the present one, the next
-    /// one is asked for in the background. Answers the reason where it is the present one and no other may be asked for now.
+    /// The origin server refused the token with this number, so it is not sent any more. If it is the present token, the next one is
+    /// requested in the background. Returns the reason if it is the present token and no other may be requested now.
     @discardableResult
     public func reject(_ number: Int, at wall: WallTime) -> CredentialFailure? {
         guard let loop = EventLoop.current else { return nil }

@@ -73,30 +73,34 @@ extension CredentialDefinition {
     public init(name: String, options: inout OptionsReader) {
         self.init(name: name, grant: .static)
         var grant: Grant?
-        options.read("grant", into: &grant, doc: "how a token is had")
+        options.read("grant", into: &grant, doc: "how a token is obtained")
         options.require("grant")
         var tokenUrl: EndpointUrl?
         options.read("tokenUrl", into: &tokenUrl, doc: "the token endpoint")
-        options.read("issuer", into: &issuer, doc: "the authorization server, which tells where its token endpoint is")
+        options.read("issuer", into: &issuer, doc: "the authorization server, whose metadata names the token endpoint")
         self.tokenUrl = tokenUrl
-        options.read("clientId", into: &clientId, doc: "who the gateway is to the authorization server")
-        options.readSecret("clientSecret", into: &clientSecret, doc: "and how it proves that")
-        options.read("auth", into: &auth, doc: "where both are shown (RFC 6749 §2.3.1)")
-        options.read("scopes", into: &scopes, doc: "what is asked for")
+        options.read("clientId", into: &clientId, doc: "the gateway's identifier at the authorization server")
+        options.readSecret("clientSecret", into: &clientSecret, doc: "the secret for clientId")
+        options.read("auth", into: &auth, doc: "how both are sent (RFC 6749 §2.3.1)")
+        options.read("scopes", into: &scopes, doc: "the scopes to request")
         options.readSecret(
-            "refreshToken", into: &refreshToken, doc: "the first one; those that follow are kept in file")
+            "refreshToken", into: &refreshToken, doc: "the first refresh token; later ones are kept in file")
         options.readSecret("value", into: &value, doc: "the token, for static")
-        options.read("file", into: &file, doc: "where tokens are kept between runs: 0600, replaced in one step")
+        options.read(
+            "file", into: &file, doc: "the file that keeps tokens between runs: mode 0600, replaced in one step")
         options.read(
             "refreshBefore", into: &refreshBefore, in: .zero ... .seconds(86_400),
             doc: "how long before it expires a token is renewed; at most half of its lifetime")
         options.read(
-            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one call to the token endpoint")
-        options.read("retry", into: &retry, in: 0...10, doc: "how often a call that may succeed later is made again")
+            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60),
+            doc: "the timeout of one call to the token endpoint")
+        options.read(
+            "retry", into: &retry, in: 0...10, doc: "how often a failed call that may succeed later is repeated")
         let lockWord = readLock(&options)
-        options.read("window", doc: "how often it may be refreshed") { options in
-            options.read("max", into: &window.max, in: 1...100_000, doc: "so many refreshes")
-            options.read("per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "in this time")
+        options.read("window", doc: "the maximum rate of refreshes") { options in
+            options.read("max", into: &window.max, in: 1...100_000, doc: "the maximum number of refreshes")
+            options.read(
+                "per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "the period of window.max")
         }
         guard let grant else { return }
         self.grant = grant
@@ -108,7 +112,7 @@ extension CredentialDefinition {
         var word = "process"
         options.read(
             "lock", into: &word,
-            doc: "process, file, or a redis store's name: between whom only one refreshes at a time")
+            doc: "the scope in which one refresh runs at a time: process, file, or the name of a Redis store")
         switch word {
         case "process": lock = .process
         case "file":

@@ -1,44 +1,66 @@
 import HttpWare
 
-/// What one credential knows, and the rules of WARES.md about it: events go in, decisions come out. It waits for nobody and
-/// calls nobody, so every race is a test without a thread.
+/// The state of one credential. Events go in and decisions come out; it neither waits nor calls, so every race is a test
+/// without a thread.
+///
+/// The ten rules of token refresh, which this type keeps together with `Credential`, `tokenRefresh` and `accumulate`. Each
+/// prevents a bug that users of other software have reported:
+///
+/// 1. One refresh per credential is in flight: in the process, across processes by a lock file, and across gateways by a
+///    store. The store's lease is renewed while the refresh runs, because a shorter lease would redeem a rotating refresh
+///    token twice.
+/// 2. The refresh call passes no chain, no hold and no limit; otherwise it could wait for itself.
+/// 3. A request that was refused with an older token than the present one is sent again with the present one, without
+///    another refresh.
+/// 4. A definitive failure (`invalid_grant`) fails every held request once, stops refreshes for a while, and causes no
+///    storm. The shared token file is read again before a refresh and after `invalid_grant`, because another process may
+///    have rotated the refresh token.
+/// 5. A credential has at most `window.max` refreshes in `window.per`.
+/// 6. Expired is not forbidden: a refresh follows a 401 with `error="invalid_token"` or without a challenge, never a 403.
+/// 7. The hold is bounded in count, bytes and time. A request over a bound is answered 503 with `Retry-After`. A client
+///    that leaves frees its place.
+/// 8. Content is sent again only if it was kept whole within its limit. Otherwise the response is passed on, and the record
+///    says why.
+/// 9. A token that expires within `refreshBefore` is renewed by one call in the background, while requests continue with
+///    it. A token that has expired holds them.
+/// 10. Tokens never appear in logs, records, errors or pages.
 struct CredentialState {
-    /// What a request does that needs a token.
+    /// What happens to a request that needs a token.
     enum Entry {
         case ready(IssuedToken)
-        /// Wait behind the refresh; `begins` one that is to be started first.
+        /// The request waits for the refresh. `begins` is a refresh that the caller must start first.
         case held(HoldPlace, begins: Refreshing?)
         case refused(CredentialFailure)
         /// There is no room to wait.
         case overflow(CredentialFailure)
     }
 
-    /// A refresh under way.
+    /// A running refresh.
     struct Refreshing: Equatable {
         let number: Int
         let began: LoopInstant
-        /// Somebody who runs the gateway wants it, whatever happened before.
+        /// An operator requested it, so earlier failures do not matter.
         let isForced: Bool
     }
 
-    /// What follows when a refresh is over.
+    /// What follows the end of a refresh.
     enum Ending {
         /// No request waits.
         case idle
-        /// Requests came after the refresh had its result: the next one, which has begun, is for them.
+        /// Requests arrived after the refresh had its result. The next refresh, which has begun, is for them.
         case begins(Refreshing)
-        /// Such requests wait, and no refresh may begin: they are told so.
+        /// Such requests wait, but no refresh may begin. They get this failure.
         case refuses([HoldPlace], CredentialFailure)
     }
 
     private(set) var token: IssuedToken?
-    /// The number of a token that the origin server does not take: it is not sent any more.
+    /// The number of a token that the origin server refused. It is not sent any more.
     private var rejected = 0
     private(set) var refreshToken: Secret?
-    /// The authorization server refused it for good: it is not sent again.
+    /// The refresh token that the authorization server refused for good. It is not sent again.
     private(set) var spentRefreshToken: Secret?
     private(set) var refreshing: Refreshing?
-    /// The refresh under way has had its result, a token or a failure: requests that come now wait for the next one.
+    /// Whether the running refresh has its result, a token or a failure. New requests then wait for the next refresh.
     private var isSettled = false
     private var waiting: [Int: HoldPlace] = [:]
     private var waitingBytes = 0
@@ -71,25 +93,25 @@ struct CredentialState {
 
     // MARK: Questions
 
-    /// The token that may be sent: neither known to have expired nor refused by the origin server.
+    /// The token that may be sent: not known to have expired, and not refused by the origin server.
     func usable(at now: WallTime) -> IssuedToken? {
         guard let token, token.number != rejected, !token.isExpired(at: now) else { return nil }
         return token
     }
 
-    /// Until when `usable` answers the present token and `isDue` denies, in nanoseconds since 1970; `Int64.min` where they do not.
+    /// Until when `usable` returns the present token and `isDue` is false, in nanoseconds since 1970; otherwise `Int64.min`.
     var freshUntil: Int64 {
         guard let token, token.number != rejected else { return .min }
         let renewal = definition.grant == .static ? nil : token.renewal
         return min(token.expires?.sinceEpoch ?? .max, renewal?.sinceEpoch ?? .max)
     }
 
-    /// Whether the token at hand is to be renewed while requests go on with it (rule 9).
+    /// Whether the present token must be renewed while requests continue with it.
     func isDue(at now: WallTime) -> Bool {
         refreshing == nil && definition.grant != .static && token?.isDue(at: now) ?? false
     }
 
-    /// Whether a refresh may begin; else why not, and until when (rules 4 and 5).
+    /// `nil` if a refresh may begin; otherwise why not, and until when. This bounds refreshes after a failure and in a window.
     private mutating func pause(at now: LoopInstant) -> CredentialFailure? {
         if definition.grant == .static {
             return CredentialFailure(.rejected, "the origin server refuses the token, which is static")
@@ -107,12 +129,12 @@ struct CredentialState {
             .paused, reason, retryAfter: oldest + definition.window.per - now, mayPass: failure?.mayPass ?? false)
     }
 
-    /// Whether the refresh under way will bring a token, or a failure, to requests that wait from now on.
+    /// Whether the running refresh will bring a token or a failure to requests that wait from now on.
     private var isAnswerAwaited: Bool { refreshing != nil && !isSettled }
 
     // MARK: Requests
 
-    /// A request needs a token, and there is none that may be sent.
+    /// A request needs a token, and no token may be sent.
     mutating func enter(
         _ wall: WallTime, _ now: LoopInstant, bytes: Int, limits: HoldLimits,
         ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil, leave: @escaping @Sendable (HoldPlace) -> Void
@@ -136,16 +158,16 @@ struct CredentialState {
         return .held(place, begins: begins)
     }
 
-    /// A place is free again (rule 7).
+    /// Frees a place of the bounded hold.
     mutating func leave(_ place: HoldPlace) {
         if waiting.removeValue(forKey: place.number) != nil { waitingBytes -= place.bytes }
     }
 
-    /// The wait of a place was too long.
+    /// Counts a request that waited too long.
     mutating func noteTimeout() { timeouts += 1 }
 
-    /// The origin server does not take this token. One that is not the present one is no news (rule 3). Where no refresh may
-    /// begin, the token is sent on: one place that refuses it must not shut out all others. Answers then why none may.
+    /// The origin server refused this token. If it is older than the present one, nothing changes. If no refresh may begin,
+    /// the token stays in use, because one origin server that refuses it must not block all others. Returns then why not.
     mutating func reject(_ number: Int, at now: LoopInstant) -> CredentialFailure? {
         guard let token, token.number == number else { return nil }
         if !isAnswerAwaited, let failure = pause(at: now) { return failure }
@@ -155,13 +177,13 @@ struct CredentialState {
 
     // MARK: Refreshes
 
-    /// Begins a refresh in the background, if it is time and allowed.
+    /// Begins a refresh in the background, if one is due and allowed.
     mutating func beginIfDue(_ wall: WallTime, _ now: LoopInstant) -> Refreshing? {
         guard isDue(at: wall) || usable(at: wall) == nil, refreshing == nil, pause(at: now) == nil else { return nil }
         return begin(now)
     }
 
-    /// Begins a refresh whatever happened before, unless one is under way (rule 1).
+    /// Begins a refresh whatever happened before, unless one is in flight.
     mutating func force(_ now: LoopInstant) -> Refreshing? {
         guard refreshing == nil, definition.grant != .static else { return nil }
         return begin(now, isForced: true)
@@ -177,8 +199,8 @@ struct CredentialState {
         return new
     }
 
-    /// There is a new token. Who waits goes on, in the order of coming; the refresh itself goes on until `finish`. A token that
-    /// a program brings is not that of the refresh under way.
+    /// There is a new token. The waiting requests continue in the order of their arrival; the refresh itself runs until
+    /// `finish`. A token that a program supplies is not that of the running refresh.
     mutating func publish(
         _ value: Secret, expires: WallTime?, lifetime: Duration?, refreshToken: Secret?, isOfRefresh: Bool = true,
         at now: WallTime
@@ -199,7 +221,7 @@ struct CredentialState {
         return takeWaiting()
     }
 
-    /// There is no new token. Who waits is told once (rule 4), with the time after which the next refresh may begin.
+    /// There is no new token. Each waiting request fails once, with the time after which the next refresh may begin.
     mutating func fail(_ failure: CredentialFailure, at now: LoopInstant) -> ([HoldPlace], CredentialFailure) {
         isSettled = true
         failuresInRow += 1
@@ -217,11 +239,11 @@ struct CredentialState {
     /// The authorization server refused this refresh token for good.
     mutating func spend(_ refreshToken: Secret) { spentRefreshToken = refreshToken }
 
-    /// The file has another refresh token.
+    /// The file contains another refresh token.
     mutating func adopt(refreshToken: Secret) { self.refreshToken = refreshToken }
 
-    /// The refresh is over, its tokens are kept. Requests that came since it had its result may wait: begins the next one for
-    /// them, which the caller has to run.
+    /// The refresh has ended, and its tokens are kept. If requests arrived after its result, begins the next refresh for them,
+    /// which the caller must run.
     mutating func finish(
         _ outcome: CredentialReport.Refresh.Outcome, reason: String? = nil, at wall: WallTime, _ now: LoopInstant
     ) -> Ending {
@@ -238,7 +260,7 @@ struct CredentialState {
         return .begins(begin(now))
     }
 
-    /// Forgets every token, the failures, and what was learnt: as after a start.
+    /// Forgets every token, failure and learnt value, as after a start.
     mutating func clear() {
         token = nil
         refreshToken = definition.refreshToken

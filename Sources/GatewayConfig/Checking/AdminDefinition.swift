@@ -17,11 +17,11 @@ public struct AdminDefinition: Sendable {
         bindLocation = options.location(of: "bind")
         options.read("bind", into: &bind, doc: "host:port, [::1]:port or unix:/path")
         options.read("ui", into: &ui, doc: "whether / is the inspector page")
-        options.readSecret("token", into: &token, doc: "what a client has to show as Authorization: Bearer")
+        options.readSecret("token", into: &token, doc: "the token that a client sends as Authorization: Bearer")
         if let token, !Self.canBeSent(token.revealed) {
             options.fail(at: "token", "cannot be sent in a field; write letters, digits and -._~+/, and = at the end")
         } else if let token, token.revealed.utf8.count < Self.shortestToken {
-            options.warn(at: "token", "can be guessed; write at least \(Self.shortestToken) characters")
+            options.warn(at: "token", "is easy to guess; write at least \(Self.shortestToken) characters")
         }
         if options.isMap, !bind.isLoopback, token == nil {
             options.fail(

@@ -31,22 +31,23 @@ struct ChainOrder {
     private static let rules = [
         Rule(
             first: Set(caches + ["offline", "coalesce"]), second: Set(authentication + ["extAuthz", "oidcLogin"]),
-            consequence: "what one client may see goes to those who were not let in; put authentication first"),
+            consequence:
+                "a response for one client reaches clients that were not authenticated; put authentication first"),
         Rule(
             first: Set(caches + ["offline", "coalesce"]), second: ["ipRule", "hostRule"],
-            consequence: "what is stored goes to those who would be refused; put the rule first"),
+            consequence: "stored responses reach clients that the rule would refuse; put the rule first"),
         Rule(
             first: ["tokenInject"], second: ["tokenRefresh"],
             consequence: "a request that is replayed after a refresh would carry the old token; put tokenRefresh first"),
         Rule(
             first: ["sign"], second: ["tokenRefresh", "tokenInject"],
-            consequence: "the signature would not be of the request that goes out; put sign behind"),
+            consequence: "the signature would not match the request that is sent; put sign after it"),
         Rule(
             first: ["circuitBreaker"], second: ["retry"],
-            consequence: "it counts exchanges, not tries; put retry first"),
+            consequence: "it would count exchanges, not attempts; put retry first"),
         Rule(
             first: ["compress"], second: ["rewriteBody", "jsonTransform"],
-            consequence: "it would be given compressed content; put compress behind"),
+            consequence: "the other ware would get compressed content; put compress after it"),
     ]
 
     private struct Entry {
@@ -120,9 +121,9 @@ struct ChainOrder {
             let earlier = kept.filter { $0 < index && (entries[$0].rank ?? 0) > rank }.min()
             let later = kept.filter { $0 > index && (entries[$0].rank ?? 0) < rank }.max()
             if let earlier, !isJudged(entries[earlier], entry) {
-                tell(entry, "stands behind", entries[earlier], "before")
+                tell(entry, "stands after", entries[earlier], "before")
             } else if let later, !isJudged(entry, entries[later]) {
-                tell(entry, "stands before", entries[later], "behind")
+                tell(entry, "stands before", entries[later], "after")
             }
         }
     }
@@ -144,8 +145,8 @@ struct ChainOrder {
         else { return }
         diagnostics.warning(
             at: entries[cache].entry.location, entries[cache].entry.label,
-            "stands before \(inject.entry.label), at \(inject.entry.location), with no authentication before it: what the"
-                + " credential fetches is stored for everyone")
+            "stands before \(inject.entry.label), at \(inject.entry.location), without authentication before it: responses for"
+                + " the credential are stored for all clients")
     }
 
     /// The places of a longest run of numbers that never fall.

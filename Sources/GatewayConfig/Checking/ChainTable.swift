@@ -63,7 +63,7 @@ struct ChainTable {
                 } else if let start = circle.firstIndex(of: other.value) {
                     let names = (circle[start...] + [other.value]).joined(separator: " → ")
                     diagnostics.error(
-                        at: other.location, keyPath, "chains use each other in a circle: \(names.shortened)")
+                        at: other.location, keyPath, "chains use each other in a loop: \(names.shortened)")
                 } else if circle.count >= Self.deepest {
                     diagnostics.error(at: other.location, keyPath, "chains use each other deeper than \(Self.deepest)")
                 } else {

@@ -59,7 +59,8 @@ struct ConfigurationChecker {
             listeners = []
         }
         if listeners.isEmpty, !isForClient {
-            diagnostics.error(at: start, "listeners", "there is none; write one, such as web: { bind: 127.0.0.1:8080 }")
+            diagnostics.error(
+                at: start, "listeners", "is empty; write a listener, such as web: { bind: 127.0.0.1:8080 }")
         }
         resolve(&routes, services, listeners)
         // A route that could not be read may have what seems to be missing.
@@ -91,7 +92,7 @@ struct ConfigurationChecker {
                 warnOfUnused("stores", store.name, at: store.location)
             }
             for chain in written where !chains.used.contains(chain.name) {
-                diagnostics.warning(at: chain.location, "chains.\(chain.name)", "nothing uses it")
+                diagnostics.warning(at: chain.location, "chains.\(chain.name)", "is not used")
             }
         }
         var configuration = GatewayConfiguration(
@@ -155,7 +156,7 @@ struct ConfigurationChecker {
 
     private mutating func warnOfUnused(_ noun: String, _ name: String, at location: SourceLocation) {
         if !builder.references.contains(where: { $0.noun == noun && $0.name == name }) {
-            diagnostics.warning(at: location, "\(noun).\(name)", "nothing uses it")
+            diagnostics.warning(at: location, "\(noun).\(name)", "is not used")
         }
     }
 

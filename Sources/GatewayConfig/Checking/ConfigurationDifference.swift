@@ -82,7 +82,8 @@ public struct ConfigurationDifference: Sendable {
                 if noun == "services" {
                     compareFiles(
                         noun, old.services.map { ($0.name, $0.files, $0.location) },
-                        new.services.map { ($0.name, $0.files, $0.location) }, "its files changed; its connections end")
+                        new.services.map { ($0.name, $0.files, $0.location) },
+                        "its files changed; its connections close")
                 }
             }
         }
@@ -124,13 +125,13 @@ public struct ConfigurationDifference: Sendable {
                 case .added: giver.map { "takes over the socket of \($0.name)" } ?? "opens a socket"
                 case .removed:
                     taker.map { "its socket goes to \($0.name)" }
-                        ?? "its socket closes, and its connections finish what they do"
+                        ?? "its socket closes, and its connections finish their exchanges"
                 case .changed where giver?.name != name:
                     (giver.map { "takes over the socket of \($0.name)" } ?? "opens another socket")
-                        + (taker.map { ", its former one goes to \($0.name)" }
-                            ?? ", its former one closes, and the connections there finish what they do")
+                        + (taker.map { ", its old one goes to \($0.name)" }
+                            ?? ", its old one closes, and the connections there finish their exchanges")
                 case .changed where former?.mode != now?.mode:
-                    "its socket stays, and its connections finish what they do"
+                    "its socket stays, and its connections finish their exchanges"
                 case .changed, .moved: "its socket and its connections stay"
                 }
         }
@@ -163,7 +164,7 @@ public struct ConfigurationDifference: Sendable {
             var change = Change(
                 what: "chains.\(place.chain): \(place.key)", kind: .changed, location: now.options.location, keys: [])
             let paths = zip(former.paths, now.paths).filter { $0 != $1 }.map { "\($0) → \($1)" }
-            change.effect = "its relative paths mean other files: " + paths.joined(separator: ", ")
+            change.effect = "its relative paths name other files: " + paths.joined(separator: ", ")
             return change
         }
         changes += moved.sorted { ($0.location, $0.what) < ($1.location, $1.what) }
@@ -187,7 +188,7 @@ public struct ConfigurationDifference: Sendable {
             var comparison = NodeComparison(secrets: secrets)
             comparison.compare(old, new, [])
             var change = Change(what: what, kind: .changed, location: new.location, keys: comparison.found)
-            if change.keys.isEmpty { change.effect = "only in the order of keys, or in quotes" }
+            if change.keys.isEmpty { change.effect = "only the order of keys, or quotes" }
             changes.append(change)
         }
     }
@@ -252,7 +253,7 @@ public struct ConfigurationDifference: Sendable {
     private mutating func lose(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {
         let services = Set(new.services.map(\.name))
         for service in old.services where !keptServices.contains(service.name) {
-            let what = services.contains(service.name) ? "the turn of its endpoints" : "its connections"
+            let what = services.contains(service.name) ? "the position in its endpoints" : "its connections"
             if service.endpoints.count > 1 || !services.contains(service.name) {
                 losses.append(Loss(what: "services.\(service.name): \(what)", location: service.location))
             }
@@ -260,11 +261,13 @@ public struct ConfigurationDifference: Sendable {
         for former in old.credentials where former.credential.definition.grant != .static {
             guard !new.credentials.contains(where: { $0.credential === former.credential }) else { continue }
             losses.append(
-                Loss(what: "credentials.\(former.name): its tokens, but what its file has", location: former.location))
+                Loss(
+                    what: "credentials.\(former.name): its tokens, except those in its file", location: former.location)
+            )
         }
         for former in old.stores where !former.store.definition.outlives {
             guard !new.stores.contains(where: { $0.store.definition == former.store.definition }) else { continue }
-            losses.append(Loss(what: "stores.\(former.name): the responses it holds", location: former.location))
+            losses.append(Loss(what: "stores.\(former.name): its stored responses", location: former.location))
         }
         let lost = old.wares.filter { place, built in
             built.ware.holdsState && new.wares[place].map { !built.isSame(as: $0) } ?? true

@@ -26,8 +26,8 @@ struct CredentialRules {
             let name = changer.ware.configuredName ?? changer.label
             warnings.warning(
                 at: changer.location, changer.label,
-                "stands behind \(entry.label), at \(entry.location): it sends requests to another host than the token is for,"
-                    + " and they are refused; put \(name) first")
+                "stands after \(entry.label), at \(entry.location): it sends requests to another host than the token's,"
+                    + " so they are refused; put \(name) first")
         }
     }
 
@@ -48,7 +48,7 @@ struct CredentialRules {
                 errors.error(
                     at: user.entry.location, user.entry.label,
                     "holds requests for credential \(credential.name), and so does \(users[refresh].entry.label), at"
-                        + " \(users[refresh].entry.location); write only one of them")
+                        + " \(users[refresh].entry.location); keep only one of them")
             case .injects:
                 // One that stands behind it is a matter of order, and told there.
                 guard credential.definition.grant != .static, refresh == nil,
@@ -56,7 +56,7 @@ struct CredentialRules {
                 else { continue }
                 warnings.warning(
                     at: user.entry.location, user.entry.label,
-                    "stands outside tokenRefresh: a 401 for its token is not answered with a new one; put"
+                    "has no tokenRefresh before it: after a 401 for its token, no new token is requested; put"
                         + " tokenRefresh: { credential: \(credential.name) } before it")
             case .refreshes, .clears: continue
             }

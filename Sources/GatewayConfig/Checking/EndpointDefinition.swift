@@ -41,13 +41,13 @@ struct OriginUrl: OptionValue {
     static var optionForm: OptionForm { .pattern("[Hh][Tt][Tt][Pp][Ss]?://[^?#@]+") }
 
     init(optionText: String) throws(OptionMistake) {
-        let hint = "write one such as http://127.0.0.1:3000 or https://example.com"
+        let hint = "write a URL such as http://127.0.0.1:3000 or https://example.com"
         let lower = optionText.lowercased()
         isSecure = lower.hasPrefix("https://")
         guard isSecure || lower.hasPrefix("http://") else { throw OptionMistake(hint) }
         let rest = optionText.dropFirst(isSecure ? "https://".count : "http://".count)
         if rest.contains("?") || rest.contains("#") || rest.contains("@") {
-            throw OptionMistake("it has no query, fragment or user name")
+            throw OptionMistake("it must not have a query, fragment or user name")
         }
         let slash = rest.firstIndex(of: "/") ?? rest.endIndex
         var path = rest[slash...]

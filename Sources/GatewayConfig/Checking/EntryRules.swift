@@ -14,7 +14,7 @@ struct EntryRules {
     private static let rules = [
         Rule(ware: "retry", option: "methods") { node in
             guard let text = node.text, let method = HttpMethod(text), !method.isIdempotent else { return nil }
-            return "\(text.quotedForErrors) is not idempotent: a second try may do the work twice (RFC 9110 §9.2.2)"
+            return "\(text.quotedForErrors) is not idempotent: a second attempt may do the work twice (RFC 9110 §9.2.2)"
         }
     ]
 

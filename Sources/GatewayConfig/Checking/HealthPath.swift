@@ -9,7 +9,7 @@ struct HealthPath: OptionValue {
 
     init(optionText: String) throws(OptionMistake) {
         guard optionText.hasPrefix("/"), optionText.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 }) else {
-            throw OptionMistake("write one that begins with a slash, such as /healthz")
+            throw OptionMistake("write a path that begins with a slash, such as /healthz")
         }
         self.optionText = optionText
     }

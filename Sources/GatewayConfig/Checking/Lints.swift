@@ -9,13 +9,13 @@ struct Lints {
     init(listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition]) {
         let used = Set(routes.compactMap { $0.serviceName?.value })
         for service in services where !used.contains(service.name) {
-            diagnostics.warning(at: service.location, "services.\(service.name)", "no route uses it")
+            diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }
         for listener in listeners {
             if listener.routes.isEmpty {
                 diagnostics.warning(
                     at: listener.location, "listeners.\(listener.name)",
-                    "no route serves it; it will answer 404 to everything")
+                    "has no route; it answers every request with 404")
             }
         }
         for route in routes { checkPassthrough(route, listeners) }
@@ -65,11 +65,11 @@ struct Lints {
     /// Why no request matches a route: it asks for CONNECT alone.
     private func whyNothing(_ route: RouteDefinition, _ listeners: [ListenerDefinition]) -> String {
         if !listeners.contains(where: { $0.mode == .forward && route.serves($0) }) {
-            return "a reverse listener takes no CONNECT"
+            return "a reverse listener does not accept CONNECT"
         }
         return route.takesConnect
-            ? "path and query never match a CONNECT"
-            : "a named service takes a CONNECT only where match.host names the authority"
+            ? "path and query never match CONNECT"
+            : "a named service accepts CONNECT only if match.host names the authority"
     }
 
     /// Why other routes take all that a route matches.
@@ -79,11 +79,11 @@ struct Lints {
         case 1:
             let what =
                 hiders[0].match.isEmpty
-                ? "has no match and takes every request"
-                : hiders[0].match == route.match ? "matches the same" : "matches all that it does"
+                ? "has no match and accepts every request"
+                : hiders[0].match == route.match ? "matches the same" : "matches everything that it matches"
             return "\(hiders[0].name) before it, at \(hiders[0].location), \(what)"
-        case 2...8: return "those before it match all that it does: \(named)"
-        default: return "\(hiders.count) before it match all that it does, among them \(named)"
+        case 2...8: return "earlier routes match everything that it matches: \(named)"
+        default: return "\(hiders.count) earlier routes match everything that it matches, among them \(named)"
         }
     }
 }

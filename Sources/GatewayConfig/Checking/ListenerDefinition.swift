@@ -89,7 +89,7 @@ public struct ListenerDefinition: Sendable {
             options.read("denyPrivate", into: &denyPrivate)
         }
         if mode == .reverse, options.isGiven("forward") {
-            options.fail(at: "forward", "means nothing on a reverse listener; write mode: forward, or leave it out")
+            options.fail(at: "forward", "has no effect on a reverse listener; write mode: forward, or remove it")
         }
         options.read("limits") { limits.read(&$0) }
         let isSecure = options.isGiven("tls")
@@ -124,7 +124,7 @@ extension ListenerDefinition.Limits {
         if !options.isGiven("requestTarget") { requestTarget = min(requestTarget, head) }
         if requestTarget > head {
             options.fail(
-                at: "requestTarget", "\(requestTarget) does not fit into a head of \(head); write at most that")
+                at: "requestTarget", "\(requestTarget) is more than head, \(head); write at most that")
         }
     }
 }

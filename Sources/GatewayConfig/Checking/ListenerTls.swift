@@ -22,15 +22,18 @@ public struct ListenerTls: Sendable {
         var identities: [TlsIdentity] = []
         let single = TlsFiles.readIdentity(&options, files)
         if let single { identities.append(single) }
-        options.readEach("certificates", doc: "several certificates: the one whose name a client asks for is shown") {
+        options.readEach(
+            "certificates", doc: "several certificates; the one with the name that the client asks for is used"
+        ) {
             options in
             if let identity = TlsFiles.readIdentity(&options, files, isMember: true) { identities.append(identity) }
         }
         var protocols = [AlpnName(.h2), AlpnName(.http11)]
-        options.read("alpn", into: &protocols, doc: "what is spoken, the most wanted first")
-        let clientCa = TlsFiles.read("clientCa", &options, files, doc: "PEM: who signs clients' certificates")
+        options.read("alpn", into: &protocols, doc: "the supported protocols, in order of preference")
+        let clientCa = TlsFiles.read(
+            "clientCa", &options, files, doc: "PEM: the authorities that sign clients' certificates")
         var clientCertificates: ClientCertificates?
-        options.read("clientCert", into: &clientCertificates, doc: "whether clients need a certificate; require")
+        options.read("clientCert", into: &clientCertificates, doc: "whether a client must have a certificate; require")
         var least = TlsVersion.tls12
         options.read("minVersion", into: &least, doc: "the lowest version")
         var timeout = Duration.seconds(10)
@@ -43,12 +46,12 @@ public struct ListenerTls: Sendable {
             options.fail(at: "certificates", "is empty; write at least one")
         }
         if clientCertificates != nil, !options.isGiven("clientCa") {
-            options.fail(at: "clientCert", "means nothing without clientCa")
+            options.fail(at: "clientCert", "needs clientCa")
         }
-        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or leave it out") }
+        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or remove it") }
         if !http2 {
             if options.isGiven("alpn"), protocols.contains(where: { $0.name == .h2 }) {
-                options.fail(at: "alpn", "names h2, and the listener has http2: false; leave one of them out")
+                options.fail(at: "alpn", "names h2, but the listener has http2: false; remove one of them")
             }
             protocols.removeAll { $0.name == .h2 }
         }

@@ -16,8 +16,9 @@ struct PathReadings {
             listeners[index].refusesAmbiguousPaths = true
             diagnostics.warning(
                 at: listeners[index].location, "listeners.\(listeners[index].name)",
-                "the path decides about access: \(finding); so paths that origin servers read differently, such as"
-                    + " //a, /a%2Fb, /a\\b and /a;b, are 400 here; write paths: strict, or lenient to take them")
+                "the path decides about access: \(finding); so paths that servers read differently, such as"
+                    + " //a, /a%2Fb, /a\\b and /a;b, are answered 400; write paths: strict, or paths: lenient to accept them"
+            )
         }
     }
 
@@ -87,7 +88,7 @@ struct PathReadings {
         for (place, later) in ways.enumerated() {
             for earlier in ways[..<place] where earlier.kind != later.kind {
                 stepsLeft -= 1
-                guard stepsLeft > 0 else { return "its routes are too many to be compared" }
+                guard stepsLeft > 0 else { return "it has too many routes to compare" }
                 for (guarded, open) in [(earlier, later), (later, earlier)] where open.goesUpstream {
                     let pair = Pair(guarded: guarded.kind, open: open.kind)
                     let entry = missing[pair] ?? Self.missing(in: open, of: guarded)

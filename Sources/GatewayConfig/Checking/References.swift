@@ -20,7 +20,7 @@ struct References {
                 continue
             }
             let near = didYouMean(name, among: words + builder.labels.sorted())
-            let hint = near.isEmpty ? "; write the label or else the name of one, or upstream, gateway or cache" : near
+            let hint = near.isEmpty ? "; write the label or name of a ware, or upstream, gateway or cache" : near
             diagnostics.error(at: node.location, keyPath, "there is no ware \(shown) in any chain\(hint)")
         }
     }

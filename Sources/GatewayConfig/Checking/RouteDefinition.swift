@@ -38,7 +38,7 @@ public struct RouteDefinition: Sendable {
             }
         }
         if options.isMap, !options.isGiven("service"), !options.isGiven("chain") {
-            options.fail("nothing answers; write a service, or a chain that answers by itself")
+            options.fail("has neither a service nor a chain; write one of them")
         }
     }
 }

@@ -25,7 +25,7 @@ struct RouteOverrides {
             guard let options else {
                 diagnostics.error(
                     at: override.value.location, keyPath,
-                    "\(override.value.shown) is not a map of options; write {…}, or false to drop it")
+                    "\(override.value.shown) is not a map of options; write {…}, or false to remove the ware")
                 continue
             }
             var isGuard = false
@@ -46,7 +46,7 @@ struct RouteOverrides {
                     chains[index].lists[list] = entries
                 }
             }
-            if isGuard { diagnostics.warning(at: override.location, keyPath, "drops a ware that keeps strangers out") }
+            if isGuard { diagnostics.warning(at: override.location, keyPath, "removes an access ware") }
         }
     }
 

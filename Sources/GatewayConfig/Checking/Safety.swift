@@ -42,7 +42,7 @@ struct Safety {
         }
         diagnostics.error(
             at: listener.bindLocation, "listeners.\(listener.name).bind",
-            "\(listener.bind) would be a proxy open to all; bind to 127.0.0.1, or put ipRule with allow, or authentication, without if, into its chain"
+            "\(listener.bind) would be an open proxy; bind to 127.0.0.1, or add ipRule with allow, or authentication, without if, to its chain"
         )
     }
 }

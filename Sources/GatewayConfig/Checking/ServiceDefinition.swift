@@ -107,7 +107,7 @@ public struct ServiceDefinition: Sendable {
         options.read("balance", into: &balance)
         options.readKey("hashKey", into: &hashKey)
         if balance == .hash, !options.isGiven("hashKey") {
-            options.fail(at: "balance", "hash needs hashKey; write one such as hashKey: ip")
+            options.fail(at: "balance", "hash needs hashKey; write, for example, hashKey: ip")
         } else if balance != .hash, options.isGiven("hashKey") {
             options.fail(at: "hashKey", "belongs to balance: hash")
         }
@@ -127,7 +127,7 @@ public struct ServiceDefinition: Sendable {
         options.read("host", into: &host)
         options.read("headers", into: &headers)
         for entry in headers where entry.key == .host || entry.key.isGatewayOwned {
-            options.fail(at: "headers", "\(entry.key) is the gateway's own; it cannot be a default")
+            options.fail(at: "headers", "\(entry.key) belongs to the gateway; it cannot be a default")
         }
         options.read("chain", into: &chainName)
         let isGiven = options.isGiven("tls")

@@ -13,20 +13,22 @@ public struct ServiceTls: Sendable {
     ) {
         var client = TlsContext.Client()
         client.authorities = TlsFiles.read(
-            "ca", &options, files, doc: "PEM: who signs the origin servers' certificates, in place of the system's")
+            "ca", &options, files,
+            doc: "PEM: the authorities that sign the origin servers' certificates, in place of the system's")
         client.identity = TlsFiles.readIdentity(&options, files)
         var serverName: ServerName?
-        options.read("serverName", into: &serverName, doc: "whom the certificate has to be for; the endpoint's host")
-        options.read("insecureSkipVerify", into: &client.skipsVerification, doc: "believes whoever answers")
+        options.read(
+            "serverName", into: &serverName, doc: "the name that the certificate must have; the endpoint's host")
+        options.read("insecureSkipVerify", into: &client.skipsVerification, doc: "accepts any certificate")
         guard !options.isDescribing else { return nil }
-        if isGiven, !isSecure { options.fail("means nothing here: no endpoint is https") }
+        if isGiven, !isSecure { options.fail("has no effect: no endpoint is https") }
         if client.skipsVerification {
             if options.isGiven("ca") {
-                options.fail(at: "insecureSkipVerify", "cannot stand beside ca; leave one of them out")
+                options.fail(at: "insecureSkipVerify", "cannot be combined with ca; remove one of them")
             }
             options.warn(
                 at: "insecureSkipVerify",
-                "the origin servers' certificates are not verified: whoever is on the way can read and change everything"
+                "the origin servers' certificates are not verified: an attacker on the network can read and change everything"
             )
         }
         guard isSecure, !options.hasErrors else { return nil }
@@ -90,7 +92,7 @@ enum TlsFiles {
     static func readIdentity(
         _ options: inout OptionsReader, _ files: ConfigurationFiles, isMember: Bool = false
     ) -> TlsIdentity? {
-        let chain = read("cert", &options, files, doc: "PEM: the certificate, then those between it and a root")
+        let chain = read("cert", &options, files, doc: "PEM: the certificate, then its intermediate certificates")
         let key = read("key", &options, files, doc: "PEM: the private key, without a passphrase")
         let staple =
             isMember ? read("ocsp", &options, files, doc: "DER: the OCSP response that is stapled") : nil
@@ -101,11 +103,11 @@ enum TlsFiles {
         guard !options.isDescribing else { return nil }
         for (given, missing) in [("cert", "key"), ("key", "cert")]
         where !isMember && options.isGiven(given) && !options.isGiven(missing) {
-            options.fail(at: given, "needs \(missing) beside it")
+            options.fail(at: given, "needs \(missing)")
         }
         if let key, files.isOpenToAll(key.name) {
             options.warn(
-                at: "key", "\(key.name): everybody on this machine can read the key; chmod 600 keeps it to its owner")
+                at: "key", "\(key.name): every user of this machine can read the key; use chmod 600")
         }
         guard let chain, let key else { return nil }
         let identity = TlsIdentity(chain: chain, key: key, staple: staple)

@@ -136,7 +136,8 @@ struct ChainBuilder {
     ) -> WrittenChain.Item? {
         for key in common {
             diagnostics.error(
-                at: key.location, "\(keyPath).use", "\(key.key) cannot stand beside use; put it on the entries there")
+                at: key.location, "\(keyPath).use",
+                "\(key.key) cannot be combined with use; put it on the entries of that chain")
         }
         guard let name = entry.value.text, !name.isEmpty else {
             diagnostics.error(
@@ -157,7 +158,7 @@ struct ChainBuilder {
         }
         let side = WareRegistry.side(type)
         if list == .postwares, side != .postware {
-            let kind = side == .twoSided ? "works on both sides" : "is a middleware"
+            let kind = side == .twoSided ? "acts in both directions" : "is a middleware"
             diagnostics.error(at: nameLocation, name, "\(kind); list it under middlewares")
             return nil
         }

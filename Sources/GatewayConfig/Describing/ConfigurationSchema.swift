@@ -28,7 +28,7 @@ public struct ConfigurationSchema: Sendable {
 
     private var properties: [(String, ConfigNode)] {
         [
-            ("version", ["description": "stands first", "enum": [1, "1"]]),
+            ("version", ["description": "comes first", "enum": [1, "1"]]),
             ("include", OptionShape.list(of: ["type": "string", "minLength": 1])),
             ("listeners", named(object { _ = ListenerDefinition(name: "", options: &$0) })),
             ("credentials", named(object { _ = CredentialDefinition(name: "", options: &$0) })),

@@ -33,12 +33,12 @@ public struct WareReference: Sendable {
         *Side* says where a ware is listed. A **middleware** acts on requests and is listed under `middlewares`. A **postware** acts on
         responses and is listed under `postwares`. A **two-sided** ware does both, is listed once, under `middlewares`, and acts on the response
         on the way back. Every entry also takes `if`, `as` and `order`, and routes can change its options by `with`: see <doc:Configuration>,
-        where the types of options (byte count, duration, template, …) and the placeholders are told too.
+        where the types of options (byte count, duration, template, …) and the placeholders are described too.
 
         A refusal by a ware is a short `application/problem+json` (RFC 9457), unless its section says otherwise. Wares fail closed: where one
         cannot do its work, the request is refused (500, on the way back 502). `accessLog`, `timeLog` and the wares that cache fail open.
 
-        *Framing fields* belong to the gateway itself, and no ware can be told to change them: `Content-Length`, `Transfer-Encoding`, `Connection`,
+        *Framing fields* belong to the gateway, and wares cannot change them: `Content-Length`, `Transfer-Encoding`, `Connection`,
         `Keep-Alive`, `Proxy-Connection`, `TE`, `Upgrade`, `HTTP2-Settings`.
 
         The examples are the chains of a configuration; whole files are in `conf/wares`. `httpware wares NAME` shows a section in the

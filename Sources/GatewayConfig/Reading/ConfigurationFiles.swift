@@ -46,7 +46,7 @@ public struct ConfigurationFiles: Sendable {
     private static let patience: CInt = 5000
 
     private static func readSystem(_ path: String, _ limit: Int) throws(Fault) -> [UInt8] {
-        guard !path.utf8.contains(0) else { throw Fault("a path has no NUL") }
+        guard !path.utf8.contains(0) else { throw Fault("a path cannot contain NUL") }
         let isInput = path == "-"
         let descriptor = isInput ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw fault(errno, isInput: isInput) }
@@ -57,7 +57,7 @@ public struct ConfigurationFiles: Sendable {
             // Standard input may be typed, and takes its time.
             var ready = pollfd(fd: descriptor, events: CShort(POLLIN), revents: 0)
             if !isInput, poll(&ready, 1, patience) == 0 {
-                throw Fault("is a pipe that nobody writes into", isOfSystem: true)
+                throw Fault("is a pipe without a writer", isOfSystem: true)
             }
             let count = Glibc.read(descriptor, &buffer, buffer.count)
             if count < 0 {

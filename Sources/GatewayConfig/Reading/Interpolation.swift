@@ -88,7 +88,7 @@ struct Interpolation {
             return ""
         }
         if rest.contains("${") {
-            diagnostics.error(at: location, keyPath, "a default cannot hold another variable")
+            diagnostics.error(at: location, keyPath, "a default cannot contain another variable")
             return ""
         }
         if rest.hasPrefix(":-") { return value.flatMap { $0.isEmpty ? nil : $0 } ?? String(rest.dropFirst(2)) }

@@ -37,7 +37,7 @@ struct SourceTree {
         let keyPath = includer == nil ? "" : "include"
         if open.contains(path) {
             let circle = (open.drop { $0 != path } + [path]).joined(separator: " → ")
-            diagnostics.error(at: place, keyPath, "files include each other in a circle: \(circle)")
+            diagnostics.error(at: place, keyPath, "files include each other in a loop: \(circle)")
             return
         }
         if paths.contains(path) {
@@ -82,7 +82,7 @@ struct SourceTree {
     private mutating func merge(_ root: ConfigNode, _ path: String, isFirst: Bool) {
         guard let entries = root.entries else {
             diagnostics.error(
-                at: root.location, "", "\(root.shown) is not a configuration; write version: 1 and what follows")
+                at: root.location, "", "\(root.shown) is not a configuration; begin with version: 1")
             isBroken = true
             return
         }
@@ -114,7 +114,8 @@ struct SourceTree {
     private mutating func include(_ node: ConfigNode, relativeTo path: String) {
         guard let name = node.text, !name.isEmpty, !node.isSecret else {
             diagnostics.error(
-                at: node.location, "include", "\(node.shown) is not the name of a file; write one such as conf.d/*.yaml"
+                at: node.location, "include",
+                "\(node.shown) is not the name of a file; write a name such as conf.d/*.yaml"
             )
             return
         }

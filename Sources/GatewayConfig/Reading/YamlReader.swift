@@ -76,7 +76,7 @@ struct YamlReader {
                 try take(event)
             }
         }
-        guard root != nil else { throw stop(at(0, 0), "the file is empty; write version: 1 and what follows") }
+        guard root != nil else { throw stop(at(0, 0), "the file is empty; begin with version: 1") }
     }
 
     // MARK: Events
@@ -92,7 +92,7 @@ struct YamlReader {
             try add(Built(node: ConfigNode(.scalar(text, isQuoted: !isPlain), at: place)), anchor: name(scalar.anchor))
         case YAML_ALIAS_EVENT:
             let alias = name(event.data.alias.anchor) ?? ""
-            guard let built = anchors[alias] else { throw stop(place, "*\(alias) names no anchor before it") }
+            guard let built = anchors[alias] else { throw stop(place, "*\(alias) has no anchor before it") }
             if frames.last?.isMap == true, frames.last?.key == nil { throw stop(place, "an alias cannot be a key") }
             try add(built, anchor: nil)
         case YAML_SEQUENCE_START_EVENT:
@@ -165,7 +165,7 @@ struct YamlReader {
         guard let tag = name(tag),
             !["!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"].contains(tag)
         else { return }
-        diagnostics.error(at: place, "", "the tag \(tag.quotedForErrors) has no meaning here; leave it out")
+        diagnostics.error(at: place, "", "the tag \(tag.quotedForErrors) is not supported; remove it")
     }
 
     private mutating func stop(_ place: SourceLocation, _ message: String) -> Stop {

@@ -7,20 +7,20 @@ public enum Storability: Sendable, Equatable {
 
     /// What stands against storing.
     public enum Obstacle: String, Sendable, CaseIterable {
-        case method = "the method is not one that is stored"
+        case method = "responses to this method are not stored"
         case interim = "the response is interim"
-        case notModified = "304 updates a stored response and is none itself"
+        case notModified = "a 304 updates a stored response and is not stored itself"
         case requestNoStore = "the request says no-store"
         case noStore = "the response says no-store"
-        case notUnderstood = "must-understand, and the status is not understood"
+        case notUnderstood = "must-understand, but the status is not understood"
         case isPrivate = "the response is private, the cache is shared"
-        case authorization = "the request was authorized, and no directive lets a shared cache keep the response"
-        case noLifetime = "nothing says that it may be stored"
+        case authorization = "the request was authorized, and no directive allows a shared cache to store the response"
+        case noLifetime = "neither a directive nor the status allows storing it"
         case neverReusable = "it is stale at once and has no validator"
         case varyAny = "Vary: * never matches a request"
         case cookie = "it sets a cookie"
-        case cookieWithoutLifetime = "it sets a cookie, and does not say how long it stays fresh"
-        case range = "416 is about the range that was asked for"
+        case cookieWithoutLifetime = "it sets a cookie and has no explicit lifetime"
+        case range = "a 416 concerns the requested range only"
         case upgraded = "the connection changed protocols"
         case contentRange = "its Content-Range cannot be read"
     }

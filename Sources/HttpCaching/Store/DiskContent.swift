@@ -68,7 +68,7 @@ final class DiskSource: ContentSource {
             feed.supply(chunk.count == end - start ? chunk : Array(chunk[(start - first)..<(end - first)]))
         }
         if isAsked { return }
-        guard left > 0 else { return feed.fail("too much waits for the disk") }
+        guard left > 0 else { return feed.fail("too many bytes wait for the disk") }
         feed.after(DiskSource.pause) { self.ask($0, from: start, left: left - 1) }
     }
 

@@ -38,7 +38,7 @@ public final class DiskFolder: Sendable {
     /// Opens the file, verified if it was not left in order; a damaged one is moved aside, and a new one made.
     func open(bytes: Int) throws -> (DiskFile, (entries: [(UInt64, DiskEntry)], incomplete: [UInt64])) {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
-            throw Failure(description: "cannot be made: \(SystemError("mkdir"))")
+            throw Failure(description: "cannot be created: \(SystemError("mkdir"))")
         }
         try lock()
         do {
@@ -82,7 +82,7 @@ public final class DiskFolder: Sendable {
 
     /// Says once why the folder cannot be used.
     func tell(_ error: any Error) {
-        let text = "store \(path): \(error); nothing is stored there until that is mended"
+        let text = "store \(path): \(error); nothing is stored there until this is fixed"
         let isNew = held.withLock { held in
             defer { held.told = text }
             return held.told != text

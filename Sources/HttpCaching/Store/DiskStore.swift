@@ -493,7 +493,7 @@ public final class DiskStore: CacheStore {
         }
         if isNew {
             WareLog.shared.log(
-                .warning, "store \(path): not stored: \(error); this is said once a minute")
+                .warning, "store \(path): not stored: \(error); this is logged once a minute")
         }
         if (try? file.apply(smaller)) != nil { return }
         // One by one: what can be taken away makes room.

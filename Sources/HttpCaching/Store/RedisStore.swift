@@ -300,7 +300,7 @@ public final class RedisStore: CacheStore {
             do {
                 reply = try await client.command(scan, within: RedisStore.patience)
             } catch {
-                WareLog.shared.log(.warning, "\(client.definition.url): not all of it was looked at: \(error)")
+                WareLog.shared.log(.warning, "\(client.definition.url): not all keys were examined: \(error)")
                 return false
             }
             guard let parts = reply.array, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].array else {

@@ -53,16 +53,18 @@ extension StoreDefinition {
         options.read("memory", doc: "in the memory of this process; it is empty after a restart") { options in
             options.read(
                 "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),
-                doc: "what all responses together may take")
+                doc: "the maximum size of all responses together")
         }
         var path: FilePath?
         var diskSize = ByteCount.gibibytes(1)
         let isOnDisk = options.isGiven("disk") || options.isDescribing
-        options.read("disk", doc: "in a file, which is there after a restart") { options in
-            options.read("path", into: &path, doc: "its folder, which no other store or gateway has; made if need be")
+        options.read("disk", doc: "in a file, which survives a restart") { options in
+            options.read(
+                "path", into: &path, doc: "its folder, which no other store or gateway may use; created if needed")
             if isOnDisk { options.require("path") }
             options.read(
-                "maxSize", into: &diskSize, in: .mebibytes(16) ... .gibibytes(65_536), doc: "what the file may take")
+                "maxSize", into: &diskSize, in: .mebibytes(16) ... .gibibytes(65_536),
+                doc: "the maximum size of the file")
         }
         var redis: RedisDefinition?
         var near = RedisStore.usualNear
@@ -71,7 +73,7 @@ extension StoreDefinition {
             redis = RedisDefinition(options: &options, isMeant: isInRedis)
             options.read(
                 "near", into: &near, in: .mebibytes(8) ... .gibibytes(1024),
-                doc: "what of it this process may hold in memory, while it is told of changes")
+                doc: "the memory of this process for its responses, while changes are reported")
         }
         options.requireOne(of: "memory", "disk", "redis")
         if let redis {
@@ -82,7 +84,7 @@ extension StoreDefinition {
             self.init(name: name, kind: .memory(maxSize: maxSize))
         }
         if name == StoreDefinition.builtinName, !options.isGiven("memory"), !options.hasErrors {
-            options.fail("is the name of the store in memory; choose another one, or write memory: { maxSize: … }")
+            options.fail("is the name of the store in memory; choose another name, or write memory: { maxSize: … }")
         }
     }
 }

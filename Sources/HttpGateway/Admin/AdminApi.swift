@@ -20,14 +20,14 @@ struct AdminApi: Middleware {
         }
         if let refusal = guarding.refusal(ofForeignSite: request, path: path) { return .abort(with: refusal) }
         guard let first = found.first else {
-            return .abort(with: .problem(.notFound, "the admin listener has nothing there"))
+            return .abort(with: .problem(.notFound, "the admin listener has no such path"))
         }
         let isRead = request.method == .get || request.method == .head
         let meant = found.first { $0.isWrite ? request.method == .post : isRead }
         guard let endpoint = meant, let argument = endpoint.argument(in: path) else {
             let isBoth = found.contains { $0.isWrite != first.isWrite }
             let words = isBoth ? "GET or POST" : first.isWrite ? "POST" : "GET"
-            var refusal = HttpResponse.problem(.methodNotAllowed, "use \(words) here")
+            var refusal = HttpResponse.problem(.methodNotAllowed, "use \(words) for this path")
             refusal.fields.append(isBoth ? AdminApi.allowBoth : first.isWrite ? AdminApi.allowPost : AdminApi.allowGet)
             return .abort(with: refusal)
         }

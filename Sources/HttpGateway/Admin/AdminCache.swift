@@ -36,7 +36,7 @@ extension AdminEndpoint {
         _ request: AdminRequest, _ subject: AdminSubject, _ body: (ShownStore) throws -> Verdict
     ) -> Verdict {
         let found = ShownStore.all(subject.status.now.configuration).first { $0.name == request.argument }
-        guard let found else { return .abort(with: .problem(.notFound, "there is no store of this name")) }
+        guard let found else { return .abort(with: .problem(.notFound, "there is no store with this name")) }
         do {
             return try body(found)
         } catch {
@@ -88,7 +88,9 @@ extension AdminEndpoint {
         _ request: AdminRequest, _ store: ShownStore, _ subject: AdminSubject
     ) throws(Mistake) -> Verdict {
         let selection = try selection(request, ["key"])
-        guard let text = selection.key, !text.isEmpty else { throw Mistake(text: "name the key: ?key=…") }
+        guard let text = selection.key, !text.isEmpty else {
+            throw Mistake(text: "the parameter key is missing: ?key=…")
+        }
         let scans = needsScan(selection, store, subject)
         return .wait { _, exchange in
             let now = exchange.wallNow
@@ -120,7 +122,7 @@ extension AdminEndpoint {
     ) throws(Mistake) -> Verdict {
         let selection = try selection(request, ["key", "prefix", "tag"])
         guard selection != CacheSelection() else {
-            throw Mistake(text: "say what goes: ?key=…, ?prefix=… or ?tag=…; an empty prefix is everything")
+            throw Mistake(text: "say what to remove: ?key=…, ?prefix=… or ?tag=…; an empty prefix means everything")
         }
         let scans = needsScan(selection, store, subject) || selection.prefix != nil || selection.tag != nil
         return .wait { _, _ in
@@ -136,7 +138,7 @@ extension AdminEndpoint {
                     return .abort(
                         with: .problem(
                             .serviceUnavailable,
-                            "not all of \(store.name) could be reached: \(purge.count) purged, others may be left"))
+                            "not all of \(store.name) could be searched: \(purge.count) purged, others may be left"))
                 }
                 count = purge.count
             }

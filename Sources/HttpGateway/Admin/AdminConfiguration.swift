@@ -113,10 +113,10 @@ extension AdminEndpoint {
             return .json(.object([("changes", .number(changes)), ("warnings", list(warnings))]))
         case .refused(let errors):
             return .problem(
-                .unprocessableContent, "the configuration has errors; the former one runs on",
+                .unprocessableContent, "the configuration has errors; the previous one stays in force",
                 also: [("errors", list(errors))])
         case .failed(let reason):
-            return .problem(.conflict, "\(reason); the former configuration runs on")
+            return .problem(.conflict, "\(reason); the previous configuration stays in force")
         }
     }
 }

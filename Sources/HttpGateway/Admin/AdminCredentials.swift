@@ -35,7 +35,7 @@ extension AdminEndpoint {
         _ body: @escaping @Sendable (Credential) async -> HttpResponse?
     ) -> Verdict {
         let found = subject.status.now.configuration.credentials.first { $0.name == request.argument }
-        guard let found else { return .abort(with: .problem(.notFound, "there is no credential of this name")) }
+        guard let found else { return .abort(with: .problem(.notFound, "there is no credential with this name")) }
         return .wait { _, _ in
             if let problem = await body(found.credential) { return .abort(with: problem) }
             return .abort(with: .json(json(found)))
@@ -85,7 +85,7 @@ extension AdminEndpoint {
 
     private static func set(_ isClosed: Bool, _ request: AdminRequest, _ subject: AdminSubject) -> Verdict {
         guard let found = gates(subject).first(where: { $0.label == request.argument }) else {
-            return .abort(with: .problem(.notFound, "there is no manual hold of this label"))
+            return .abort(with: .problem(.notFound, "there is no manual hold with this label"))
         }
         for gate in found.gates { gate.setClosed(isClosed) }
         return .abort(with: .json(json(found.label, found.gates)))

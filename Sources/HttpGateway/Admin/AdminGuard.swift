@@ -12,14 +12,14 @@ struct AdminGuard: Sendable {
     func refusal(ofSource request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
         let host = request.authority
         if let origin = request.fields[.origin], !AdminGuard.isSame(origin, host) {
-            return .problem(.forbidden, "pages of other origins may not ask the admin listener")
+            return .problem(.forbidden, "pages of other origins may not use the admin listener")
         }
         // No page can speak to a Unix socket, and none knows the token.
         if case .unix = bind { return nil }
         if let host, isOurs(host.host, exchange.local) || isKnown(request) { return nil }
         return .problem(
             .forbidden,
-            "the request names another host; ask for the address that the admin listener is bound to, or localhost")
+            "the request names another host; use the address that the admin listener is bound to, or localhost")
     }
 
     /// Why a request was sent by a page of another site; `nil` when it was not. A page can send some without `Origin`, such as
@@ -27,7 +27,7 @@ struct AdminGuard: Sendable {
     func refusal(ofForeignSite request: borrowing HttpRequest, path: String) -> HttpResponse? {
         guard path.hasPrefix("/v1/") else { return nil }
         for site in request.fields.values(of: AdminGuard.fetchSite) where site.lowercased() == "cross-site" {
-            return .problem(.forbidden, "pages of other sites may not ask the admin listener")
+            return .problem(.forbidden, "pages of other sites may not use the admin listener")
         }
         return nil
     }
@@ -38,7 +38,7 @@ struct AdminGuard: Sendable {
     func refusal(ofStranger request: borrowing HttpRequest) -> HttpResponse? {
         guard token != nil, !isKnown(request) else { return nil }
         var refusal = HttpResponse.problem(
-            .unauthorized, "show the token of the admin listener: Authorization: Bearer …")
+            .unauthorized, "the admin listener requires its token: Authorization: Bearer …")
         refusal.fields.append(AdminGuard.challenge)
         return refusal
     }

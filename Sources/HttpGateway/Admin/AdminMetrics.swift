@@ -44,20 +44,20 @@ private struct Metrics {
 
     private mutating func addGateway(_ subject: AdminSubject) {
         let status = subject.status.now
-        output.begin("httpware_build_info", .gauge, "What runs, in labels.")
+        output.begin("httpware_build_info", .gauge, "Versions of the program and its libraries, as labels.")
         output.add([("version", Gateway.version), ("libevent", EventLoop.libraryVersion)], 1)
         output.add(
-            "httpware_ready", .gauge, "Whether every loop serves and none drains.", subject.phase() == .ready ? 1 : 0)
+            "httpware_ready", .gauge, "1 if every loop serves and none drains.", subject.phase() == .ready ? 1 : 0)
         let reload = status.lastReload
         output.add(
-            "httpware_config_last_reload_success", .gauge, "Whether the last reload of the configuration succeeded.",
+            "httpware_config_last_reload_success", .gauge, "1 if the last reload of the configuration succeeded.",
             reload.outcome.isSuccess ? 1 : 0)
         output.add(
             "httpware_config_last_reload_timestamp_seconds", .gauge,
             "When the configuration was last loaded, or refused.",
             Double(reload.time.seconds) + Double(reload.time.nanoseconds) / 1e9)
-        output.add("httpware_config_reloads_total", .counter, "Reloads that were tried.", status.reloads)
-        output.add("httpware_config_reload_failures_total", .counter, "Reloads that failed.", status.failedReloads)
+        output.add("httpware_config_reloads_total", .counter, "Attempted reloads.", status.reloads)
+        output.add("httpware_config_reload_failures_total", .counter, "Failed reloads.", status.failedReloads)
     }
 
     // MARK: Downstream
@@ -69,11 +69,11 @@ private struct Metrics {
             open[name] = (sum.0 + listener.connections, sum.1 + listener.busy, sum.2 + listener.accepted)
         }
         let sums = open.sorted { $0.key < $1.key }
-        output.begin("httpware_connections", .gauge, "Connections of clients that are open.")
+        output.begin("httpware_connections", .gauge, "Open connections of clients.")
         for (name, sum) in sums { output.add([("listener", name)], sum.connections) }
-        output.begin("httpware_requests_in_flight", .gauge, "Connections of clients that have a request under way.")
+        output.begin("httpware_requests_in_flight", .gauge, "Connections of clients with a request in progress.")
         for (name, sum) in sums { output.add([("listener", name)], sum.busy) }
-        output.begin("httpware_connections_accepted_total", .counter, "Connections of clients that were accepted.")
+        output.begin("httpware_connections_accepted_total", .counter, "Accepted connections of clients.")
         for (name, sum) in sums { output.add([("listener", name)], sum.accepted) }
     }
 
@@ -100,19 +100,19 @@ private struct Metrics {
 
         output.begin(
             "httpware_requests_total", .counter,
-            "Requests by the class of their status; none where the client left before.")
+            "Requests by class of status; none if the client left first.")
         for (labels, series) in all {
             for (digit, count) in series.statuses.enumerated() where count > 0 {
                 output.add(labels + [("code", digit == 0 ? "none" : "\(digit)xx")], count)
             }
         }
         output.begin(
-            "httpware_request_duration_seconds", .histogram, "From a request's head to the end of its response.")
+            "httpware_request_duration_seconds", .histogram, "Time from a request's head to the end of its response.")
         for (labels, series) in all { output.add(labels, series.durations) }
         addMeasures(all.compactMap { one in one.series.measures.map { (labels: one.labels, measures: $0) } })
-        output.begin("httpware_request_content_bytes_total", .counter, "Content that came from clients.")
+        output.begin("httpware_request_content_bytes_total", .counter, "Content from clients.")
         for (labels, series) in all { output.add(labels, series.requestBytes) }
-        output.begin("httpware_response_content_bytes_total", .counter, "Content that was sent to clients.")
+        output.begin("httpware_response_content_bytes_total", .counter, "Content sent to clients.")
         for (labels, series) in all { output.add(labels, series.responseBytes) }
         output.begin(
             "httpware_response_unfiltered_bytes_total", .counter,
@@ -139,7 +139,7 @@ private struct Metrics {
         guard !all.isEmpty else { return }
         output.begin(
             "http_server_request_duration_seconds", .histogram,
-            "From a request's head to the end of its response, by method and class of status.")
+            "Time from a request's head to the end of its response, by method and class of status.")
         for (labels, measures) in all {
             let labels = labels.map { ($0.0 == "route" ? "http_route" : $0.0, $0.1) }
             for kind in measures.kinds {
@@ -149,7 +149,7 @@ private struct Metrics {
                     kind.durations)
             }
         }
-        output.begin("httpware_ware_decisions_total", .counter, "What wares decided, on both ways.")
+        output.begin("httpware_ware_decisions_total", .counter, "Decisions of wares, in both directions.")
         for (labels, measures) in all {
             for ware in measures.wares {
                 for decision in WareStep.Decision.allCases where ware[decision] > 0 {
@@ -157,7 +157,7 @@ private struct Metrics {
                 }
             }
         }
-        output.begin("httpware_ware_duration_seconds", .histogram, "How long wares took, what they waited included.")
+        output.begin("httpware_ware_duration_seconds", .histogram, "Time that wares took, including their waits.")
         for (labels, measures) in all {
             for ware in measures.wares where ware.durations.count > 0 {
                 output.add(labels + [("ware", ware.label)], ware.durations)
@@ -169,11 +169,11 @@ private struct Metrics {
 
     private mutating func addUpstream(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
         output.add(
-            "httpware_upstream_connects_total", .counter, "Connections to origin servers that were made.",
+            "httpware_upstream_connects_total", .counter, "Connections made to origin servers.",
             loops.map(\.connects).reduce(0, +))
         output.add(
             "httpware_upstream_connect_failures_total", .counter,
-            "Connections to origin servers that could not be made.",
+            "Failed attempts to connect to origin servers.",
             loops.map(\.failedConnects).reduce(0, +))
         let pools = PoolSum.byEndpoint(loops)
         output.begin("httpware_upstream_connections", .gauge, "Connections to the endpoints of services.")
@@ -187,7 +187,8 @@ private struct Metrics {
         }
         output.begin(
             "httpware_upstream_requests_waiting", .gauge,
-            "Requests that wait for a connection: pool.maxPerEndpoint is reached, or one is being made for many.")
+            "Requests that wait for a connection, because pool.maxPerEndpoint is reached or a shared one is being made."
+        )
         for endpoint in named.sorted() { output.add([("endpoint", endpoint)], pools[endpoint]?.waiting ?? 0) }
     }
 
@@ -198,27 +199,28 @@ private struct Metrics {
         let all = services.flatMap { name, service in
             service.reports(at: now).map { (labels: [("service", name), ("endpoint", $0.name)], report: $0) }
         }
-        output.begin("httpware_endpoint_up", .gauge, "Whether the endpoint takes requests.")
+        output.begin("httpware_endpoint_up", .gauge, "1 if the endpoint takes requests.")
         for (labels, report) in all {
             output.add(labels, report.state == .open || report.state == .warming ? 1 : 0)
         }
-        output.begin("httpware_endpoint_state", .gauge, "How the endpoint is: 1 for its state, 0 for the others.")
+        output.begin(
+            "httpware_endpoint_state", .gauge, "The endpoint's state: 1 for the present state, 0 for the others.")
         for (labels, report) in all {
             for state in EndpointReport.State.allCases {
                 output.add(labels + [("state", state.rawValue)], report.state == state ? 1 : 0)
             }
         }
-        output.begin("httpware_endpoint_requests", .gauge, "Requests under way at the endpoint.")
+        output.begin("httpware_endpoint_requests", .gauge, "Requests in progress at the endpoint.")
         for (labels, report) in all { output.add(labels, report.active) }
         output.begin(
-            "httpware_endpoint_ejections_total", .counter, "How often the endpoint was left out, for it failed.")
+            "httpware_endpoint_ejections_total", .counter, "Ejections of the endpoint after failures.")
         for (labels, report) in all { output.add(labels, report.ejections) }
         output.begin("httpware_endpoint_health_checks_total", .counter, "Health checks of the endpoint.")
         for (labels, report) in all where report.checksPassed + report.checksFailed > 0 {
             output.add(labels + [("result", "passed")], report.checksPassed)
             output.add(labels + [("result", "failed")], report.checksFailed)
         }
-        output.begin("httpware_service_down", .gauge, "Whether no endpoint of the service can be reached, or is well.")
+        output.begin("httpware_service_down", .gauge, "1 if no endpoint of the service is reachable or healthy.")
         for (name, service) in services where !service.isPassthrough {
             output.add([("service", name)], service.notes.reachability.isDown ? 1 : 0)
         }
@@ -233,13 +235,13 @@ private struct Metrics {
         let circuits = services.compactMap { service in
             service.notes.noteIfMade(Circuit.self).map { (labels: service.labels, report: $0.report(at: now)) }
         }
-        output.begin("httpware_circuit_state", .gauge, "How the circuit is: 0 closed, 1 half-open, 2 open.")
+        output.begin("httpware_circuit_state", .gauge, "State of the circuit: 0 closed, 1 half-open, 2 open.")
         for (labels, report) in circuits {
             output.add(labels, report.state == .closed ? 0 : report.state == .halfOpen ? 1 : 2)
         }
-        output.begin("httpware_circuit_opened_total", .counter, "How often the circuit was opened.")
+        output.begin("httpware_circuit_opened_total", .counter, "Times that the circuit opened.")
         for (labels, report) in circuits { output.add(labels, report.opened) }
-        output.begin("httpware_circuit_refused_total", .counter, "Requests that were refused by an open circuit.")
+        output.begin("httpware_circuit_refused_total", .counter, "Requests refused by an open circuit.")
         for (labels, report) in circuits { output.add(labels, report.refused) }
         let retries = services.compactMap { service in
             service.notes.noteIfMade(RetryBudget.self).map { (labels: service.labels, report: $0.report) }
@@ -247,7 +249,7 @@ private struct Metrics {
         output.begin("httpware_retries_total", .counter, "Requests that were sent again.")
         for (labels, report) in retries { output.add(labels, report.retries) }
         output.begin(
-            "httpware_retries_denied_total", .counter, "Requests that were not sent again, for too many had been.")
+            "httpware_retries_denied_total", .counter, "Requests that were not sent again because of the retry budget.")
         for (labels, report) in retries { output.add(labels, report.denied) }
     }
 
@@ -276,17 +278,17 @@ private struct Metrics {
         let reports = subject.status.now.configuration.credentials.map { $0.credential.report() }
         guard !reports.isEmpty else { return }
         func label(_ report: CredentialReport) -> [(String, String)] { [("credential", report.name)] }
-        output.begin("httpware_credential_ready", .gauge, "Whether there is a token that can be sent.")
+        output.begin("httpware_credential_ready", .gauge, "1 if there is a token that can be sent.")
         for report in reports {
             let isUsable = report.state == .ready || report.state == .refreshing && report.held == 0
             output.add(label(report), isUsable && report.token > 0 ? 1 : 0)
         }
         output.begin(
-            "httpware_credential_expiry_timestamp_seconds", .gauge, "When the token expires, where that is known.")
+            "httpware_credential_expiry_timestamp_seconds", .gauge, "When the token expires, if known.")
         for report in reports {
             if let expires = report.expires { output.add(label(report), Int(expires.seconds)) }
         }
-        output.begin("httpware_credential_refreshes_total", .counter, "Refreshes that ended, by what came of them.")
+        output.begin("httpware_credential_refreshes_total", .counter, "Completed refreshes, by outcome.")
         for report in reports {
             for outcome in CredentialReport.Refresh.Outcome.allCases {
                 output.add(label(report) + [("outcome", outcome.rawValue)], report.counts[outcome] ?? 0)
@@ -305,7 +307,7 @@ private struct Metrics {
     }
 
     private mutating func addCaches(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
-        output.begin("httpware_cache_requests_total", .counter, "Requests that caches saw, by what they did.")
+        output.begin("httpware_cache_requests_total", .counter, "Requests that caches saw, by result.")
         for (place, sum) in CacheSum.byPlace(loops) {
             let labels = [
                 ("listener", place.listener), ("route", place.route ?? ""), ("service", place.service ?? ""),
@@ -315,15 +317,18 @@ private struct Metrics {
         let stores = ShownStore.all(subject.status.now.configuration).map {
             (labels: [("store", $0.name)], $0.store.census)
         }
-        output.begin("httpware_cache_store_responses", .gauge, "Responses that are stored.")
+        output.begin("httpware_cache_store_responses", .gauge, "Stored responses.")
         for (labels, census) in stores { output.add(labels, census.responses) }
-        output.begin("httpware_cache_store_bytes", .gauge, "What they take, as counted against the limit.")
+        output.begin(
+            "httpware_cache_store_bytes", .gauge, "Size of the stored responses, as counted against the limit.")
         for (labels, census) in stores { output.add(labels, census.bytes) }
-        output.begin("httpware_cache_store_limit_bytes", .gauge, "What they may take.")
+        output.begin("httpware_cache_store_limit_bytes", .gauge, "The size limit of the store.")
         for (labels, census) in stores { output.add(labels, census.limit) }
-        output.begin("httpware_cache_evictions_total", .counter, "Responses that went to make room.")
+        output.begin("httpware_cache_evictions_total", .counter, "Responses that were removed to make room.")
         for (labels, census) in stores { output.add(labels, census.evicted) }
-        output.begin("httpware_cache_unwritten_total", .counter, "Responses that came faster than they were written.")
+        output.begin(
+            "httpware_cache_unwritten_total", .counter,
+            "Responses that were not stored because writing was too slow or failed.")
         for (labels, census) in stores { output.add(labels, census.unwritten) }
         addRedis(subject)
     }
@@ -333,11 +338,11 @@ private struct Metrics {
             configured.store.redis.map { (labels: [("store", configured.name)], status: $0.status) }
         }
         guard !servers.isEmpty else { return }
-        output.begin("httpware_redis_up", .gauge, "Whether the last connection and command went well.")
+        output.begin("httpware_redis_up", .gauge, "1 if the last connection and command succeeded.")
         for (labels, status) in servers { output.add(labels, status.fault == nil ? 1 : 0) }
-        output.begin("httpware_redis_connections", .gauge, "Connections of loops that stand.")
+        output.begin("httpware_redis_connections", .gauge, "Open connections of loops.")
         for (labels, status) in servers { output.add(labels, status.connections) }
-        output.begin("httpware_redis_subscribed", .gauge, "Whether what other gateways change is told.")
+        output.begin("httpware_redis_subscribed", .gauge, "1 if changes by other gateways are reported.")
         for (labels, status) in servers { output.add(labels, status.isSubscribed ? 1 : 0) }
         output.begin("httpware_redis_commands_total", .counter, "Commands that were sent.")
         for (labels, status) in servers { output.add(labels, status.commands) }
@@ -346,7 +351,9 @@ private struct Metrics {
     }
 
     private mutating func addLoops(_ loops: [LoopNumbers]) {
-        output.begin("httpware_loop_lag_seconds", .gauge, "How long the loop took to answer when it was last asked.")
+        output.begin(
+            "httpware_loop_lag_seconds", .gauge,
+            "Time that the loop took to respond to the last reading of its counters.")
         for (index, loop) in loops.enumerated() {
             output.add(
                 [("loop", "\(index)")],
@@ -356,10 +363,10 @@ private struct Metrics {
 
     private mutating func addProcess(_ process: ProcessNumbers) {
         output.add("process_cpu_seconds_total", .counter, "CPU time of all threads.", process.cpuSeconds)
-        output.add("process_resident_memory_bytes", .gauge, "Memory that is resident.", process.residentBytes)
-        output.add("process_virtual_memory_bytes", .gauge, "Memory that is mapped.", process.virtualBytes)
-        output.add("process_open_fds", .gauge, "Descriptors that are open.", process.openDescriptors)
-        output.add("process_max_fds", .gauge, "Descriptors that may be open.", process.mostDescriptors)
+        output.add("process_resident_memory_bytes", .gauge, "Resident memory.", process.residentBytes)
+        output.add("process_virtual_memory_bytes", .gauge, "Mapped memory.", process.virtualBytes)
+        output.add("process_open_fds", .gauge, "Open descriptors.", process.openDescriptors)
+        output.add("process_max_fds", .gauge, "The maximum number of open descriptors.", process.mostDescriptors)
         output.add("process_start_time_seconds", .gauge, "When the process started.", process.startSeconds)
     }
 }

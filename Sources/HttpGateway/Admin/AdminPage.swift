@@ -39,9 +39,9 @@ enum AdminPage {
         <nav><button data-view="requests">Requests</button><button data-view="routes">Routes</button><button data-view="config">Configuration</button></nav>
         <span id="state" role="status"></span>
         </header>
-        <form id="token" hidden><label>Token <input type="password" autocomplete="off"></label><button>Show it</button></form>
+        <form id="token" hidden><label>Token <input type="password" autocomplete="off"></label><button>Send</button></form>
         <main>
-        <section id="requests"><p><label>filter <input id="filter" size="36" placeholder="method, target, status, route"></label> <label><input type="checkbox" id="hold"> hold still</label></p>
+        <section id="requests"><p><label>filter <input id="filter" size="36" placeholder="method, target, status, route"></label> <label><input type="checkbox" id="hold"> pause</label></p>
         <table><thead><tr><th>time</th><th>status</th><th>method</th><th>target</th><th>route</th><th>cache</th><th class="number">ms</th><th class="number">bytes</th></tr></thead><tbody id="rows"></tbody></table></section>
         <section id="routes" hidden></section>
         <section id="config" hidden></section>
@@ -96,7 +96,7 @@ enum AdminPage {
 
         async function opened(path, more) {
           const answer = await ask(path, more);
-          if (answer.status === 401) { at("token").hidden = false; throw new Error("the token is needed"); }
+          if (answer.status === 401) { at("token").hidden = false; throw new Error("a token is required"); }
           if (!answer.ok) throw new Error(path + ": " + answer.status);
           return answer;
         }
@@ -195,7 +195,7 @@ enum AdminPage {
               const events = rest.split("\n\n");
               rest = events.pop();
               for (const event of events) {
-                if (event.startsWith("event: dropped")) { say("live, some were left out"); continue; }
+                if (event.startsWith("event: dropped")) { say("live, some were dropped"); continue; }
                 if (event.startsWith("data: ") && !at("hold").checked) add(JSON.parse(event.slice(6)));
               }
             }
@@ -222,7 +222,7 @@ enum AdminPage {
               const line = make("tr");
               const wares = route.chain.middlewares.concat(route.chain.postwares).map(w => w.label + (w.conditional ? "?" : "")).join(" → ");
               line.append(make("td", route.name), make("td", route.match.map(m => m.key + " " + m.value).join(", ") || "everything"),
-                make("td", route.service || "answers by itself"), make("td", wares), make("td", route.at, "quiet"));
+                make("td", route.service || "none"), make("td", wares), make("td", route.at, "quiet"));
               table.append(line);
             }
             box.append(table);

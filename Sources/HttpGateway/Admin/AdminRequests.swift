@@ -11,13 +11,14 @@ extension AdminEndpoint {
             },
             AdminEndpoint(path: "/v1/requests/*", access: .known) { request, _ in
                 guard let found = subject.records?.find(String(request.argument)) else {
-                    return .abort(with: .problem(.notFound, "no exchange of that number or id is kept"))
+                    return .abort(with: .problem(.notFound, "no exchange with this number or id is kept"))
                 }
                 return .abort(with: .json(text: ExchangeReport(found).json))
             },
             AdminEndpoint(path: "/v1/events", access: .known) { _, _ in
                 guard let records = subject.records, let events = RecordEvents(records, streams) else {
-                    return .abort(with: .problem(.serviceUnavailable, "\(StreamCount.most) streams of events are open"))
+                    return .abort(
+                        with: .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open"))
                 }
                 return .abort(
                     with: HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events))

@@ -61,7 +61,7 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
             }
             guard isLast || lastDescriptor < descriptorEnd || hasDescriptors() else {
                 return pause(
-                    "\(server.name): \(descriptorEnd) file descriptors are in use, the rest is kept for origin servers; raise the limit (ulimit -n); new connections wait"
+                    "\(server.name): \(descriptorEnd) file descriptors are in use, and the rest is reserved for origin servers; raise the limit (ulimit -n); new connections wait"
                 )
             }
             switch Socket.accept(socket.descriptor) {

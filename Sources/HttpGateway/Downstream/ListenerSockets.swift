@@ -128,7 +128,7 @@ struct ListenerSockets {
             throw ListenError(
                 listener: listener,
                 reason:
-                    "\(sockets.count) sockets were passed for it, and \(count) loops run; write --workers \(sockets.count)"
+                    "\(sockets.count) sockets were passed for it, but \(count) loops run; write --workers \(sockets.count)"
             )
         }
         var copies: [Int32] = []

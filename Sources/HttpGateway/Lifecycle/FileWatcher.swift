@@ -49,7 +49,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
             if watch >= 0 {
                 wanted.insert(watch)
             } else if errno != ENOENT && errno != ENOTDIR {
-                reports("changes in \(directory) are not seen: \(SystemError.text(of: errno))")
+                reports("changes in \(directory) cannot be watched: \(SystemError.text(of: errno))")
             }
         }
         for watch in watches.subtracting(wanted) { inotify_rm_watch(socket.descriptor, watch) }

@@ -172,7 +172,7 @@ public final class Gateway: @unchecked Sendable {
         let finishers = running.configuration.partsByLabel { ($0 as? any FinishingWare)?.finisher }.flatMap(\.parts)
         guard !finishers.isEmpty else { return control.stop() }
         control.schedule(after: Gateway.longestFinish) { [log, control] in
-            log.write(.warning, "what wares had left to do took longer than \(Gateway.longestFinish.optionText)")
+            log.write(.warning, "the last work of wares was stopped after \(Gateway.longestFinish.optionText)")
             control.stop()
         }
         // On a loop that has a transport, all at once: each may wait for its own peer.
@@ -189,7 +189,7 @@ public final class Gateway: @unchecked Sendable {
         let watcher = try FileWatcher(
             loop: control,
             changed: { [unowned self] in
-                log.write(.info, "files changed: reading them again")
+                log.write(.info, "files changed, reading them again")
                 startReload(isWatched: true) { _ in }
             }, reports: { [log] in log.write(.warning, $0) })
         watcher.watch(paths: source.paths, patterns: source.patterns, readAfter: source.look)
@@ -198,7 +198,7 @@ public final class Gateway: @unchecked Sendable {
 
     // MARK: Reload
 
-    /// Reads the configuration again and runs it, if it is good: CONFIG.md §4. From any thread; `done` is called on the
+    /// Reads the configuration again and runs it, if it is valid. From any thread; `done` is called on the
     /// control loop, once, when every loop goes by it, or when it was refused. Not called if the gateway ends first.
     public func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         control.execute { self.startReload(done) }
@@ -212,7 +212,7 @@ public final class Gateway: @unchecked Sendable {
         tellManager("RELOADING=1", "MONOTONIC_USEC=\(SystemLoopClock().now().nanoseconds / 1000)")
         if let successor {
             isReloadOwed = true
-            let reason = "process \(successor.pid) is starting in this one's place, and reads the files itself"
+            let reason = "process \(successor.pid) is starting as the new version, and reads the files itself"
             return endReload(.failed(reason))
         }
         let before = watcher?.look() ?? FileLook()
@@ -296,9 +296,9 @@ public final class Gateway: @unchecked Sendable {
         case .refused(let errors):
             log.write(errors)
             log.write(
-                .error, isCertain: true, "not reloaded: the configuration has errors; the former one runs on")
+                .error, isCertain: true, "not reloaded: the configuration has errors; the previous one stays in force")
         case .failed(let reason):
-            log.write(.error, isCertain: true, "not reloaded: \(reason); the former configuration runs on")
+            log.write(.error, isCertain: true, "not reloaded: \(reason); the previous configuration stays in force")
         }
     }
 
@@ -314,13 +314,13 @@ public final class Gateway: @unchecked Sendable {
         let shown = left.map { $0.name.isEmpty ? "\($0.address)" : "\($0.address) (\($0.name))" }
         throw InheritanceError(
             description:
-                "sockets were passed that no listener is bound to: \(shown.joined(separator: ", ")); write a listener with bind: \"\(first.address)\", or another ListenStream= in the socket unit"
+                "no listener is bound to these passed sockets: \(shown.joined(separator: ", ")); write a listener with bind: \"\(first.address)\", or another ListenStream= in the socket unit"
         )
     }
 
     private func tellManager(_ assignments: String...) {
         guard let error = inheritance.manager?.tell(assignments) else { return }
-        log.write(.warning, "the service manager cannot be told \(assignments[0]): \(error)")
+        log.write(.warning, "\(assignments[0]) cannot be sent to the service manager: \(error)")
     }
 
     /// Tells the service manager, as often as it asked for, that every loop still takes work.
@@ -350,7 +350,7 @@ public final class Gateway: @unchecked Sendable {
                 [unowned self] failure in
                 if let failure { stay(failure) } else { handOver() }
             }
-            log.write(.info, "starting the program anew, as process \(successor?.pid ?? 0)")
+            log.write(.info, "upgrade: started the program again, as process \(successor?.pid ?? 0)")
         } catch {
             stay("\(error)")
         }
@@ -358,14 +358,14 @@ public final class Gateway: @unchecked Sendable {
 
     /// Why no other process can go on in this one's place.
     private var reasonToStay: String? {
-        if inheritance.command.isEmpty || source == nil { return "it was not started from a file by the command run" }
+        if inheritance.command.isEmpty || source == nil { return "it was not started by httpware run with a file" }
         // Whoever ends process 1 ends all processes of the container.
         return getpid() == 1 ? "it is process 1; start another container in its place" : nil
     }
 
     private func stay(_ reason: String) {
         successor = nil
-        log.write(.error, "not handed over: \(reason); this process runs on")
+        log.write(.error, "upgrade abandoned: \(reason); this process keeps running")
         guard isReloadOwed else { return }
         isReloadOwed = false
         startReload { _ in }
@@ -375,14 +375,14 @@ public final class Gateway: @unchecked Sendable {
         guard let successor else { return }
         self.successor = nil
         successor.giveUp()
-        log.write(.notice, "not handed over: process \(successor.pid) did not serve yet, and has ended")
+        log.write(.notice, "upgrade abandoned: process \(successor.pid) was not ready yet, and has been ended")
     }
 
     private func handOver() {
         guard let pid = successor?.pid else { return }
         successor = nil
         isSucceeded = true
-        log.write(.notice, "process \(pid) goes on; draining")
+        log.write(.notice, "upgrade: process \(pid) takes over; draining")
         tellManager("MAINPID=\(pid)", "READY=1", "STATUS=serving")
         admin?.leave(handsOver: true)
         admin = nil

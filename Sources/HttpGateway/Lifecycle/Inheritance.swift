@@ -107,7 +107,7 @@ public struct Inheritance: Sendable {
             let shown = name.isEmpty ? "" : " (\(name))"
             throw InheritanceError(
                 description:
-                    "descriptor \(descriptor)\(shown) that was passed is no listening stream socket: \(error); a socket unit says ListenStream="
+                    "descriptor \(descriptor)\(shown) that was passed is not a listening stream socket: \(error); use ListenStream= in the socket unit"
             )
         }
     }

@@ -76,13 +76,13 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
         switch result {
         case .wouldBlock: return
         case .bytes where byte == Successor.ready: end(nil)
-        case .bytes, .end, .failed: fail { "it ended with \($0)" }
+        case .bytes, .end, .failed: fail { "the new process ended with \($0)" }
         }
     }
 
     func socketWritable() {}
 
-    func timerFired(_ timer: LoopTimer) { fail { _ in "it did not serve within \(Successor.patience)" } }
+    func timerFired(_ timer: LoopTimer) { fail { _ in "the new process was not ready within \(Successor.patience)" } }
 
     /// Ends it, for this process ends, too. Nobody is told.
     func giveUp() {

@@ -104,7 +104,7 @@ public struct Explanation: Sendable {
             guard question.method == .connect || takes(named, parts(of: question).scheme) else {
                 let (has, other) = named.tls == nil ? ("no tls", "http") : ("tls", "https")
                 throw NoListener(
-                    description: "listener \(name) has \(has), so only \(other):// requests come to it; "
+                    description: "listener \(name) has \(has), so it accepts only \(other):// requests; "
                         + "write \(other)://, or a path alone")
             }
             return named
@@ -125,8 +125,8 @@ public struct Explanation: Sendable {
                 description: listeners.isEmpty
                     ? "there is no listener"
                     : asked.scheme == "https"
-                        ? "no listener has tls, so none takes https:// requests; write http://, or a path alone"
-                        : "every listener has tls, so none takes http:// requests; write https://, or a path alone")
+                        ? "no listener has tls, so none accepts https:// requests; write http://, or a path alone"
+                        : "every listener has tls, so none accepts http:// requests; write https://, or a path alone")
         }
         return chosen
     }
@@ -179,7 +179,9 @@ public struct Explanation: Sendable {
             return Passed(route: route, part: "listener", reason: reason)
         }
         if request.method == .connect, !route.takesConnect {
-            return Passed(route: route, part: "host", reason: "CONNECT reaches a named service only by its host")
+            return Passed(
+                route: route, part: "host",
+                reason: "a named service accepts CONNECT only if match.host names the authority")
         }
         guard let mismatch = try? route.match.mismatch(with: request) else {
             return Passed(route: route, part: Passed.undecided, reason: "a pattern takes too long to decide")

@@ -111,7 +111,7 @@ extension ExchangeDriver: ConnectionWaiter {
             }
         }
         let tls = isSecure ? SystemTrust.shared.client : nil
-        if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL gives no context") }
+        if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
         return exchange.request.withHost(asReceived: false) {
             transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
         }

@@ -86,7 +86,7 @@ final class SideCall: HttpCall {
         let isSecure = request.scheme == "https"
         let tls = isSecure ? SystemTrust.shared.client : nil
         guard !isSecure || tls != nil else {
-            return finish(.failure(GatewayError(.gateway, .internalError, "OpenSSL gives no context")))
+            return finish(.failure(GatewayError(.gateway, .internalError, "OpenSSL cannot make a context")))
         }
         let port = request.port ?? (isSecure ? 443 : 80)
         let bytes = Array(host.utf8)

@@ -25,7 +25,7 @@ public struct ConditionOptions: Sendable, Hashable {
         responseHeaders = NamedMatch.readFields("responseHeaders", &options)
         guard !isPostware else { return }
         for key in Self.responseKeys where options.isGiven(key) {
-            options.fail(at: key, "a middleware is decided before there is a response; use it in postwares")
+            options.fail(at: key, "a middleware runs before there is a response; use it in postwares")
         }
     }
 }

@@ -37,8 +37,8 @@ public struct ContentTemplate: Sendable, Hashable {
     public func problem(_ escaping: Escaping) -> String? {
         switch escaping {
         case .none: nil
-        case .html: isInScript ? "a placeholder stands in a script or a style; put it elsewhere" : nil
-        case .json: isOutsideStrings ? "a placeholder stands outside a JSON string; put it between quotes" : nil
+        case .html: isInScript ? "a placeholder must not be inside a script or a style; move it" : nil
+        case .json: isOutsideStrings ? "a placeholder must be inside a JSON string; put it between quotes" : nil
         }
     }
 

@@ -33,7 +33,7 @@ extension FilePath: OptionValue {
     public var optionText: String { path }
     public init(optionText: String) throws(OptionMistake) {
         guard !optionText.isEmpty, !optionText.utf8.contains(0) else {
-            throw OptionMistake("write one such as page.html")
+            throw OptionMistake("write a path such as page.html")
         }
         path = optionText
     }

@@ -14,13 +14,13 @@ extension HttpUrl: OptionValue {
     public var optionText: String { text }
 
     public init(optionText: String) throws(OptionMistake) {
-        let hint = "write one such as https://login.example.com/keys"
+        let hint = "write a URL such as https://login.example.com/keys"
         let authority = optionText.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).last
         guard let request = try? HttpRequest(.get, optionText), let host = request.host,
             optionText.lowercased().hasPrefix("http"), request.port != 0
         else { throw OptionMistake(hint) }
         if authority?.prefix(while: { $0 != "/" && $0 != "?" }).contains("@") == true {
-            throw OptionMistake("it has no user name")
+            throw OptionMistake("it must not have a user name")
         }
         text = optionText
         isSafe = request.scheme == "https" || host == "localhost" || IPAddress(host)?.isLoopback == true

@@ -52,7 +52,7 @@ extension LogOutput {
         let folder = FilePath.directory(of: path)
         let place = folder.isEmpty ? "." : folder
         guard access(place, W_OK | X_OK) != 0 else { return nil }
-        return "no file can be made in \(place.quotedForErrors): \(SystemError("access").text)"
+        return "a file cannot be created in \(place.quotedForErrors): \(SystemError("access").text)"
     }
 }
 

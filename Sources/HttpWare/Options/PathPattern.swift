@@ -127,14 +127,14 @@ extension PathPattern: OptionValue {
         for part in parts {
             if part.contains("**") {
                 throw OptionMistake(
-                    "write it once, as the last segment: /prefix/**", problem: "** stands inside the path")
+                    "write it once, as the last segment: /prefix/**", problem: "** is inside the path")
             }
             if part == "." || part == ".." {
                 throw OptionMistake(hint, problem: "a normalised path has no \(part) segment")
             }
             if part.hasPrefix("{"), part.hasSuffix("}"), Self.isName(part.dropFirst().dropLast()) {
                 let name = String(part.dropFirst().dropLast())
-                if captures.contains(name) { throw OptionMistake("name it once", problem: "{\(name)} stands twice") }
+                if captures.contains(name) { throw OptionMistake("name it once", problem: "{\(name)} is used twice") }
                 captures.append(name)
                 segments.append(.capture)
             } else if part.contains("{") || part.contains("}") {
@@ -162,10 +162,10 @@ extension PathPattern: OptionValue {
             var value = byte
             if byte == UInt8(ascii: "%") {
                 guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else {
-                    throw OptionMistake("write two hexadecimal digits behind a %")
+                    throw OptionMistake("write two hexadecimal digits after a %")
                 }
                 value = high << 4 | low
-                if value == 0 { throw OptionMistake("no path that is forwarded has one", problem: "%00 never matches") }
+                if value == 0 { throw OptionMistake("a forwarded path never has it", problem: "%00 never matches") }
             }
             let isEncoded = byte == UInt8(ascii: "%")
             if value.isUnreserved || (!isEncoded && "!$&'()*+,;=:@".utf8.contains(value)) {

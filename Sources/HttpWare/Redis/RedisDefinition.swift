@@ -32,9 +32,9 @@ extension RedisDefinition {
         options.read("url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0")
         if isMeant { options.require("url") }
         var password: Secret?
-        options.readSecret("password", into: &password, doc: "what the server asks for")
+        options.readSecret("password", into: &password, doc: "the password for the server")
         var prefix = RedisDefinition.usualPrefix
-        options.read("prefix", into: &prefix, doc: "what its keys begin with; gateways with the same one share them")
+        options.read("prefix", into: &prefix, doc: "the prefix of its keys; gateways with the same prefix share them")
         if !(1...64).contains(prefix.utf8.count) || !prefix.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
             || prefix.contains(where: { "*?[]\\".contains($0) })
         {
@@ -43,7 +43,7 @@ extension RedisDefinition {
         var timeout = RedisDefinition.usualTimeout
         options.read(
             "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(10),
-            doc: "what a request waits for its answer at most")
+            doc: "how long a request waits for an answer")
         guard let url else { return nil }
         self.init(url: url, password: password, prefix: prefix, timeout: timeout)
     }

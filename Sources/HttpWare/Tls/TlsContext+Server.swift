@@ -101,7 +101,7 @@ extension TlsContext {
             var digest = [UInt8](repeating: 0, count: 32)
             guard EVP_Digest(identity, identity.count, &digest, nil, EVP_sha256(), nil) == 1,
                 SSL_CTX_set_session_id_context(context, digest, 32) == 1
-            else { throw .material("OpenSSL gives no digest") }
+            else { throw .material("OpenSSL has no digest") }
             return context
         } catch {
             SSL_CTX_free(context)

@@ -56,7 +56,7 @@ public final class TlsContext: @unchecked Sendable {
 
     /// A context with what both sides share.
     static func make(_ method: OpaquePointer?, least: Version = .tls12) throws(TlsFault) -> OpaquePointer {
-        guard let context = SSL_CTX_new(method) else { throw .material("OpenSSL gives no context") }
+        guard let context = SSL_CTX_new(method) else { throw .material("OpenSSL cannot make a context") }
         copenssl_prepare(context)
         guard SSL_CTX_set_cipher_list(context, ciphers) == 1, SSL_CTX_set_ciphersuites(context, ciphers13) == 1,
             copenssl_set_groups(context, groups) == 1,
@@ -80,7 +80,7 @@ public final class TlsContext: @unchecked Sendable {
             ERR_clear_error()
             throw TlsFault(
                 .material,
-                "\(identity.key.name): is not the key of the certificate in \(identity.chain.name); write the one that it was made with"
+                "\(identity.key.name): is not the key of the certificate in \(identity.chain.name); use the certificate's own key"
             )
         }
         guard SSL_CTX_use_certificate(context, leaf) == 1 else {
@@ -109,7 +109,7 @@ public final class TlsContext: @unchecked Sendable {
             for certificate in found { X509_free(certificate) }
             if isEnd {
                 ERR_clear_error()
-                throw TlsFault(.material, "\(file.name): holds no certificate in PEM" + hint(file, "x509"))
+                throw TlsFault(.material, "\(file.name): contains no certificate in PEM" + hint(file, "x509"))
             }
             throw .material("\(file.name): a certificate cannot be read")
         }
@@ -124,9 +124,9 @@ public final class TlsContext: @unchecked Sendable {
             let text = String(decoding: file.bytes.prefix(65536), as: UTF8.self)
             ERR_clear_error()
             if text.contains("ENCRYPTED") {
-                throw TlsFault(.material, "\(file.name): the key is encrypted; write one without a passphrase")
+                throw TlsFault(.material, "\(file.name): the key is encrypted; use a key without a passphrase")
             }
-            throw TlsFault(.material, "\(file.name): holds no private key in PEM" + hint(file, "pkey"))
+            throw TlsFault(.material, "\(file.name): contains no private key in PEM" + hint(file, "pkey"))
         }
         return key
     }
@@ -152,7 +152,7 @@ public final class TlsContext: @unchecked Sendable {
     static func trust(_ file: TlsFile, in context: OpaquePointer, asksFor: Bool) throws(TlsFault) {
         let authorities = try certificates(of: file)
         defer { for authority in authorities { X509_free(authority) } }
-        guard let store = X509_STORE_new() else { throw .material("OpenSSL gives no store") }
+        guard let store = X509_STORE_new() else { throw .material("OpenSSL cannot make a store") }
         SSL_CTX_set_cert_store(context, store)  // which owns it now
         for authority in authorities {
             guard X509_STORE_add_cert(store, authority) == 1 else {

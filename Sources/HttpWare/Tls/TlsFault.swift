@@ -53,7 +53,7 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
             return TlsFault(.certificate, text(X509_verify_cert_error_string(SSL_get_verify_result(session))))
         }
         if isSsl == 1, reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE {
-            return TlsFault(.certificate, "the peer showed no certificate")
+            return TlsFault(.certificate, "the peer sent no certificate")
         }
         if isSsl == 1, reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST {
             return TlsFault(.plainHttp, "the peer speaks HTTP without TLS")

@@ -26,7 +26,7 @@ struct ManagerCore: Sendable {
         let isSecure = origin.scheme == "https"
         let tls = isSecure ? service.tls ?? SystemTrust.shared.client : nil
         if isSecure, tls == nil {
-            throw HttpError(.client, .exchange(.internalError), .making, "OpenSSL gives no context")
+            throw HttpError(.client, .exchange(.internalError), .making, "OpenSSL cannot make a context")
         }
         let host = origin.host ?? ""
         let endpoint = Endpoint(

@@ -120,7 +120,7 @@ struct AdminClient: Sendable {
             do {
                 try request.fields.set("Authorization", to: "Bearer \(token.revealed)")
             } catch {
-                throw AdminClient.ended("the token holds what no field can carry", 1)
+                throw AdminClient.ended("the token contains a character that is not allowed in a field", 1)
             }
         }
 
@@ -157,7 +157,7 @@ struct AdminClient: Sendable {
         case .success(let response):
             if response.status == .unauthorized {
                 throw AdminClient.ended(
-                    "the admin listener wants its token; name it with --token or HTTPWARE_ADMIN_TOKEN", 1)
+                    "the admin listener requires its token; give it with --token or HTTPWARE_ADMIN_TOKEN", 1)
             }
             head(response)
         case .failure(let error): throw AdminClient.ended("the admin listener's answer was cut off: \(error.reason)", 3)

@@ -10,7 +10,7 @@ struct AdminOption: ParsableArguments {
             "The admin listener, such as 127.0.0.1:9900 or unix:/run/admin.sock. Default: as in the configuration.",
             valueName: "address"))
     var admin: String?
-    @Option(help: "What it wants to be shown. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration.")
+    @Option(help: "The admin listener's token. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration.")
     var token: String?
     @OptionGroup var file: ConfigurationOption
 
@@ -32,11 +32,11 @@ struct AdminOption: ParsableArguments {
             throw ExitCode(1)
         }
         guard let definition = configuration.admin else {
-            Terminal.error("the configuration has no admin listener; write admin: {}, or name one with --admin")
+            Terminal.error("the configuration has no admin listener; add admin: {}, or name a listener with --admin")
             throw ExitCode(1)
         }
         guard definition.bind.port != 0 else {
-            Terminal.error("the admin listener has any free port; name it with --admin")
+            Terminal.error("the admin listener has port 0, so its real port is unknown; name it with --admin")
             throw ExitCode(1)
         }
         var address = definition.bind

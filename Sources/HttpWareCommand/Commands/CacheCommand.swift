@@ -12,7 +12,7 @@ struct CacheCommand: ParsableCommand {
     struct Common: ParsableArguments {
         @Option(help: "Only this store. Default: all.")
         var store: String?
-        @Flag(help: "Print JSON, an object a line for each store.")
+        @Flag(help: "Print JSON: one line with an object for each store.")
         var json = false
         @OptionGroup var admin: AdminOption
     }
@@ -20,13 +20,13 @@ struct CacheCommand: ParsableCommand {
     /// `httpware cache ls`.
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List stored responses: status, size, age, freshness left, tags, key.")
+            commandName: "ls", abstract: "List stored responses: status, size, age, remaining freshness, tags, key.")
 
-        @Option(help: "Only those whose key, a URI, begins with this.")
+        @Option(help: "Only responses whose key, a URI, begins with this text.")
         var prefix: String?
-        @Option(help: "Only those with this tag.")
+        @Option(help: "Only responses with this tag.")
         var tag: String?
-        @Option(help: "How many of each store are listed, 1 to 1000.")
+        @Option(help: "The number of responses to list for each store, 1 to 1000.")
         var limit = 100
         @OptionGroup var common: Common
 
@@ -43,7 +43,7 @@ struct CacheCommand: ParsableCommand {
             for list in shown where list.more {
                 Terminal.error(
                     TerminalStyle.plain.shown(
-                        "\(list.store) holds more; name them by --prefix or --tag, or raise --limit"))
+                        "\(list.store) has more responses; use --prefix or --tag, or raise --limit"))
             }
         }
     }
@@ -51,7 +51,7 @@ struct CacheCommand: ParsableCommand {
     /// `httpware cache show KEY`.
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "show", abstract: "Show what is stored under a key: each response with its fields.")
+            commandName: "show", abstract: "Show the responses stored under a key, with their fields.")
 
         @Argument(help: "The key, a URI, as httpware cache ls shows it.")
         var key: String
@@ -78,15 +78,15 @@ struct CacheCommand: ParsableCommand {
     struct Purge: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "purge",
-            abstract: "Take stored responses away: those under a key, those with a prefix or tag, or all.")
+            abstract: "Remove stored responses: by key, by prefix, by tag, or all.")
 
         @Argument(help: "The key, a URI, as httpware cache ls shows it.")
         var key: String?
-        @Option(help: "Those whose key, a URI, begins with this.")
+        @Option(help: "Responses whose key, a URI, begins with this text.")
         var prefix: String?
-        @Option(help: "Those with this tag.")
+        @Option(help: "Responses with this tag.")
         var tag: String?
-        @Flag(help: "All.")
+        @Flag(help: "All responses.")
         var all = false
         @OptionGroup var common: Common
 
@@ -95,11 +95,11 @@ struct CacheCommand: ParsableCommand {
             if all == isNamed {
                 throw ValidationError(
                     all
-                        ? "--all is without a key, --prefix and --tag"
-                        : "say what goes: a key, --prefix, --tag or --all")
+                        ? "--all cannot be combined with a key, --prefix or --tag"
+                        : "say what to remove: a key, --prefix, --tag or --all")
             }
             if prefix == "" || key == "" {
-                throw ValidationError("an empty text means everything; write --all for that")
+                throw ValidationError("an empty text would mean everything; write --all for that")
             }
         }
 
@@ -121,7 +121,7 @@ struct CacheCommand: ParsableCommand {
     /// `httpware cache stats`.
     struct Stats: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "stats", abstract: "Show the stores, and what caches did with the requests of each route.")
+            commandName: "stats", abstract: "Show the stores, and the results of caches for each route.")
 
         @OptionGroup var view: AdminView
 

@@ -8,7 +8,7 @@ struct CheckCommand: ParsableCommand {
         commandName: "check", abstract: "Check a configuration: every error and warning, exit 1 on errors.")
 
     @OptionGroup var file: ConfigurationOption
-    @Flag(help: "Print errors, warnings and their numbers as JSON, on standard output.")
+    @Flag(help: "Print errors, warnings and their counts as JSON, on standard output.")
     var json = false
 
     func run() throws {

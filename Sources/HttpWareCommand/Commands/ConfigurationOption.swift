@@ -24,7 +24,7 @@ struct ConfigurationOption: ParsableArguments {
         guard let found = ConfigurationOption.usualPaths.first(where: { FileManager.default.fileExists(atPath: $0) })
         else {
             Terminal.error(
-                "no configuration: neither httpware.yaml nor /etc/httpware/httpware.yaml is there; name a file with -c")
+                "no configuration: neither httpware.yaml nor /etc/httpware/httpware.yaml exists; name a file with -c")
             throw ExitCode(3)
         }
         return found
@@ -49,7 +49,7 @@ struct ConfigurationOption: ParsableArguments {
     func readableFile() throws -> String {
         let file = try file()
         if file != "-", !FileManager.default.isReadableFile(atPath: file) {
-            Terminal.error("\(file): cannot be read; check that it is there and that you may read it")
+            Terminal.error("\(file): cannot be read; check that it exists and that you may read it")
             throw ExitCode(3)
         }
         return file

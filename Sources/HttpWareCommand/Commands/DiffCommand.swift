@@ -7,11 +7,12 @@ import HttpWare
 struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff", abstract: "Show what a reload from one configuration to another would change.",
-        discussion: "Compares what is written, after interpolation. Secrets are not shown. Exit 1 if one has errors.")
+        discussion:
+            "Compares the files after interpolation. Secrets are not shown. Exit status: 1 if a file has errors.")
 
-    @Argument(help: "The configuration that runs.")
+    @Argument(help: "The present configuration.")
     var old: String
-    @Argument(help: "The configuration that shall run.")
+    @Argument(help: "The new configuration.")
     var new: String
     @Flag(help: "Print JSON.")
     var json = false
@@ -35,7 +36,7 @@ struct DiffCommand: ParsableCommand {
                 "\(change.location): \(change.what): \(change.kind.rawValue)" + (change.effect.map { "; \($0)" } ?? ""))
             for key in change.keys { lines.append("    \(key.key): \(text(key))") }
         }
-        for loss in difference.losses { lines.append("\(loss.location): \(loss.what): begins anew") }
+        for loss in difference.losses { lines.append("\(loss.location): \(loss.what) is lost") }
         return lines.joined(separator: "\n")
     }
 

@@ -8,7 +8,7 @@ struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Explain what a configuration would do with a request. Sends nothing.",
         discussion: """
-            Shows the listener, the route and the service with the lines that say so, why earlier routes did not match, the \
+            Shows the listener, the route and the service with their lines in the file, why earlier routes did not match, the \
             chain in the order in which it runs, and the request as it would go upstream.
 
             URL is http://HOST/PATH or https://HOST/PATH, a path alone, or HOST:PORT for CONNECT. Without --listener a reverse listener that is \
@@ -25,7 +25,7 @@ struct ExplainCommand: ParsableCommand {
         name: [.customShort("H"), .customLong("header")], parsing: .singleValue,
         help: "A field, such as 'Accept: text/html'.")
     var headers: [String] = []
-    @Option(help: "The listener that the request comes to.")
+    @Option(help: "The listener that receives the request.")
     var listener: String?
     @Option(help: "The client's address.")
     var client = "127.0.0.1"
@@ -65,8 +65,8 @@ struct ExplainCommand: ParsableCommand {
         if let scheme = question.scheme, method == .connect || !["http", "https"].contains(scheme) {
             throw ValidationError(
                 method == .connect
-                    ? "CONNECT asks for HOST:PORT, not for a URL"
-                    : "\(scheme):// is not known here; write http:// or https://")
+                    ? "CONNECT takes HOST:PORT, not a URL"
+                    : "\(scheme):// is not supported; write http:// or https://")
         }
         question.listener = listener
         question.client = address

@@ -51,7 +51,7 @@ struct ExplanationText {
             add("          {path.\(capture.name)} = \(capture.value)")
         }
         guard let service = route.service else {
-            add("service   none; the chain has to answer")
+            add("service   none; the chain must answer")
             return
         }
         add("service   \(service.name)", service.location)
@@ -83,7 +83,7 @@ struct ExplanationText {
             var what = step.decision.word
             switch step.decision {
             case .failed(let reason): what += ": \(reason)"
-            case .waits, .needsContent: what += "; what follows is as if it passed"
+            case .waits, .needsContent: what += "; the following lines assume that it passed"
             default: break
             }
             add("  \(index + 1). \(title(of: entry)) – \(what)", entry.location)

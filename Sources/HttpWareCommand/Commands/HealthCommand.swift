@@ -5,7 +5,7 @@ import HttpWare
 struct HealthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health", abstract: "Ask a running gateway whether it is ready.",
-        discussion: "Exit status: 0 ready, 1 starting or draining, 3 nobody answers.")
+        discussion: "Exit status: 0 ready, 1 starting or draining, 3 no answer.")
 
     @OptionGroup var admin: AdminOption
 

@@ -5,15 +5,15 @@ import HttpWare
 /// `httpware offline`: whether a running gateway answers from stored responses only.
 struct OfflineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "offline", abstract: "Show or set when a running gateway answers from stored responses only.",
+        commandName: "offline", abstract: "Show or set whether a running gateway answers from stored responses only.",
         discussion: """
-            Without MODE: each entry of the ware offline with its mode. With MODE: sets it for a while, in place of what is \
-            configured; with configured, what is configured counts again.
+            Without MODE, shows each entry of the ware offline with its mode. With MODE, overrides the configured mode for a \
+            limited time; MODE configured ends the override.
             """)
 
     @Argument(help: "auto, always, never or configured.")
     var mode: String?
-    @Option(name: .customLong("for"), help: "How long it is set, such as 10m. Default: 1h.")
+    @Option(name: .customLong("for"), help: "How long the mode holds, such as 10m. Default: 1h.")
     var time: String?
     @Option(help: "Only the entries with this label. Default: all.")
     var label: String?
@@ -37,7 +37,7 @@ struct OfflineCommand: ParsableCommand {
         if let mode, !["auto", "always", "never", "configured"].contains(mode) {
             throw ValidationError("\(mode) is not a mode; write auto, always, never or configured")
         }
-        if mode == nil, time != nil || label != nil { throw ValidationError("--for and --label are with a mode") }
+        if mode == nil, time != nil || label != nil { throw ValidationError("--for and --label need a mode") }
     }
 
     func run() throws {

@@ -9,17 +9,17 @@ import Wares
 struct ProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "proxy",
-        abstract: "Run a reverse proxy before URL, without a configuration; one line per request.",
+        abstract: "Run a reverse proxy for URL, without a configuration; one line per request.",
         discussion: """
-            Each line is the time, method, target, status, duration and size of a request, and where its time went. \
-            On a terminal the last is a bar; NO_COLOR does without colours.
+            Each line shows the time, method, target, status, duration and size of a request, and how its time was spent. \
+            On a terminal, the last part is a bar; NO_COLOR turns colours off.
             """)
 
     @Argument(help: "The origin server, such as http://127.0.0.1:3000.")
     var url: String
-    @Option(help: "Where to listen.")
+    @Option(help: "The address to listen on.")
     var listen = "127.0.0.1:8080"
-    @Flag(help: "Print JSON, an object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
 
     func run() throws {

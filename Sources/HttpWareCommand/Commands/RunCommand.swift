@@ -11,8 +11,8 @@ struct RunCommand: ParsableCommand {
         commandName: "run", abstract: "Run the gateway in the foreground.",
         discussion:
             """
-            SIGTERM drains: exchanges in flight finish. A second SIGTERM stops. SIGHUP reads the configuration again. SIGUSR2 starts \
-            the program anew, of another version perhaps, and hands it the listening sockets: no connection is refused.
+            SIGTERM drains: exchanges in progress finish. A second SIGTERM stops the gateway. SIGHUP reads the configuration again. \
+            SIGUSR2 starts the program again, possibly another version, and passes on the listening sockets, so no connection is refused.
             """)
 
     @OptionGroup var file: ConfigurationOption

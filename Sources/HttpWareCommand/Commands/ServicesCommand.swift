@@ -5,7 +5,7 @@ struct ServicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "services",
         abstract:
-            "List the services of a running gateway: how each endpoint is, what is under way there, what failed last.")
+            "List the services of a running gateway: each endpoint's state, requests in progress, and last failure.")
 
     @OptionGroup var view: AdminView
 

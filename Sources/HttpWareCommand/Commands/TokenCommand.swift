@@ -23,7 +23,7 @@ struct TokenCommand: ParsableCommand {
     /// `httpware token refresh NAME`.
     struct Refresh: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "refresh", abstract: "Ask for a new token now, whatever failed before.")
+            commandName: "refresh", abstract: "Request a new token now, whatever failed before.")
 
         @OptionGroup var one: One
 
@@ -33,7 +33,7 @@ struct TokenCommand: ParsableCommand {
     /// `httpware token clear NAME`.
     struct Clear: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "clear", abstract: "Forget the tokens of a credential, those in its file too.")
+            commandName: "clear", abstract: "Forget the tokens of a credential, including those in its file.")
 
         @OptionGroup var one: One
 
@@ -42,7 +42,7 @@ struct TokenCommand: ParsableCommand {
 
     /// One credential, and how what became of it is shown.
     struct One: ParsableArguments {
-        @Argument(help: "The credential.")
+        @Argument(help: "The name of the credential.")
         var name: String
         @Flag(help: "Print JSON.")
         var json = false

@@ -7,24 +7,24 @@ struct TraceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trace", abstract: "Show the last requests of a running gateway, or one of them step by step.",
         discussion: """
-            Without ID: a line for each of the last requests, the newest last. With -f new ones follow, until it is \
-            interrupted. With ID, which stands first in these lines: each ware with its decision, time and changes, \
-            and each phase of the call upstream.
+            Without ID, shows one line for each of the last requests, the newest last. With -f, new requests follow until \
+            the command is interrupted. With ID, the first column of these lines, shows each ware with its decision, time and \
+            changes, and each phase of the call upstream.
             """)
 
     @Argument(help: "The number of a request, or the id that requestId gave it.")
     var id: String?
-    @Flag(name: .shortAndLong, help: "Go on with each request when it ends; with ID, wait for that one.")
+    @Flag(name: .shortAndLong, help: "Continue with new requests when they end; with ID, wait for that request.")
     var follow = false
-    @Option(help: "How many requests are shown before.")
+    @Option(help: "The number of past requests to show.")
     var limit = 20
-    @Flag(help: "Print JSON, an object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
     @OptionGroup var admin: AdminOption
 
     func validate() throws {
         if !(0...2000).contains(limit) { throw ValidationError("--limit is 0 to 2000") }
-        if let id, !TraceCommand.isId(id) { throw ValidationError("\(id) is no id") }
+        if let id, !TraceCommand.isId(id) { throw ValidationError("\(id) is not an id") }
     }
 
     func run() throws {
@@ -62,7 +62,7 @@ struct TraceCommand: ParsableCommand {
         let path = "/v1/requests/\(id)"
         guard follow else {
             if try show(client.get(path)) { return }
-            Terminal.error("request \(id) is not kept, or not any more; httpware trace lists those that are")
+            Terminal.error("request \(id) is not kept, or no longer kept; httpware trace lists the kept ones")
             throw ExitCode(1)
         }
         try client.follow("/v1/events", after: path) {
@@ -95,7 +95,7 @@ struct TraceCommand: ParsableCommand {
         case "dropped":
             struct Dropped: Decodable { let dropped: Int }
             if let dropped = try? JSONDecoder().decode(Dropped.self, from: Data(data.utf8)).dropped {
-                Terminal.error("\(dropped) requests are not shown: they came too fast")
+                Terminal.error("\(dropped) requests are not shown, because they came too fast")
             }
             return nil
         default: return nil
@@ -111,7 +111,7 @@ struct TraceCommand: ParsableCommand {
 
     private static func strange(_ answer: AdminClient.Answer) -> ExitCode {
         let shown = TerminalStyle.plain.shown(String(answer.text.prefix(200)))
-        Terminal.error("the admin listener answered \(answer.status), and not with records: \(shown)")
+        Terminal.error("the admin listener answered \(answer.status), but not with records: \(shown)")
         return ExitCode(1)
     }
 }

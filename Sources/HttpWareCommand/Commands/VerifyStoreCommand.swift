@@ -5,8 +5,8 @@ import HttpCaching
 /// end the process that reads it, which then is this one.
 struct VerifyStoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify-store", abstract: "Look through the file of a disk store that nobody has open.",
-        discussion: "Exit status: 0 it is intact, anything else it is not.", shouldDisplay: false)
+        commandName: "verify-store", abstract: "Verify the file of a disk store that is not open.",
+        discussion: "Exit status: 0 if it is intact, otherwise another.", shouldDisplay: false)
 
     @Argument(help: "The store's folder.")
     var path: String

@@ -7,7 +7,7 @@ import HttpWare
 /// `httpware version`.
 struct VersionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "version", abstract: "Print the version and commit, and the versions of the libraries that run.")
+        commandName: "version", abstract: "Print the version and commit, and the versions of the loaded libraries.")
 
     @Flag(help: "Print JSON.")
     var json = false

@@ -16,7 +16,9 @@ struct WaresCommand: ParsableCommand {
     var markdown = false
 
     func validate() throws {
-        if markdown, name != nil || json { throw ValidationError("--markdown prints all wares; it stands alone") }
+        if markdown, name != nil || json {
+            throw ValidationError("--markdown prints all wares; it takes no name and no --json")
+        }
     }
 
     func run() throws {
@@ -44,8 +46,8 @@ struct WaresCommand: ParsableCommand {
     private static func page(_ ware: WareDescription) -> String {
         let side =
             switch ware.side {
-            case .middleware: "middleware: listed under middlewares, works on requests"
-            case .postware: "postware: listed under postwares, works on responses"
+            case .middleware: "middleware: listed under middlewares, acts on requests"
+            case .postware: "postware: listed under postwares, acts on responses"
             case .both: "both: listed under middlewares, its response half runs on the way back"
             }
         var parts = ["\(ware.name)\n\(ware.about.sentence)", side]

@@ -11,12 +11,12 @@ struct WithCommand: ParsableCommand {
         commandName: "with", abstract: "Run a command whose requests go through a forward proxy.",
         usage: "httpware with [--show] [--config <config>] -- <command> ...",
         discussion: """
-            The proxy listens on a free port of 127.0.0.1, while the command runs; HTTP_PROXY, HTTPS_PROXY, http_proxy and \
-            https_proxy name it. With -c it is the first forward listener of that file; where a gateway runs on its \
-            address already, the command is sent there. Without -c every request is passed on, to local servers too. \
-            NO_PROXY stays as it is; where it is not set it is set to nothing, so that no host is left out.
+            The proxy listens on a free port of 127.0.0.1 while the command runs; HTTP_PROXY, HTTPS_PROXY, http_proxy and \
+            https_proxy name it. With -c it is the first forward listener of that file; if a gateway already runs on its \
+            address, the command uses that gateway. Without -c every request is passed on, to local servers too. \
+            NO_PROXY is kept; if it is not set, it is set to an empty value, so that no host is left out.
 
-            Ends with the command's exit status: 128 and the signal's number when a signal ended it, 126 or 127 when \
+            Exits with the command's exit status: 128 plus the number of the signal that ended it, 126 or 127 if \
             it could not be run.
             """)
 
@@ -26,11 +26,11 @@ struct WithCommand: ParsableCommand {
         name: [.customShort("c"), .customLong("config")],
         help: "A configuration file with a forward listener; - reads standard input.")
     var config: String?
-    @Argument(parsing: .postTerminator, help: "The command and its arguments, behind --.")
+    @Argument(parsing: .postTerminator, help: "The command and its arguments, after --.")
     var command: [String] = []
 
     func validate() throws {
-        if command.isEmpty { throw ValidationError("write the command behind --, such as: httpware with -- curl …") }
+        if command.isEmpty { throw ValidationError("write the command after --, such as: httpware with -- curl …") }
     }
 
     func run() throws {
@@ -38,7 +38,7 @@ struct WithCommand: ParsableCommand {
         let listener = configuration.listeners[0]
         if config != nil, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
-                Terminal.error("a gateway runs on \(listener.bind) already; httpware trace -f shows its requests")
+                Terminal.error("a gateway already runs on \(listener.bind); httpware trace -f shows its requests")
             }
             throw ExitCode(try runCommand(at: listener.bind))
         }
@@ -88,7 +88,7 @@ struct WithCommand: ParsableCommand {
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         guard let listener = configuration.listeners.first(where: { $0.mode == .forward }) else {
-            Terminal.error("\(config): no listener is a forward one; write mode: forward")
+            Terminal.error("\(config): there is no forward listener; write mode: forward")
             throw ExitCode(1)
         }
         return configuration.only(listener, at: listener.bind)
@@ -112,7 +112,7 @@ struct WithCommand: ParsableCommand {
 
     private func runCommand(at address: SocketAddress, _ signals: ChildProcess.Signals? = nil) throws -> Int32 {
         guard case .ip(let ip, let port) = address else {
-            Terminal.error("\(address) is no address that HTTP_PROXY can name; bind the listener to 127.0.0.1")
+            Terminal.error("\(address) is not an address that HTTP_PROXY can contain; bind the listener to 127.0.0.1")
             throw ExitCode(1)
         }
         let host = ip.isUnspecified ? "127.0.0.1" : ip.isIPv4 ? "\(ip)" : "[\(ip)]"

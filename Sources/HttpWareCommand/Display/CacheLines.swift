@@ -22,7 +22,8 @@ struct CacheOverview: Decodable {
         /// In a few words.
         var line: String {
             let state =
-                fault ?? (subscribed ? "answers" : connections > 0 ? "answers, but tells no changes" : "not asked yet")
+                fault
+                ?? (subscribed ? "answers" : connections > 0 ? "answers, but does not report changes" : "not asked yet")
             return "\(state); \(commands) commands, \(failures) failed"
         }
     }
@@ -152,7 +153,7 @@ struct CacheEntry: Decodable {
             lines.append(
                 "  received \(response.received), lifetime \(response.lifetime)s\(response.heuristic ? " (guessed)" : "")"
             )
-            if let identity = response.identity { lines.append("  for one who asked: \(identity)") }
+            if let identity = response.identity { lines.append("  only for identity \(identity)") }
             if let range = response.range { lines.append("  a part: \(range)") }
             if !response.vary.isEmpty { lines.append("  varies by \(response.vary.joined(separator: ", "))") }
             if !response.tags.isEmpty { lines.append("  tags \(response.tags.joined(separator: ", "))") }

@@ -53,7 +53,7 @@ struct ExchangeLine {
                 ? style.paint(style.isUnicode ? "━━" : "==", part.look) + " " + part.rawValue
                 : "\(part.letter) \(part.rawValue)"
         }
-        let intro = width >= 100 ? "where the time went: " : "time: "
+        let intro = width >= 100 ? "how the time was spent: " : "time: "
         return style.paint(intro, .dim) + legend.joined(separator: width >= 100 ? "  " : " ")
     }
 

@@ -43,7 +43,7 @@ final class RequestPrinter: Sendable {
             isLast = isEnding.load(ordering: .acquiring)
             let (exchanges, dropped) = subscription.take()
             for exchange in exchanges { print(ExchangeReport(exchange)) }
-            if dropped > 0 { note("\(dropped) requests are not shown: they came too fast") }
+            if dropped > 0 { note("\(dropped) requests are not shown, because they came too fast") }
         }
         ended.signal()
     }

@@ -42,7 +42,7 @@ struct Waterfall {
             if row.text.count > text { lines.append("    " + style.paint(row.text, .dim)) }
             lines += row.details.map { "    " + style.paint($0, .dim) }
         }
-        if report.cut { lines.append(style.paint("the wares did more than is kept", .yellow)) }
+        if report.cut { lines.append(style.paint("the wares did more than the record keeps", .yellow)) }
         return lines.map { $0.withoutTrailingSpaces + "\n" }.joined()
     }
 

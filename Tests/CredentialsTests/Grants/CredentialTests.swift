@@ -102,7 +102,7 @@ import Testing
         #expect(order.withLock { $0 } == Array(0..<200))
     }
 
-    @Test func `rule 4: the file is read again before a refresh`() async throws {
+    @Test func `the shared file is read again before a refresh`() async throws {
         let stage = try Stage()
         defer { stage.end() }
         let (one, other) = (stage.make(), stage.make())
@@ -117,7 +117,7 @@ import Testing
         #expect(other.report().history.first?.outcome == .adopted)
     }
 
-    @Test func `rule 4: the file is read again after invalid_grant`() async throws {
+    @Test func `the shared file is read again after invalid_grant`() async throws {
         let stage = try Stage()
         defer { stage.end() }
         let credential = stage.make()
@@ -165,7 +165,7 @@ import Testing
         #expect(await result == "token-8")
     }
 
-    @Test func `rule 1: a credential that a reload put in place of another waits for its refresh, and takes it over`()
+    @Test func `one refresh is in flight over a reload: the new credential waits for it and takes over the result`()
         async throws
     {
         let stage = try Stage {

@@ -157,7 +157,7 @@ import Testing
             """)
         let answer = try await stage.ask("/v1/cache/shared/purge?\(query)", .post)
         #expect(answer.status == 503)
-        let detail = "not all of shared could be reached: 0 purged, others may be left"
+        let detail = "not all of shared could be searched: 0 purged, others may be left"
         #expect(answer.json["detail"] as? String == detail)
     }
 

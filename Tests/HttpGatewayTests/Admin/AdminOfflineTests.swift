@@ -59,6 +59,7 @@ import Testing
     }
 
     @Test func `where GET and POST are at home another method is told of both`() async throws {
-        #expect(try await stage().ask("/v1/offline", .delete).json["detail"] as? String == "use GET or POST here")
+        #expect(
+            try await stage().ask("/v1/offline", .delete).json["detail"] as? String == "use GET or POST for this path")
     }
 }

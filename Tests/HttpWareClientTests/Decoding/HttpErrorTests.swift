@@ -26,7 +26,7 @@ import Testing
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `SEEDS C: the content of a 4xx is a typed error model`() async throws {
+    @Test func `the content of a 4xx is a typed error model`() async throws {
         let (manager, origin) = try HttpErrorTests.manager(
             .json(#"{"title":"no","code":4}"#, .conflict, type: "application/problem+json"))
         let error = try #require(await #expect(throws: HttpError.self) { try await manager.send(GetTodo(id: 7)) })
@@ -37,7 +37,7 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `SEEDS C: a missing attribute is named with its path, and the content is shown`() async throws {
+    @Test func `a missing attribute is named with its path, and the content is shown`() async throws {
         let text = #"[{"id":1,"title":"a","isDone":true},{"id":2,"isDone":false}]"#
         let (manager, origin) = try HttpErrorTests.manager(.json(text))
         let error = try #require(await #expect(throws: HttpError.self) { try await manager.send(ListTodos()) })
@@ -51,7 +51,7 @@ import Testing
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `SEEDS C: an invalid attribute is told from a missing one, and 200 bytes are shown`() async throws {
+    @Test func `an invalid attribute is told from a missing one, and 200 bytes are shown`() async throws {
         let text = #"{"id":"seven","title":""# + String(repeating: "x", count: 500) + #""}"#
         let (manager, origin) = try HttpErrorTests.manager(.json(text))
         let error = try #require(await #expect(throws: HttpError.self) { try await manager.send(GetTodo(id: 7)) })
@@ -79,7 +79,7 @@ import Testing
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `SEEDS B: a refused connection is an error of the way there, and may be tried again`() async throws {
+    @Test func `a refused connection is an error of the way there, and may be tried again`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok) }
         await origin.close()
         let manager = HttpManager(service: try .local(origin.port))
@@ -108,7 +108,7 @@ import Testing
         #expect(try await manager.send(GetTodo(id: 1)).title == "odd")
     }
 
-    @Test func `SEEDS C: LossyArray skips bad elements and says which`() async throws {
+    @Test func `LossyArray skips bad elements and says which`() async throws {
         struct List: Route {
             typealias Response = LossyArray<Todo>
             var path: RoutePath { "/todos" }

@@ -51,7 +51,7 @@ import Testing
     }
 
     @MainActor
-    @Test func `SEEDS E: a view model knows the service's protocol only`() async {
+    @Test func `a view model knows the service's protocol only`() async {
         struct Fixed: TodoService {
             struct Broken: Error {}
             func todos() async throws -> [TodoExample.Todo] { [TodoExample.Todo(id: 1, title: "a")] }
@@ -78,7 +78,7 @@ import Testing
         return ExchangeReport(try #require(records.recent(1).first))
     }
 
-    @Test func `SEEDS A and D: the example lives through a worn-out token, 304 and a lost network`() async throws {
+    @Test func `the example lives through a worn-out token, 304 and a lost network`() async throws {
         let server = try TodoServer()
         let records = RecordRing(mostRecords: 100, mostBytes: .mebibytes(1))
         let service = NetworkedTodoService.make(

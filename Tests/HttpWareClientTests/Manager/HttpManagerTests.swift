@@ -3,7 +3,7 @@ import HttpWareTesting
 import Testing
 
 @Suite struct HttpManagerTests {
-    @Test func `SEEDS A: a manager runs a request through middlewares, the client, then postwares`() async throws {
+    @Test func `a manager runs a request through middlewares, the client, then postwares`() async throws {
         let origin = try LocalOrigin { request in
             HttpResponse.json(#"{"id":7,"title":"\#(request.fields["X-Trace"] ?? "none")","isDone":true}"#)
         }
@@ -21,7 +21,7 @@ import Testing
         #expect(origin.requests.first?.fields[.host] == "127.0.0.1:\(origin.port)")
     }
 
-    @Test func `SEEDS A: a middleware aborts, and nothing goes upstream`() async throws {
+    @Test func `a middleware aborts, and nothing goes upstream`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok) }
         let manager = HttpManager(
             service: try .local(origin.port),
@@ -36,7 +36,7 @@ import Testing
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `SEEDS A: wares are sorted by their order, stably, and most need none`() async throws {
+    @Test func `wares are sorted by their order, stably, and most need none`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
         let manager = HttpManager(
             service: try .local(origin.port),
@@ -48,7 +48,7 @@ import Testing
         #expect(origin.requests.first?.fields.values(of: "X-Order") == ["first", "b", "c", "last"])
     }
 
-    @Test func `SEEDS D: the body of a route goes as JSON, and the response comes back as its type`() async throws {
+    @Test func `the body of a route goes as JSON, and the response comes back as its type`() async throws {
         let origin = try LocalOrigin { request in
             HttpResponse(.created, fields: ["Content-Type": "application/json"], content: request.content)
         }
@@ -61,7 +61,7 @@ import Testing
         #expect(origin.requests.first?.method == .post)
     }
 
-    @Test func `SEEDS D: a route without a response type answers Empty, whatever comes`() async throws {
+    @Test func `a route without a response type answers Empty, whatever comes`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text("<p>gone</p>")) }
         let manager = HttpManager(service: try .local(origin.port))
         let empty: Empty = try await manager.send(DeleteTodo(id: 1))
@@ -70,7 +70,7 @@ import Testing
         #expect(origin.requests.first?.content.isEmpty == true)
     }
 
-    @Test func `SEEDS E: result(of:) brings the model or the error, and throws nothing`() async throws {
+    @Test func `result(of:) brings the model or the error, and throws nothing`() async throws {
         let origin = try LocalOrigin { request in
             request.path == "/todos/1"
                 ? .json(#"{"id":1,"title":"a","isDone":false}"#) : .json(#"{"title":"no such todo"}"#, .notFound)
@@ -84,7 +84,7 @@ import Testing
         #expect(error.fault == .status(.notFound))
     }
 
-    @Test func `SEEDS B: a manager moves to another environment with all its wares`() async throws {
+    @Test func `a manager moves to another environment with all its wares`() async throws {
         let production = try LocalOrigin { _ in .json(#"{"id":1,"title":"production","isDone":false}"#) }
         let development = try LocalOrigin { _ in .json(#"{"id":1,"title":"development","isDone":false}"#) }
         let service = ServiceDefinition(

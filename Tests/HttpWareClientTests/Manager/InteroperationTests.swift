@@ -35,7 +35,7 @@ import Testing
         #expect(throws: GatewayError.self) { try HttpRequest(request) }
     }
 
-    @Test func `SEEDS B: a publisher brings the model, and sends nothing before it has a subscriber`() async throws {
+    @Test func `a publisher brings the model, and sends nothing before it has a subscriber`() async throws {
         let origin = try LocalOrigin { request in
             request.path == "/todos/1" ? .json(#"{"id":1,"title":"a","isDone":false}"#) : HttpResponse(.notFound)
         }

@@ -13,7 +13,7 @@ import Testing
         var path: RoutePath { "/notes" }
     }
 
-    @Test func `SEEDS A and C: a service definition brings base URL, coders, fields and time limits`() async throws {
+    @Test func `a service definition brings base URL, coders, fields and time limits`() async throws {
         let client = ScriptedClient()
         client.answer(json: #"{"written_at":"2026-11-21T00:00:00Z"}"#)
         let coder = JsonCoder(
@@ -35,7 +35,7 @@ import Testing
         #expect(request.content.text == #"{"written_at":"2026-11-21T00:00:00Z"}"#)
     }
 
-    @Test func `SEEDS B: a model comes with its response, and the data that it came from`() async throws {
+    @Test func `a model comes with its response, and the data that it came from`() async throws {
         let client = ScriptedClient()
         client.answer(.created, json: #"{"id":1,"title":"a","isDone":true}"#)
         let service = ServiceDefinition(baseURL: "https://api.example.test")
@@ -46,7 +46,7 @@ import Testing
         #expect(response.response.content.text == #"{"id":1,"title":"a","isDone":true}"#)
     }
 
-    @Test func `SEEDS A: a typed request makes a message that knows no type`() async throws {
+    @Test func `a typed request makes a message that knows no type`() async throws {
         let client = ScriptedClient()
         client.answer(json: #"{"id":1,"title":"a","isDone":true}"#)
         let manager = HttpManager(service: ServiceDefinition(baseURL: "https://api.example.test"), client: client)
@@ -56,7 +56,7 @@ import Testing
         #expect(message.method == .get && message.upstreamTarget == "/todos/1?full=true")
     }
 
-    @Test func `SEEDS C: a status that is no success is an error, and so is a time limit that passes`() async throws {
+    @Test func `a status that is no success is an error, and so is a time limit that passes`() async throws {
         let client = ScriptedClient()
         client.answer(.success(HttpResponse(.accepted)))
         let service = ServiceDefinition(baseURL: "https://api.example.test")

@@ -98,7 +98,7 @@ import Testing
         #expect(sent.withLock { $0 } > last)
     }
 
-    @Test func `SEEDS C: a cancelled task ends the exchange and its stream upstream`() async throws {
+    @Test func `a cancelled task ends the exchange and its stream upstream`() async throws {
         try await ScriptedOrigin.run([
             .expectHead(startingWith: "GET /feed HTTP/1.1"),
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin"), .expectEnd,
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `SEEDS C: a cancelled task that waits for a response ends the connection`() async throws {
+    @Test func `a cancelled task that waits for a response ends the connection`() async throws {
         try await ScriptedOrigin.run([.expectHead(startingWith: "GET /todos/1 HTTP/1.1"), .expectEnd]) { origin in
             let manager = HttpManager(service: try .local(origin.port))
             let task = Task { try await manager.send(GetTodo(id: 1)) }

@@ -15,7 +15,7 @@ import Testing
         return path
     }
 
-    @Test func `SEEDS D: a file is streamed from disk with its length`() async throws {
+    @Test func `a file is streamed from disk with its length`() async throws {
         let origin = try UploadTests.echo()
         let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let path = try UploadTests.file(bytes)
@@ -32,7 +32,7 @@ import Testing
         #expect(steps.last?.fraction == 1)
     }
 
-    @Test func `SEEDS D: a form of fields and a file is streamed as one`() async throws {
+    @Test func `a form of fields and a file is streamed as one`() async throws {
         let origin = try UploadTests.echo()
         let path = try UploadTests.file(Array("inside".utf8))
         defer { try? FileManager.default.removeItem(atPath: path) }

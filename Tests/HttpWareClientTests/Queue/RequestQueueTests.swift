@@ -42,7 +42,7 @@ import Testing
 
     private static func wait(_ isTrue: () -> Bool) async { while !isTrue() { await Task.yield() } }
 
-    @Test func `SEEDS C: so many requests go at once, those of a higher priority first`() async throws {
+    @Test func `so many requests go at once, those of a higher priority first`() async throws {
         let (queue, gated, origin) = try RequestQueueTests.make(1)
         var tasks = [Task { try await queue.send(Get(name: "first")) }]
         await gated.until(1)
@@ -62,7 +62,7 @@ import Testing
         #expect(origin.requests.count == 5)
     }
 
-    @Test func `SEEDS C: requests of a class are cancelled by their tag, waiting or under way`() async throws {
+    @Test func `requests of a class are cancelled by their tag, waiting or under way`() async throws {
         let (queue, gated, origin) = try RequestQueueTests.make(2)
         let image = Task { try await queue.send(Get(name: "image1"), tags: ["images"]) }
         let page = Task { try await queue.send(Get(name: "page")) }

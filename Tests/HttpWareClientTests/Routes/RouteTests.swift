@@ -49,7 +49,7 @@ import Testing
         #expect(throws: EncodingError.self) { try QueryItems(encoding: 7) }
     }
 
-    @Test func `SEEDS D: makeRequest can be overridden, and starts from the default`() throws {
+    @Test func `makeRequest can be overridden, and starts from the default`() throws {
         struct Special: Route {
             var path: RoutePath { "/special" }
             func makeRequest(in service: ServiceDefinition) throws -> Request<Empty> {
@@ -65,7 +65,7 @@ import Testing
         #expect(request.name == "Special")
     }
 
-    @Test func `SEEDS C: a route's values are its initialiser, and its path cannot lead elsewhere`() throws {
+    @Test func `a route's values are its initialiser, and its path cannot lead elsewhere`() throws {
         // `GetTodo()` does not compile: there is no todo without an id.
         let service = ServiceDefinition(baseURL: "http://localhost")
         #expect(try GetTodo(id: 7).makeRequest(in: service).path.text == "/todos/7")
@@ -77,7 +77,7 @@ import Testing
             try Named(name: "../users?admin=1").makeRequest(in: service).path.text == "/named/..%2Fusers%3Fadmin%3D1")
     }
 
-    @Test func `SEEDS B: a request is a few lines`() throws {
+    @Test func `a request is a few lines`() throws {
         // The five lines of GetTodo, in Support/Todo.swift.
         let request = try GetTodo(id: 7).makeRequest(in: ServiceDefinition(baseURL: "http://localhost"))
         #expect(request.method == .get)

@@ -2,7 +2,7 @@ import HttpWareClient
 import HttpWareTesting
 import Testing
 
-/// A user's whole service layer, tested without a socket. SEEDS B, C and E: everything down to the request is replaceable.
+/// A user's whole service layer, tested without a socket: everything down to the request is replaceable.
 @Suite struct ServiceLayerTests {
     /// What a view model sees.
     protocol TodoService: Sendable {
@@ -18,7 +18,7 @@ import Testing
         func add(_ todo: Todo) async throws -> Todo { try await manager.send(AddTodo(body: todo)) }
     }
 
-    @Test func `SEEDS E: a scripted client stands behind the protocol`() async throws {
+    @Test func `a scripted client stands behind the protocol`() async throws {
         let client = ScriptedClient()
         client.answer(json: #"[{"id":1,"title":"a","isDone":false}]"#)
         client.answer(.created, json: #"{"id":2,"title":"b","isDone":false}"#)

@@ -37,7 +37,7 @@ import Testing
             loops: ClientLoops(clock: ManualClock()))
     }
 
-    @Test func `SEEDS A: requests wait while one token is asked for, and all carry it`() async throws {
+    @Test func `requests wait while one token is asked for, and all carry it`() async throws {
         let origin = try TokenSourceTests.origin()
         let login = Login()
         let manager = try TokenSourceTests.manager(origin, Credential(name: "login", source: login))
@@ -49,7 +49,7 @@ import Testing
         #expect(Set(origin.requests.map { $0.fields[.authorization] }) == ["Bearer token-1"])
     }
 
-    @Test func `SEEDS D: a request whose token is refused is replayed with a new one`() async throws {
+    @Test func `a request whose token is refused is replayed with a new one`() async throws {
         let origin = try TokenSourceTests.origin(refusing: ["Bearer token-1"])
         let login = Login()
         let manager = try TokenSourceTests.manager(origin, Credential(name: "login", source: login))
@@ -86,7 +86,7 @@ import Testing
         await #expect(throws: CredentialFailure.self) { try await credential.put(NewToken(Secret("a\nb"))) }
     }
 
-    @Test func `SEEDS C: tokens are kept in a file of 0600, and taken from there by the next run`() async throws {
+    @Test func `tokens are kept in a file of 0600, and taken from there by the next run`() async throws {
         let origin = try TokenSourceTests.origin()
         let path = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID())").path
         defer { try? FileManager.default.removeItem(atPath: path) }

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 @Suite struct ClosureTests {
-    @Test func `SEEDS B: closures are wares, in both directions`() async throws {
+    @Test func `closures are wares, in both directions`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text("a")) }
         let seen = Mutex<[String]>([])
         let manager = HttpManager(
@@ -25,7 +25,7 @@ import Testing
         #expect(seen.withLock { $0 } == ["DeleteTodo 200", "Stop 200"])
     }
 
-    @Test func `SEEDS A: a postware logs the user out on 401`() async throws {
+    @Test func `a postware logs the user out on 401`() async throws {
         let origin = try LocalOrigin { _ in
             HttpResponse(.unauthorized, fields: ["WWW-Authenticate": "Bearer realm=\"todo\""])
         }
@@ -39,7 +39,7 @@ import Testing
         #expect(event.path == "/todos/3" && event.challenges == ["Bearer realm=\"todo\""])
     }
 
-    @Test func `SEEDS B: a challenge is answered by a ware, and the request replayed with its content`() async throws {
+    @Test func `a challenge is answered by a ware, and the request replayed with its content`() async throws {
         let origin = try LocalOrigin { request in
             guard request.fields["X-Code"] == "123456" else {
                 return HttpResponse(.forbidden, fields: ["X-Step-Up": "code"])
@@ -72,7 +72,7 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `SEEDS D: a route that needs no credentials is passed by the token wares`() async throws {
+    @Test func `a route that needs no credentials is passed by the token wares`() async throws {
         struct Login: Route {
             static let authentication = RouteAuthentication.none
             var path: RoutePath { "/login" }

@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `SEEDS A: the gateway's wares are built in code, and make one chain`() async throws {
+    @Test func `the gateway's wares are built in code, and make one chain`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
         let manager = HttpManager(
             service: try .local(origin.port),

@@ -28,7 +28,7 @@ import Testing
 
     @Test(arguments: [
         (#""connections":2,"subscribed":true,"fault":null"#, "answers"),
-        (#""connections":1,"subscribed":false,"fault":null"#, "answers, but tells no changes"),
+        (#""connections":1,"subscribed":false,"fault":null"#, "answers, but does not report changes"),
         (#""connections":0,"subscribed":false,"fault":null"#, "not asked yet"),
         (
             #""connections":1,"subscribed":true,"fault":"it closed the connection\u001b[2J""#,

@@ -47,7 +47,7 @@ import Testing
         report.reason = "no \u{1b}[31m way"
         #expect(Waterfall(style: .plain).text(report).contains("connectionRefused: no ?[31m way"))
         report.cut = true
-        #expect(Waterfall(style: .plain).text(report).contains("more than is kept"))
+        #expect(Waterfall(style: .plain).text(report).contains("more than the record keeps"))
     }
 
     @Test func `each attempt is told apart, with its endpoint, its fault and the pause before it`() {

@@ -17,16 +17,16 @@ import Testing
     @Test func `a key of another certificate is refused, with both files' names`() {
         #expect(
             fault(files.identity("a", key: "wild"))
-                == "wild.key: is not the key of the certificate in a.pem; write the one that it was made with")
+                == "wild.key: is not the key of the certificate in a.pem; use the certificate's own key")
     }
 
     @Test func `what is no certificate, no key, or locked, is said by the file's name`() {
         let text = TlsFile(name: "text", bytes: Array("hello".utf8))
-        #expect(fault(TlsIdentity(chain: text, key: files.file("a.key"))) == "text: holds no certificate in PEM")
-        #expect(fault(TlsIdentity(chain: files.file("a.pem"), key: text)) == "text: holds no private key in PEM")
+        #expect(fault(TlsIdentity(chain: text, key: files.file("a.key"))) == "text: contains no certificate in PEM")
+        #expect(fault(TlsIdentity(chain: files.file("a.pem"), key: text)) == "text: contains no private key in PEM")
         #expect(
             fault(files.identity("a", key: "locked"))
-                == "locked.key: the key is encrypted; write one without a passphrase")
+                == "locked.key: the key is encrypted; use a key without a passphrase")
         let broken = TlsFile(
             name: "broken", bytes: Array("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".utf8))
         #expect(
@@ -34,17 +34,19 @@ import Testing
                 "broken: a certificate cannot be read"))
         #expect(
             fault(TlsIdentity(chain: TlsFile(name: "empty", bytes: []), key: text))
-                == "empty: holds no certificate in PEM; the file is empty")
+                == "empty: contains no certificate in PEM; the file is empty")
     }
 
     @Test func `DER in place of PEM is said with the mend`() {
         let der = TlsFile(name: "der", bytes: [0x30, 0x82, 1, 1, 0x30])
         #expect(
             fault(TlsIdentity(chain: der, key: files.file("a.key")))
-                == "der: holds no certificate in PEM; it looks like DER, which openssl x509 -inform DER turns into PEM")
+                == "der: contains no certificate in PEM; it looks like DER, which openssl x509 -inform DER turns into PEM"
+        )
         #expect(
             fault(TlsIdentity(chain: files.file("a.pem"), key: der))
-                == "der: holds no private key in PEM; it looks like DER, which openssl pkey -inform DER turns into PEM")
+                == "der: contains no private key in PEM; it looks like DER, which openssl pkey -inform DER turns into PEM"
+        )
     }
 
     @Test func `an OCSP response is checked, and holds until it says`() throws {
@@ -59,7 +61,7 @@ import Testing
     @Test func `whom a client trusts is read from the file, or refused by its name`() {
         var options = TlsContext.Client()
         options.authorities = files.file("a.key")
-        #expect(throws: TlsFault(.material, "a.key: holds no certificate in PEM")) {
+        #expect(throws: TlsFault(.material, "a.key: contains no certificate in PEM")) {
             try TlsContext(client: options)
         }
     }

@@ -77,21 +77,21 @@ import Wares
         (200, ["Cache-Control: max-age=9"], .get, ["Cache-Control: no-store"], "the request says no-store"),
         (
             200, ["Cache-Control: max-age=9"], .get, ["Authorization: x"],
-            "the request was authorized, and no directive lets a shared cache keep the response"
+            "the request was authorized, and no directive allows a shared cache to store the response"
         ),
         (200, [], .get, [], "it is stale at once and has no validator"),
         (200, ["Cache-Control: max-age=0"], .get, [], "it is stale at once and has no validator"),
-        (302, [], .get, [], "nothing says that it may be stored"),
-        (503, [], .get, [], "nothing says that it may be stored"),
+        (302, [], .get, [], "neither a directive nor the status allows storing it"),
+        (503, [], .get, [], "neither a directive nor the status allows storing it"),
         (
             299, ["Cache-Control: must-understand, max-age=9"], .get, [],
-            "must-understand, and the status is not understood"
+            "must-understand, but the status is not understood"
         ),
         (206, ["Cache-Control: max-age=9"], .get, ["Range: bytes=0-0"], "its Content-Range cannot be read"),
         (200, ["Cache-Control: max-age=9"], .head, [], "a response to HEAD has no content"),
-        (200, ["Cache-Control: no-store"], .post, [], "the method is not one that is stored"),
+        (200, ["Cache-Control: no-store"], .post, [], "responses to this method are not stored"),
         (200, ["Cache-Control: max-age=9"], .post, [], "it does not say that it answers GET, too"),
-        (304, [], .get, ["If-None-Match: \"a\""], "304 updates a stored response and is none itself"),
+        (304, [], .get, ["If-None-Match: \"a\""], "a 304 updates a stored response and is not stored itself"),
         (
             200, ["Cache-Control: max-age=9", "Vary: " + (0..<65).map { "f\($0)" }.joined(separator: ",")], .get, [],
             "it varies by more fields than are compared"

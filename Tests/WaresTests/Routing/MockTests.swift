@@ -127,8 +127,8 @@ import Wares
     }
 
     @Test(arguments: [
-        (#"{"a":{request.path}}"#, "application/json", "outside a JSON string"),
-        (#"{"a":"\{request.path}"}"#, "application/json", "outside a JSON string"),
+        (#"{"a":{request.path}}"#, "application/json", "inside a JSON string"),
+        (#"{"a":"\{request.path}"}"#, "application/json", "inside a JSON string"),
         ("<script>a='{request.path}'</script>", "text/html", "a script or a style"),
         ("a='{request.path}'", "text/javascript", "not a type that placeholders are written for"),
         ("{request.path}", "{request.header.Accept}", "not a type that placeholders are written for"),

@@ -5,11 +5,11 @@ import Testing
 
 @testable import Wares
 
-/// The ten rules of WARES.md, "What `tokenRefresh` and `accumulate` must get right".
+/// The ten rules of token refresh, as at the head of `CredentialState`.
 @Suite(.timeLimit(.minutes(10))) struct TokenRefreshTests {
     private let invalidToken = #"Bearer realm="api", error="invalid_token""#
 
-    @Test func `rule 1: one refresh is in flight, for however many requests of however many loops`() async throws {
+    @Test func `one refresh per credential is in flight, for any number of requests and loops`() async throws {
         let stage = try TokenStage()
         let other = try stage.another()
         var pending: [TestExchange.Pending] = []
@@ -24,7 +24,7 @@ import Testing
         #expect(all.allSatisfy { $0.fields[.authorization] == "Bearer s3cret-token-1" })
     }
 
-    @Test func `rule 1: refreshes follow one another, each with the refresh token of the one before`() async throws {
+    @Test func `one refresh follows another, each with the refresh token of the one before`() async throws {
         let stage = try TokenStage()
         try await stage.begin(lifetime: 10)
         stage.clock.advance(by: .seconds(10))
@@ -37,7 +37,7 @@ import Testing
         #expect(forms[1].contains("refresh_token=s3cret-refresh-1"))
     }
 
-    @Test func `rule 2: the call for a token passes no chain and waits in no hold`() async throws {
+    @Test func `the refresh call passes no chain and waits in no hold`() async throws {
         try await ScriptedOrigin.run([
             .expectHead(startingWith: "POST /token HTTP/1.1", without: ["via"]),
             .expect("grant_type=client_credentials"),
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `rule 3: a request refused with an older token is sent again with the present one, without a refresh`()
+    @Test func `a request refused with an older token is sent again with the present one, without another refresh`()
         async throws
     {
         let stage = try TokenStage()
@@ -86,7 +86,7 @@ import Testing
             ])
     }
 
-    @Test func `rule 4: invalid_grant fails each held request once, and causes no storm`() async throws {
+    @Test func `invalid_grant fails each held request once and causes no storm`() async throws {
         let stage = try TokenStage { $0.retry = 2 }
         var pending: [TestExchange.Pending] = []
         for _ in 0..<10 { pending.append(await stage.exchange.start(.get("/"))) }
@@ -108,7 +108,7 @@ import Testing
         #expect(stage.exchange.upstream.requests.isEmpty)
     }
 
-    @Test func `rule 5: there are no more than window refreshes in a period`() async throws {
+    @Test func `a credential has at most window.max refreshes in window.per`() async throws {
         let stage = try TokenStage { $0.window = .init(max: 2, per: .seconds(60)) }
         for number in 1...2 {
             let one = await stage.exchange.start(.get("/"))
@@ -130,7 +130,9 @@ import Testing
         (#"Bearer error="insufficient_scope""#, 401), ("Bearer realm=\"error=invalid_token\"", 401),
         (#"Basic realm="x""#, 401), (#"Bearer error="invalid_token""#, 403),
     ])
-    func `rule 6: forbidden is not expired`(challenge: String, status: Int) async throws {
+    func `expired is not forbidden: another challenge or a 403 causes no refresh`(challenge: String, status: Int)
+        async throws
+    {
         let stage = try TokenStage()
         try await stage.begin()
         stage.exchange.upstream.respond(with: .refused(challenge, try #require(HttpStatus(status))))
@@ -139,7 +141,9 @@ import Testing
     }
 
     @Test(arguments: [#"Bearer realm="a,b", error="invalid_token""#, "DPoP algs=x, Bearer error=invalid_token", nil])
-    func `rule 6: 401 with invalid_token, or without a challenge, renews and sends again`(challenge: String?)
+    func `a 401 with invalid_token or without a challenge causes a refresh, and the request is sent again`(
+        challenge: String?
+    )
         async throws
     {
         let stage = try TokenStage()
@@ -321,7 +325,7 @@ import Testing
         #expect(exchange.upstream.requests.map { $0.fields[.authorization] } == ["Bearer token-1", "Bearer token-2"])
     }
 
-    @Test func `rule 7: the queue is bounded in count`() async throws {
+    @Test func `the hold is bounded in count`() async throws {
         let stage = try TokenStage(hold: HoldLimits(max: 2))
         let held = [await stage.exchange.start(.get("/")), await stage.exchange.start(.get("/"))]
         let refused = try await stage.exchange.send(.get("/"))
@@ -331,7 +335,7 @@ import Testing
         for one in held { #expect(try await one.response().status == .ok) }
     }
 
-    @Test func `rule 7: the queue is bounded in bytes`() async throws {
+    @Test func `the hold is bounded in bytes`() async throws {
         let stage = try TokenStage(hold: HoldLimits(maxBytes: .kibibytes(4)))
         let small = await stage.exchange.start(.get("/"))
         let refused = try await stage.exchange.send(.post("/", content: .bytes(count: 4096)))
@@ -340,7 +344,7 @@ import Testing
         #expect(try await small.response().status == .ok)
     }
 
-    @Test func `rule 7: the queue is bounded in time, with 503 and Retry-After`() async throws {
+    @Test func `the hold is bounded in time, with 503 and Retry-After`() async throws {
         let stage = try TokenStage(hold: HoldLimits(timeout: .seconds(3)))
         let held = await stage.exchange.start(.get("/"))
         await stage.untilAsked()
@@ -352,7 +356,7 @@ import Testing
         #expect(stage.credential.report().timeouts == 1)
     }
 
-    @Test func `rule 7: a client that leaves frees its slot`() async throws {
+    @Test func `a client that leaves frees its place in the hold`() async throws {
         let stage = try TokenStage(hold: HoldLimits(max: 1))
         let first = await stage.exchange.start(.get("/first"))
         await stage.untilHeld(1)
@@ -364,7 +368,7 @@ import Testing
         #expect(stage.exchange.upstream.requests.map(\.path) == ["/second"])
     }
 
-    @Test func `rule 8: content that was not kept whole is not sent again, and the record says why`() async throws {
+    @Test func `content that was not kept whole is not sent again, and the record says why`() async throws {
         let stage = try TokenStage(maxBody: .bytes(10))
         try await stage.begin()
         stage.exchange.upstream.respond(with: .refused(nil))
@@ -379,7 +383,9 @@ import Testing
         #expect(stage.sent.last == "Bearer s3cret-token-2")
     }
 
-    @Test func `rule 9: a token about to expire is renewed by one call, while others go on with it`() async throws {
+    @Test func `a token that expires within refreshBefore is renewed by one call while requests continue with it`()
+        async throws
+    {
         let stage = try TokenStage { $0.refreshBefore = .seconds(20) }
         try await stage.begin(lifetime: 100)
         stage.clock.advance(by: .seconds(79))
@@ -395,7 +401,7 @@ import Testing
         #expect(stage.sent.last == "Bearer s3cret-token-2")
     }
 
-    @Test func `rule 9: it is renewed at most half of its lifetime before its end`() async throws {
+    @Test func `a token is renewed at most half of its lifetime before its end`() async throws {
         let stage = try TokenStage { $0.refreshBefore = .seconds(60) }
         try await stage.begin(lifetime: 10)
         stage.clock.advance(by: .milliseconds(4900))
@@ -407,7 +413,7 @@ import Testing
         #expect(stage.client.requests.count == 2)
     }
 
-    @Test func `rule 9: a token that has expired holds the requests`() async throws {
+    @Test func `a token that has expired holds the requests`() async throws {
         let stage = try TokenStage { $0.refreshBefore = .seconds(2) }
         try await stage.begin(lifetime: 10)
         stage.clock.advance(by: .seconds(10))
@@ -418,7 +424,7 @@ import Testing
         #expect(stage.sent == ["Bearer s3cret-token-1", "Bearer s3cret-token-2"])
     }
 
-    @Test func `rule 10: tokens appear in no record, report or response`() async throws {
+    @Test func `tokens appear in no record, report or response`() async throws {
         let stage = try TokenStage()
         try await stage.begin()
         stage.exchange.upstream.respond(with: .refused(nil))

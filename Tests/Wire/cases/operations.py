@@ -177,7 +177,7 @@ def successor(process: Process) -> int:
     found: list[str] = []
 
     def told() -> bool:
-        found[:] = re.findall(r"process (\d+) goes on; draining", process.log)
+        found[:] = re.findall(r"process (\d+) takes over; draining", process.log)
         return bool(found)
 
     check(eventually(told, 20), "nobody goes on:", process.log)
@@ -244,7 +244,7 @@ def _(t: Trial) -> None:
     port = free_port()
     served = Served(t, text(port), ports=[port], NOTIFY_SOCKET=str(t.setup.place.folder / "nobody"))
     said(t, ("127.0.0.1", port))
-    check(eventually(lambda: "the service manager cannot be told READY=1" in served.process.log), served.process.log)
+    check(eventually(lambda: "READY=1 cannot be sent to the service manager" in served.process.log), served.process.log)
 
 
 @case("operations: listeners take the sockets that were passed, by address; others are bound", nginx=NO)
@@ -301,9 +301,9 @@ def _(t: Trial) -> None:
         sock.listen(8)
     port = spare.getsockname()[1]
     for passed, content, names, said_why in (
-            ([spare], text(own), "spare", f'no listener is bound to: 127.0.0.1:{port} (spare); write a listener with bind: "127.0.0.1:{port}"'),
-            ([datagrams], text(own), "", "descriptor 3 that was passed is no listening stream socket"),
-            (shared, text(shared[0].getsockname()[1]), "", "3 sockets were passed for it, and 2 loops run; write --workers 3")):
+            ([spare], text(own), "spare", f'no listener is bound to these passed sockets: 127.0.0.1:{port} (spare); write a listener with bind: "127.0.0.1:{port}"'),
+            ([datagrams], text(own), "", "descriptor 3 that was passed is not a listening stream socket"),
+            (shared, text(shared[0].getsockname()[1]), "", "3 sockets were passed for it, but 2 loops run; write --workers 3")):
         served = Served(t, content, passed=passed, names=names)
         expect_same("the exit status", served.process.wait(5), 3)
         check(said_why in served.process.log, "expected", repr(said_why), "got", served.process.log)
@@ -375,8 +375,8 @@ admin: {{ bind: "127.0.0.1:{admin}" }}
     expect_same("what it was given", (given.get("SECRET"), given.get("NOTIFY_SOCKET"), [name for name in given if name.startswith(("LISTEN_", "WATCHDOG_"))]), ("kept", notify, []))
     os.kill(pid, signal.SIGUSR2)
     folder = served.process.folder
-    check(eventually(lambda: (folder / "output.log").read_text().count("goes on; draining") == 2, 20), served.process.log)
-    third = int(re.findall(r"process (\d+) goes on; draining", served.process.log)[1])
+    check(eventually(lambda: (folder / "output.log").read_text().count("takes over; draining") == 2, 20), served.process.log)
+    third = int(re.findall(r"process (\d+) takes over; draining", served.process.log)[1])
     end(t, third)
     check(manager.hears(MAINPID=str(third)), "the service manager was not told again:", manager.words)
     for address in (("127.0.0.1", port), ("127.0.0.1", own), path):
@@ -391,15 +391,15 @@ def _(t: Trial) -> None:
     served = Served(t, text(port), ports=[port], binary=str(binary))
     content = served.file.read_text()
     for spoil, mend, reason in (
-            (lambda: served.file.write_text("version: 1\nlisteners: 5\n"), lambda: served.file.write_text(content), "it ended with status 1"),
-            (lambda: (binary.unlink(), binary.write_text("#!/bin/sh\nexit 7\n"), binary.chmod(0o755)), None, "it ended with status 7"),
+            (lambda: served.file.write_text("version: 1\nlisteners: 5\n"), lambda: served.file.write_text(content), "the new process ended with status 1"),
+            (lambda: (binary.unlink(), binary.write_text("#!/bin/sh\nexit 7\n"), binary.chmod(0o755)), None, "the new process ended with status 7"),
             (lambda: (binary.unlink(), binary.write_text("no program"), binary.chmod(0o755)), None, "posix_spawn"),
             (lambda: binary.unlink(), None, "No such file or directory")):
         spoil()
-        before = served.process.log.count("not handed over")
+        before = served.process.log.count("upgrade abandoned")
         served.process.signal(signal.SIGUSR2)
-        check(eventually(lambda: served.process.log.count("not handed over") > before, 10), "nothing said:", served.process.log)
-        check(f"{reason}" in served.process.log.rsplit("not handed over", 1)[1], "expected", reason, "got", served.process.log[-500:])
+        check(eventually(lambda: served.process.log.count("upgrade abandoned") > before, 10), "nothing said:", served.process.log)
+        check(f"{reason}" in served.process.log.rsplit("upgrade abandoned", 1)[1], "expected", reason, "got", served.process.log[-500:])
         said(t, ("127.0.0.1", port))
         if mend:
             mend()
@@ -424,8 +424,8 @@ def _(t: Trial) -> None:
 
     def started(count: int) -> int:
         process.signal(signal.SIGUSR2)
-        check(eventually(lambda: process.log.count("starting the program anew") == count, 5), "nothing is started:", process.log)
-        pid = int(re.findall(r"starting the program anew, as process (\d+)", process.log)[-1])
+        check(eventually(lambda: process.log.count("started the program again") == count, 5), "nothing is started:", process.log)
+        pid = int(re.findall(r"started the program again, as process (\d+)", process.log)[-1])
         end(t, pid)
         return pid
 
@@ -441,10 +441,10 @@ def _(t: Trial) -> None:
     said(t, ("127.0.0.1", port))
     os.kill(pid, signal.SIGKILL)
     check(eventually(lambda: "reloaded: no change" in process.log, 5), "not made up for:", process.log)
-    check("it ended with signal 9; this process runs on" in process.log, process.log)
+    check("the new process ended with signal 9; this process keeps running" in process.log, process.log)
     pid = started(2)
     process.signal(signal.SIGTERM)
     expect_same("the exit status", process.wait(5), 0)
     check(not is_alive(pid), "the other process is left")
-    check(f"not handed over: process {pid} did not serve yet, and has ended" in process.log, process.log)
-    expect_same("how often it runs on", process.log.count("runs on"), 3)
+    check(f"upgrade abandoned: process {pid} was not ready yet, and has been ended" in process.log, process.log)
+    expect_same("how often it stays", (process.log.count("stays in force"), process.log.count("keeps running")), (2, 1))

@@ -626,7 +626,7 @@ def _(t: Trial) -> None:
     expect_same("exit", result.returncode, 0)
     for part in ("new.yaml:3:8: listeners.web: changed; opens another socket", 'bind: "127.0.0.1:8080" → "127.0.0.1:8081"',
                  "limits:", "new.yaml:6:8: services.api: changed", "new.yaml:10:", 'mock.sequence[1].body: "2" → "zwei"',
-                 "old.yaml:10:", "chains.turns: mock: its state: begins anew"):
+                 "old.yaml:10:", "chains.turns: mock: its state is lost"):
         check(part in result.stdout, f"{part!r} is not in:", result.stdout)
     found = json.loads(differs(t, FILLED, new, "--json").stdout)
     expect_same("what", [change["what"] for change in found["changes"]], ["listeners.web", "services.api", "chains.turns.middlewares.mock"])

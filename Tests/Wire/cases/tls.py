@@ -929,26 +929,26 @@ routes: [{{ service: api }}]
 
 
 wrong("a certificate that is not there", ", tls: { cert: @none.pem, key: @a.key }", "", "file.yaml:2:", "listeners.web.tls.cert", "@none.pem: no such file")
-wrong("a key of another certificate", ", tls: { cert: @a.pem, key: @wild.key }", "", "tls.key: @wild.key: is not the key of the certificate in @a.pem; write")
-wrong("an encrypted key", ", tls: { cert: @a.pem, key: @locked.key }", "", "file.yaml:2:", "tls.key: @locked.key: the key is encrypted; write one without")
-wrong("a certificate in DER", ", tls: { cert: @a.der, key: @a.key }", "", "file.yaml:2:", "tls.cert: @a.der: holds no certificate in PEM; it looks like DER, which openssl x509")
-wrong("an empty certificate", ", tls: { cert: @empty.pem, key: @a.key }", "", "file.yaml:2:", "tls.cert: @empty.pem: holds no certificate in PEM; the file is empty")
-wrong("an empty key", ", tls: { cert: @a.pem, key: @empty.pem }", "", "tls.key: @empty.pem: holds no private key in PEM; the file is empty")
+wrong("a key of another certificate", ", tls: { cert: @a.pem, key: @wild.key }", "", "tls.key: @wild.key: is not the key of the certificate in @a.pem; use")
+wrong("an encrypted key", ", tls: { cert: @a.pem, key: @locked.key }", "", "file.yaml:2:", "tls.key: @locked.key: the key is encrypted; use a key without")
+wrong("a certificate in DER", ", tls: { cert: @a.der, key: @a.key }", "", "file.yaml:2:", "tls.cert: @a.der: contains no certificate in PEM; it looks like DER, which openssl x509")
+wrong("an empty certificate", ", tls: { cert: @empty.pem, key: @a.key }", "", "file.yaml:2:", "tls.cert: @empty.pem: contains no certificate in PEM; the file is empty")
+wrong("an empty key", ", tls: { cert: @a.pem, key: @empty.pem }", "", "tls.key: @empty.pem: contains no private key in PEM; the file is empty")
 wrong("a directory", ", tls: { cert: @directory, key: @a.key }", "", "file.yaml:2:", "tls.cert: @directory: is a directory")
-wrong("a request in place of a certificate", ", tls: { cert: @expired.csr, key: @expired.key }", "", "tls.cert: @expired.csr: holds no certificate in PEM")
-wrong("authorities in DER", ", tls: { cert: @a.pem, key: @a.key, clientCa: @a.der }", "", "tls.clientCa: @a.der: holds no certificate in PEM; it looks like DER")
-wrong("a key that is none", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: holds no private key in PEM")
+wrong("a request in place of a certificate", ", tls: { cert: @expired.csr, key: @expired.key }", "", "tls.cert: @expired.csr: contains no certificate in PEM")
+wrong("authorities in DER", ", tls: { cert: @a.pem, key: @a.key, clientCa: @a.der }", "", "tls.clientCa: @a.der: contains no certificate in PEM; it looks like DER")
+wrong("a key that is none", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
 wrong("no certificate", ", tls: {}", "", "listeners.web.tls", "write cert or certificates")
-wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "needs key beside it")
-wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "means nothing without clientCa")
+wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "needs key")
+wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "needs clientCa")
 wrong("an unknown version", ", tls: { cert: @a.pem, key: @a.key, minVersion: '1.1' }", "", "minVersion", "1.1")
 wrong("an OCSP response that is none", ", tls: { certificates: [{ cert: @a.pem, key: @a.key, ocsp: @a.pem }] }", "", "@a.pem: is not a successful OCSP response")
-wrong("authorities that are none", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: holds no certificate in PEM")
+wrong("authorities that are none", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: contains no certificate in PEM")
 wrong("plain endpoints", "", ", tls: { ca: @ca.pem }", "services.api.tls", "no endpoint is https")
-wrong("insecureSkipVerify beside ca", "", ", tls: { ca: @ca.pem, insecureSkipVerify: true }", "cannot stand beside ca")
+wrong("insecureSkipVerify beside ca", "", ", tls: { ca: @ca.pem, insecureSkipVerify: true }", "cannot be combined with ca")
 
 
-@case("check: TLS: a key that everybody on the machine can read is a warning", nginx=NO)
+@case("check: TLS: a key that every user of the machine can read is a warning", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("open")
     (folder / "a.key").write_bytes((certificates() / "a.key").read_bytes())
@@ -960,7 +960,7 @@ services: {{ api: {{ baseUrl: "https://example.com" }} }}
 routes: [{{ service: api }}]
 """)
         expect_same("exit", result.returncode, 0)
-        expect_same(f"a warning at {mode:o}", f"warning: listeners.web.tls.key: {folder}/a.key: everybody" in result.stderr, warns)
+        expect_same(f"a warning at {mode:o}", f"warning: listeners.web.tls.key: {folder}/a.key: every user" in result.stderr, warns)
 
 
 @case("check: TLS: an expired certificate is a warning", nginx=NO)

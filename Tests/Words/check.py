@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Plain English in what users read: fails on a short list of shapes, each with file, line and the fix.
+
+    Tests/Words/check.py [FILE …] [--binary .build/release/httpware]
+
+Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare. With a binary, also
+the help of every command and the descriptions in the schema. Code is not read. Each shape is first tried on its own good and bad sentences.
+Python 3.11, standard library only. Last: `N passed, N failed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# Where a sentence begins: a line, a cell, an item of a list, or behind the end of another sentence.
+START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?|\| |(?<=[a-z0-9X)`*][.?!] ))"
+
+
+@dataclass(frozen=True)
+class Shape:
+    pattern: str
+    fix: str
+    bad: tuple[str, ...]
+    good: tuple[str, ...]
+
+    def found(self, text: str) -> Iterator[re.Match]:
+        return re.finditer(self.pattern, text)
+
+
+SHAPES = (
+    Shape(r"(?i)\b(?:nobody|somebody|whoever)\b", "name the subject: the client, a request, the operator",
+          ("Nobody waits longer than five seconds.", "for somebody else may have rotated", "accepts whoever answers"),
+          ("No request waits longer than five seconds.", "The body is nobly encoded.")),
+    Shape(r"(?i)\bthose (?:who|that|which)\b", "name them: the clients, the requests",
+          ("sends those that were refused again", "for those who read slowly", "those\nthat wait"),
+          ("Requests that were refused are sent again.", "like those of the client")),
+    Shape(START + r"(?:Who|What)\b(?! (?:if|about)\b)(?![^.|\n]*\?)", "begin with a noun: the client, the value",
+          ("Who finds no room is answered 503.", "It is bounded. What waits is counted.", "- What remains is sent."),
+          ("Who finds no room?", "A client that finds no room is answered 503.", "It shows what remains.")),
+    Shape(r"(?i)(?<!there )\b(?:is|are|was|were) (?:none|nobody's)\b", "say what is missing, or that it is invalid",
+          ("A name that is none is refused.", "it is nobody's without a client"),
+          ("If there is none, the answer is 404.", "The name is invalid.")),
+    Shape(r"(?i)(?<!there )\b(?:is|are) no (?!(?:longer|more|less|fewer|larger|smaller|better|later)\b)\w+", "is not a …, or does not exist",
+          ("A folder that is no folder is refused.", "the files are no PEM"),
+          ("There is no admin listener.", "The key is no longer accepted.", "The files are not PEM.")),
+    Shape(r"(?i)\bso many\b", "name the quantity: at most `max` requests",
+          ("Sends so many requests at once.",), ("Sends at most five requests at once.", "so there are many requests")),
+    Shape(r"(?i)\bas (?:long|often|much) as it is told\b|\bwhat it is told to\b", "name the option",
+          ("Answers as long as it is told to.", "It holds what it is told to."), ("Answers for the time in `for`.",)),
+    Shape(START + r"(?:Is|Are|Does|Do|Has|Have|Comes|Asks|Goes) (?:it|the|a|an|there|no|one)\b[^?|\n]*, ", "put the condition first, with if",
+          ("Is it late, the response goes on.", "Asks the response for more, it is passed on.", "It waits. Has it ended, it is told."),
+          ("If it is late, the response is passed on.", "Is it late? It continues.", "Asks a server about each token.")),
+    Shape(r"(?i)\banew\b", "again", ("It is read anew.",), ("It is read again.", "a new one")),
+    Shape(r"(?i)\bmend(?:s|ed|ing)?\b", "fix", ("with the mend", "until that is mended"), ("with the fix", "it amends the file")),
+    Shape(r"(?i)\b(?:gone|goes|go|going) on with\b", "continue", ("A valid one is gone on with.", "others go on with it"), ("A valid one is continued.", "it goes on")),
+    Shape(r"(?i)\b(?:is|are|be|been) (?:over with|had)\b", "fails, is abandoned; is available",
+          ("then it is over with it", "keys cannot be had"), ("then it fails", "the keys are not available", "it is hard")),
+    Shape(r"(?i)\blets? in (?:who|what|those)\b|\bkeeps? strangers\b", "restricts access to, requires",
+          ("Lets in who shows a key.", "a ware that keeps strangers out"), ("Requires an API key.", "lets in 5 requests")),
+    Shape(r"(?i)\brule \d+\b", "say the rule's words", ("as rule 7 has it",), ("20 rules", "the rules of RFC 9111")),
+    Shape(r"(?i)\bnot built\b|\buntil \w+ is built\b", "describe what exists", ("Upgrade is not built.", "ipRule, until authentication is built"), ("It is built by make.",)),
+)
+
+
+def readable(text: str) -> str:
+    """The text with code, comments and addresses blanked out. Offsets stay; lines of one paragraph are joined."""
+    blank = lambda match: re.sub(r"[^\n]", " ", match[0])  # noqa: E731
+    text = re.sub(r"(?ms)^```.*?^```", blank, text)
+    text = re.sub(r"(?s)<!--.*?-->", blank, text)
+    text = re.sub(r"`[^`\n]+`", lambda match: "X" * len(match[0]), text)
+    text = re.sub(r"\]\([^)\n]*\)", lambda match: "]" + " " * (len(match[0]) - 1), text)
+    return re.sub(r"\n(?=[ ]*[A-Za-z0-9(*X\"'])(?! *(?:\d+\.|[-*]) )", " ", text)
+
+
+def faults(name: str, text: str) -> list[str]:
+    shown = readable(text)
+    found = sorted((match.start() + len(match[0]) - len(match[0].lstrip()), shape.fix) for shape in SHAPES for match in shape.found(shown))
+    return [f"{name}:{text.count(chr(10), 0, offset) + 1}: {text[offset:offset + 60].splitlines()[0]!r}: {fix}" for offset, fix in found]
+
+
+def trials() -> Iterator[tuple[str, list[str]]]:
+    """Each shape on its own sentences: the bad ones are found, the good ones are not."""
+    for shape in SHAPES:
+        wrong = [f"{sentence!r} is not found" for sentence in shape.bad if not any(shape.found(readable(sentence)))]
+        wrong += [f"{sentence!r} is found" for sentence in shape.good if any(shape.found(readable(sentence)))]
+        yield f"the shape {shape.pattern}", wrong
+    sample = "# A title\n\nA `code that is none` word.\n\n```sh\nread anew\n```\n\nIt is read\nanew.\n"
+    expected = ["sample:10: 'anew.': again"]
+    yield "a sample", [] if faults("sample", sample) == expected else [f"{faults('sample', sample)}, not {expected}"]
+
+
+def described(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from (value for key, value in node.items() if key == "description" and isinstance(value, str))
+        for value in node.values():
+            yield from described(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from described(value)
+
+
+def declared(binary: str) -> Iterator[tuple[str, str]]:
+    """The texts of the program: the descriptions in the schema, and the help of each command."""
+
+    def printed(*arguments: str) -> str:
+        return subprocess.run([binary, *arguments], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    yield "httpware schema", "\n\n".join(dict.fromkeys(described(json.loads(printed("schema")))))
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        command = waiting.pop()
+        text = printed(*command, "--help")
+        yield " ".join(("httpware", *command, "--help")), text
+        listed = re.search(r"(?ms)^SUBCOMMANDS:\n(.*?)\n\n", text)
+        waiting += [(*command, name) for name in re.findall(r"(?m)^  (\w[\w-]*)", listed[1] if listed else "") if name != "help"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--binary")
+    options = parser.parse_args()
+    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md"))]
+    results = list(trials())
+    for file in files:
+        name = str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)
+        results.append((name, faults(name, file.read_text())))
+    if options.binary:
+        results += [(name, faults(name, text)) for name, text in declared(options.binary)]
+    for name, wrong in results:
+        for fault in wrong:
+            print(f"FAILED  {fault if fault.startswith(name) else f'{name}: {fault}'}")
+    failed = sum(bool(wrong) for _, wrong in results)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
