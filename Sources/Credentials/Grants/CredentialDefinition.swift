@@ -73,30 +73,37 @@ extension CredentialDefinition {
     public init(name: String, options: inout OptionsReader) {
         self.init(name: name, grant: .static)
         var grant: Grant?
-        options.read("grant", into: &grant, doc: "how a token is had")
+        options.read(
+            "grant", into: &grant, doc: "OAuth 2.0 grant by which tokens are obtained; static is a fixed token")
         options.require("grant")
         var tokenUrl: EndpointUrl?
-        options.read("tokenUrl", into: &tokenUrl, doc: "the token endpoint")
-        options.read("issuer", into: &issuer, doc: "the authorization server, which tells where its token endpoint is")
+        options.read("tokenUrl", into: &tokenUrl, doc: "URL of the authorization server's token endpoint")
+        options.read(
+            "issuer", into: &issuer, doc: "URL of the authorization server, whose metadata contains the token endpoint")
         self.tokenUrl = tokenUrl
-        options.read("clientId", into: &clientId, doc: "who the gateway is to the authorization server")
-        options.readSecret("clientSecret", into: &clientSecret, doc: "and how it proves that")
-        options.read("auth", into: &auth, doc: "where both are shown (RFC 6749 §2.3.1)")
-        options.read("scopes", into: &scopes, doc: "what is asked for")
+        options.read("clientId", into: &clientId, doc: "client identifier of the gateway at the authorization server")
         options.readSecret(
-            "refreshToken", into: &refreshToken, doc: "the first one; those that follow are kept in file")
-        options.readSecret("value", into: &value, doc: "the token, for static")
-        options.read("file", into: &file, doc: "where tokens are kept between runs: 0600, replaced in one step")
+            "clientSecret", into: &clientSecret, doc: "client secret of the gateway at the authorization server")
+        options.read("auth", into: &auth, doc: "how clientId and clientSecret are sent (RFC 6749 §2.3.1)")
+        options.read("scopes", into: &scopes, doc: "scopes to request; by default those of the authorization server")
+        options.readSecret(
+            "refreshToken", into: &refreshToken, doc: "the first refresh token; later ones are kept in file")
+        options.readSecret("value", into: &value, doc: "the fixed token; only for grant static")
+        options.read("file", into: &file, doc: "file that keeps the tokens across restarts; created with mode 0600")
         options.read(
             "refreshBefore", into: &refreshBefore, in: .zero ... .seconds(86_400),
-            doc: "how long before it expires a token is renewed; at most half of its lifetime")
+            doc: "how long before its expiry a token is renewed; at most half of its lifetime")
         options.read(
-            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one call to the token endpoint")
-        options.read("retry", into: &retry, in: 0...10, doc: "how often a call that may succeed later is made again")
+            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60),
+            doc: "maximum duration of one call to the token endpoint")
+        options.read(
+            "retry", into: &retry, in: 0...10, doc: "maximum number of repeated calls after a temporary failure")
         let lockWord = readLock(&options)
-        options.read("window", doc: "how often it may be refreshed") { options in
-            options.read("max", into: &window.max, in: 1...100_000, doc: "so many refreshes")
-            options.read("per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "in this time")
+        options.read("window", doc: "limit on the rate of refreshes") { options in
+            options.read("max", into: &window.max, in: 1...100_000, doc: "maximum number of refreshes in the period")
+            options.read(
+                "per", into: &window.per, in: .seconds(1) ... .seconds(86_400),
+                doc: "period in which refreshes are counted")
         }
         guard let grant else { return }
         self.grant = grant
@@ -108,7 +115,7 @@ extension CredentialDefinition {
         var word = "process"
         options.read(
             "lock", into: &word,
-            doc: "process, file, or a redis store's name: between whom only one refreshes at a time")
+            doc: "scope in which only one refresh runs at a time: process, file, or the name of a redis store")
         switch word {
         case "process": lock = .process
         case "file":
@@ -118,7 +125,8 @@ extension CredentialDefinition {
             guard let redis = options.findRedis(word, for: "lock") else { break }
             lock = .store(word, redis.definition)
             if file != nil {
-                options.fail(at: "file", "cannot stand beside a store as lock, which keeps the tokens; write only one")
+                options.fail(
+                    at: "file", "cannot be combined with a store as lock, which keeps the tokens; write only one")
             }
         }
         return word
@@ -148,22 +156,22 @@ extension CredentialDefinition {
             if options.isGiven("refreshToken"), !options.isGiven("file"), lockWord == "process" {
                 options.warn(
                     at: "refreshToken",
-                    "where the server rotates refresh tokens, a restart begins with one that is spent; write file")
+                    "if the server rotates refresh tokens, this one is invalid after a restart; write file")
             }
             foreign = ["value"]
         }
         for key in foreign where options.isGiven(key) {
-            options.fail(at: key, "does not belong to grant \(grant.rawValue)")
+            options.fail(at: key, "has no effect with grant \(grant.rawValue)")
         }
         for (key, url) in [("tokenUrl", tokenUrl), ("issuer", issuer)] {
             guard let url, !url.isSecure, !url.isLoopback else { continue }
             options.warn(at: key, "sends credentials without TLS; write https (RFC 6749 §3.2)")
         }
         if let value, !TokenResponse.isToken(value.revealed) {
-            options.fail(at: "value", "holds a character that no token has")
+            options.fail(at: "value", "contains a character that is invalid in a token")
         }
         if let refreshToken, !TokenResponse.isToken(refreshToken.revealed) {
-            options.fail(at: "refreshToken", "holds a character that no token has")
+            options.fail(at: "refreshToken", "contains a character that is invalid in a token")
         }
         for scope in scopes where scope.isEmpty || !scope.utf8.allSatisfy(TokenResponse.isScopeByte) {
             options.fail(at: "scopes", "\(scope.quotedForErrors) is not a scope (RFC 6749 §3.3)")

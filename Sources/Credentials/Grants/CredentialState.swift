@@ -92,10 +92,10 @@ struct CredentialState {
     /// Whether a refresh may begin; else why not, and until when (rules 4 and 5).
     private mutating func pause(at now: LoopInstant) -> CredentialFailure? {
         if definition.grant == .static {
-            return CredentialFailure(.rejected, "the origin server refuses the token, which is static")
+            return CredentialFailure(.rejected, "the origin server rejected the token, which is static")
         }
         if let pausedUntil, pausedUntil > now {
-            var failure = failure ?? CredentialFailure(.paused, "the last refresh failed just now")
+            var failure = failure ?? CredentialFailure(.paused, "the last refresh failed a moment ago")
             failure.retryAfter = pausedUntil - now
             return failure
         }

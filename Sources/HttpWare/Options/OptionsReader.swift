@@ -133,9 +133,9 @@ public struct OptionsReader: Sendable {
         guard !isDescribing, isMap else { return }
         let given = keys.filter(isGiven)
         if given.isEmpty {
-            diagnostics.error(at: location, keyPath, "nothing says which; write \(keys.joinedByOr)")
+            diagnostics.error(at: location, keyPath, "one of them is missing; write \(keys.joinedByOr)")
         } else if given.count > 1 {
-            fail(at: given[1], "cannot stand beside \(given[0]); write only one of \(keys.joinedByOr)")
+            fail(at: given[1], "cannot be combined with \(given[0]); write only one of \(keys.joinedByOr)")
         }
     }
 
