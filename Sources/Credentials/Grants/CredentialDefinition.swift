@@ -26,10 +26,10 @@ public struct CredentialDefinition: Sendable, Hashable {
         case store(String, RedisDefinition)
     }
 
-    /// So many refreshes in a period.
+    /// The maximum number of refreshes in a period.
     public struct Window: Sendable, Hashable {
-        public var max = 5
-        public var per = Duration.seconds(30)
+        public var max: Int
+        public var per: Duration
 
         public init(max: Int = 5, per: Duration = .seconds(30)) {
             self.max = max

@@ -18,7 +18,9 @@ public final class Introspector: Sendable {
     private let flights: SingleFlight<Digest256, Answer>?
     private let underWay = Atomic(0)
 
-    /// The most questions at once.
+    /// The maximum duration of a call, unless the introspector is told otherwise.
+    public static let usualTimeout = Duration.seconds(3)
+    /// The maximum number of concurrent calls.
     public static let most = 1000
     private static let largest = ByteCount.kibibytes(64)
 

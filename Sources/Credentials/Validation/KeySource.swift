@@ -33,6 +33,8 @@ public final class KeySource: Sendable {
     private let dueForUnknown = Atomic<Int64>(.min)
     private let generations = Atomic<Int>(0)
 
+    /// How long fetched keys are used, unless the source is told otherwise.
+    public static let usualTtl = Duration.seconds(600)
     private static let pauseForUnknown = Duration.seconds(10)
     private static let longestPause = 30
 
@@ -48,7 +50,7 @@ public final class KeySource: Sendable {
 
     /// Keys that are fetched when a token first asks for them, and again after `ttl`.
     public init(
-        _ place: Place, ttl: Duration = .seconds(600), timeout: Duration = .seconds(5),
+        _ place: Place, ttl: Duration = usualTtl, timeout: Duration = .seconds(5),
         client: any HttpClient = SideCaller()
     ) {
         self.place = place

@@ -12,13 +12,17 @@ public struct ApiKey: Middleware {
         case header, query, cookie
     }
 
+    /// The accepted keys.
     public var keys: KeyList
     /// The place of the key in a request.
     public var place: CredentialPlace
     /// Whether the key is removed from the request.
     public var hide = true
 
-    public init(_ keys: KeyList, place: CredentialPlace = .header("X-API-Key")) {
+    /// The field that carries the key, unless the ware is told otherwise.
+    public static let usualField: FieldName = "X-API-Key"
+
+    public init(_ keys: KeyList, place: CredentialPlace = .header(usualField)) {
         self.keys = keys
         self.place = place
     }
@@ -83,11 +87,12 @@ extension ApiKey: ConfigurableWare {
 
             On a forward listener the key is in `Proxy-Authorization`, whatever `in` says: as the password of Basic
             credentials, as the user name if the password is empty, or as a Bearer token. The refusal is then 407.
-            """#)
+            """#,
+        otherNames: ["auth", "authentication", "keyAuth", "apiKeyAuth"])
 
     public init(options: inout OptionsReader) {
         var carrier = Carrier.header
-        var name = "X-API-Key"
+        var name = ApiKey.usualField.text
         let keys = options.readCredentials(
             "keysFile", doc: "file of the accepted keys, one line name:sha256-in-hex for each; # begins a comment",
             KeyList.init(_:mistakes:))

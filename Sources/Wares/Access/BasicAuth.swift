@@ -15,7 +15,10 @@ public struct BasicAuth: Middleware {
 
     public var holdsState: Bool { true }
 
-    public init(_ users: PasswordFile, realm: String = "httpware", queue: OffloadQueue = .shared) {
+    /// The name of the protected area, unless the ware is told otherwise.
+    public static let usualRealm = "httpware"
+
+    public init(_ users: PasswordFile, realm: String = usualRealm, queue: OffloadQueue = .shared) {
         self.realm = realm
         memory = Memory(users, queue)
     }
@@ -121,10 +124,11 @@ extension BasicAuth: ConfigurableWare {
             credentials are answered with 503 and `Retry-After`. An unknown user takes as long to check as a known one.
 
             On a forward listener the credentials are in `Proxy-Authorization`, and the refusal is 407.
-            """#)
+            """#,
+        otherNames: ["auth", "authentication", "basic", "htpasswd", "userAuth"])
 
     public init(options: inout OptionsReader) {
-        var realm = Challenge.realm
+        var realm = BasicAuth.usualRealm
         let users = options.readCredentials(
             "usersFile", doc: "htpasswd file with bcrypt hashes, one line user:hash for each user; # begins a comment",
             PasswordFile.init(_:mistakes:))

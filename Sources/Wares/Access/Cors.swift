@@ -170,15 +170,17 @@ extension Cors: ConfigurableWare {
             With `credentials`, no option can be `*`, because browsers would take it literally. `*` in `allowHeaders`
             does not include `Authorization`. The origin `null` is allowed only by `*`. CORS does not protect the origin
             server: requests that need no preflight still reach it.
-            """#)
+            """#,
+        otherNames: ["crossOrigin", "accessControl"])
 
     public init(options: inout OptionsReader) {
         var origins: [OriginPattern] = []
-        var methods: [HttpMethod] = [.get, .head, .post]
-        var headers: [FieldName] = []
-        var exposed: [FieldName] = []
-        var credentials = false
-        var maxAge = Duration.seconds(600)
+        let usual = Cors(allowOrigins: [])
+        var methods = usual.allowMethods
+        var headers = usual.allowHeaders
+        var exposed = usual.exposeHeaders
+        var credentials = usual.credentials
+        var maxAge = usual.maxAge
         options.read(
             "allowOrigins", into: &origins,
             doc: "origins whose pages can read responses, such as https://app.example.com; * is every origin")

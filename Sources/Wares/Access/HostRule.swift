@@ -42,7 +42,8 @@ extension HostRule: ConfigurableWare {
             At least one of `allow` and `deny` is needed. A request without a host is refused. A pattern with a port
             matches requests to that port, also if it is the default port of the scheme. The listener's option
             `denyPrivate` refuses private addresses: it checks the addresses that a name resolves to.
-            """#)
+            """#,
+        otherNames: ["acl", "dstdomain", "allowHosts"])
 
     public init(options: inout OptionsReader) {
         self.init()

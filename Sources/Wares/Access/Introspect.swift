@@ -135,16 +135,18 @@ extension Introspect: ConfigurableWare {
             `identity`. If one of them is missing, each token counts as a user of its own.
 
             On a forward listener the token is in `Proxy-Authorization`, and the refusal is 407.
-            """#)
+            """#,
+        otherNames: [
+            "auth", "authentication", "forwardAuth", "authRequest", "extAuthz", "externalAuth", "oauth2",
+            "tokenIntrospection",
+        ])
 
     public init(options: inout OptionsReader) {
         var url: HttpUrl?
         var clientId: String?
         var clientSecret: Secret?
-        var timeout = Duration.seconds(3)
+        var timeout = Introspector.usualTimeout
         var coalesce = true
-        var cacheTtl = Duration.seconds(30)
-        var negativeTtl = Duration.seconds(5)
         options.read("url", into: &url, doc: "URL of the authorization server's introspection endpoint")
         options.require("url")
         options.read(
@@ -163,7 +165,6 @@ extension Introspect: ConfigurableWare {
         options.read(
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60),
             doc: "maximum duration of one call to the introspection endpoint")
-        var identity = TokenIdentity.usual
         options.read("identity", into: &identity, doc: TokenIdentity.doc)
         options.read("coalesce", into: &coalesce, doc: "lets concurrent requests with the same token share one call")
         if clientSecret != nil, clientId == nil { options.fail(at: "clientSecret", "needs clientId") }
@@ -172,8 +173,5 @@ extension Introspect: ConfigurableWare {
             try? Introspector(
                 url: $0.text, clientId: clientId, clientSecret: clientSecret, timeout: timeout, coalesce: coalesce)
         }
-        self.identity = identity
-        self.cacheTtl = cacheTtl
-        self.negativeTtl = negativeTtl
     }
 }

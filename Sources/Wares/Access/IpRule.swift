@@ -42,7 +42,8 @@ extension IpRule: ConfigurableWare {
             At least one of `allow` and `deny` is needed. The client's address is that of the connection. If the
             connection comes from one of the listener's `trustedProxies`, the address is the one that the proxy reports.
             A client without an address, on a Unix socket, is refused.
-            """#)
+            """#,
+        otherNames: ["acl", "allow", "deny", "ipAllowList", "ipWhiteList", "ipFilter", "ipRestriction", "rbac"])
 
     public init(options: inout OptionsReader) {
         self.init()

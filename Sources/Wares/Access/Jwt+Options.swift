@@ -35,16 +35,17 @@ extension Jwt: ConfigurableWare {
             `claimsToHeaders`, similar names such as `X_User` for `X-User` are removed from the request as well.
 
             On a forward listener the token is in `Proxy-Authorization`, whatever `from` says, and the refusal is 407.
-            """#)
+            """#,
+        otherNames: [
+            "auth", "authentication", "forwardAuth", "bearer", "jwtAuth", "oidc", "oidcLogin", "openidConnect",
+        ])
 
     public init(options: inout OptionsReader) {
         var verifier = JwtVerifier()
         var jwksUrl: HttpUrl?
-        var ttl = Duration.seconds(600)
+        var ttl = KeySource.usualTtl
         var claims: OptionMap<String, FieldName> = [:]
         var require: OptionMap<String, [String]> = [:]
-        var places: [CredentialPlace] = [.bearer]
-        var forward = false
         options.read(
             "issuer", into: &verifier.issuer,
             doc: "required value of the claim iss; also the server to get keys from if no other key option is set")
@@ -64,6 +65,16 @@ extension Jwt: ConfigurableWare {
         options.read(
             "jwksTtl", into: &ttl, in: .seconds(10) ... .seconds(86400),
             doc: "how long fetched keys are used before they are fetched again")
+        let given = file ?? key
+        let source: KeySource =
+            if let given {
+                KeySource(given)
+            } else if let jwksUrl {
+                KeySource(.url(jwksUrl.text), ttl: ttl)
+            } else {
+                KeySource(.issuer(verifier.issuer ?? ""), ttl: ttl)
+            }
+        self.init(verifier, keys: source)
         options.read(
             "from", into: &places,
             doc:
@@ -76,24 +87,10 @@ extension Jwt: ConfigurableWare {
             "claimsToHeaders", into: &claims,
             doc: "claims to send to the origin server, each with the name of its header field")
         options.read("forward", into: &forward, doc: "keeps the token in the request that goes upstream")
-        var identity = TokenIdentity.usual
         options.read("identity", into: &identity, doc: TokenIdentity.doc)
 
-        verifier.requirements = require.map { JwtVerifier.Requirement(claim: $0.key, values: $0.value) }
-        let given = file ?? key
+        self.verifier.requirements = require.map { JwtVerifier.Requirement(claim: $0.key, values: $0.value) }
         Self.check(&options, verifier, given, jwksUrl, claims, places)
-        let source: KeySource =
-            if let given {
-                KeySource(given)
-            } else if let jwksUrl {
-                KeySource(.url(jwksUrl.text), ttl: ttl)
-            } else {
-                KeySource(.issuer(verifier.issuer ?? ""), ttl: ttl)
-            }
-        self.init(verifier, keys: source)
-        self.places = places
-        self.forward = forward
-        self.identity = identity
         claimsToHeaders = claims.map { ($0.key, $0.value) }
         for case .query(let name) in places where !options.isDescribing { Redaction.hide(parameter: name) }
     }

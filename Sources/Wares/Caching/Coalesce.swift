@@ -166,7 +166,8 @@ extension Coalesce: ConfigurableWare {
             themselves, and for ten seconds no request waits for that target. If the first request fails, one of the
             others tries again; if that fails as well, all of them fail. The ware does not act on requests that
             `httpCache` already collapses.
-            """#)
+            """#,
+        otherNames: ["collapse", "singleFlight", "requestCollapsing"])
 
     public init(options: inout OptionsReader) {
         let usual = Coalesce()

@@ -366,7 +366,8 @@ extension HttpCache: ConfigurableWare {
             query stays as received. With `key.path: received`, the received path is part of the key and goes upstream,
             for origin servers that check signatures over it. Names in `key.query` and `key.ignoreQuery` are compared
             decoded. A parameter that contains `;` is always part of the key.
-            """#)
+            """#,
+        otherNames: ["cache", "caching", "proxyCache", "souin"])
 
     public init(options: inout OptionsReader) {
         var maxObject = HttpCache.usualMaxObject

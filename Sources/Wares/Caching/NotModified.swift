@@ -48,7 +48,8 @@ extension NotModified: ConfigurableWare {
             `httpCache` describes which responses are stored and for whom: `no-store`, `private`, `Vary` and the sender
             of the request count. No stored response is used without asking the origin server, even if it is fresh. The
             responses are stored in memory of this ware, which `httpware cache` lists under the ware's label.
-            """#)
+            """#,
+        otherNames: ["etag", "etags", "conditional", "revalidate"])
 
     public init(options: inout OptionsReader) {
         let usual = NotModified()

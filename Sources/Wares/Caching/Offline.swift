@@ -139,7 +139,8 @@ extension Offline: ConfigurableWare {
             `abortStatus`. The mode can be changed while the gateway runs, by `/v1/offline` of the admin listener.
 
             List this ware before `httpCache` or `notModified`.
-            """#)
+            """#,
+        otherNames: ["stale", "serveStale"])
 
     public init(options: inout OptionsReader) {
         let usual = Offline()

@@ -146,7 +146,8 @@ extension Compress: ConfigurableWare {
             requests uncompressed. It recognises them by `Sec-Fetch-Site: cross-site`, and adds that field to `Vary`.
             Browsers that do not send the field are not covered. An `if` can exclude the paths of such pages altogether.
             Secrets that change with each response cannot be guessed.
-            """#)
+            """#,
+        otherNames: ["gzip", "brotli", "br", "zstd", "deflate", "encode", "compression", "compressor"])
 
     public init(options: inout OptionsReader) {
         let usual = Compress()

@@ -91,7 +91,8 @@ extension Forwarded: ConfigurableWare {
             peer's address is appended. From any other peer these fields are removed first, in both styles. So are
             `X-Forwarded-Port`, `-Prefix`, `-Server`, `-Ssl` and `X-Real-IP`. The host is the one that the request has
             at this place of the chain: list this ware before wares that change it.
-            """#)
+            """#,
+        otherNames: ["realIp", "xForwarded", "xForwardedFor", "proxyHeaders"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -69,7 +69,8 @@ extension RequestHeaders: ConfigurableWare {
 
             Many origin servers treat `X_User` and `X-User` as the same field. If a field is set, renamed or removed,
             the client's fields of similar names, with `_` in place of any `-`, are therefore removed as well.
-            """#)
+            """#,
+        otherNames: ["header", "headers", "headerModifier", "requestHeaderModifier", "proxySetHeader"])
 
     public init(options: inout OptionsReader) {
         var host: Template?

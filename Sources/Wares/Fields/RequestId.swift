@@ -85,7 +85,8 @@ extension RequestId: ConfigurableWare {
         details: #"""
             The identifier becomes that of the exchange: `{exchange.id}`, and `id` in the access log. An identifier from
             the client is kept only if it is trusted, and if it is one line of 1 to 128 visible ASCII characters.
-            """#)
+            """#,
+        otherNames: ["correlationId", "xRequestId"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -59,7 +59,8 @@ extension RequiredHeaders: ConfigurableWare {
             """#,
         details: #"""
             If a field has several lines, each line must match the pattern.
-            """#)
+            """#,
+        otherNames: ["validate", "requestValidation"])
 
     public init(options: inout OptionsReader) {
         var headers: OptionMap<FieldName, Pattern?> = [:]

@@ -18,8 +18,11 @@ public struct UserAgent: Middleware {
     public var mode: Mode
     private var line: FieldLine?
 
+    /// The treatment of the client's `User-Agent`, unless the ware is told otherwise.
+    public static let usualMode = Mode.ifAbsent
+
     /// Throws if the value is invalid in a field.
-    public init(_ value: String, mode: Mode = .ifAbsent) throws {
+    public init(_ value: String, mode: Mode = usualMode) throws {
         line = try FieldLine(.userAgent, value)
         self.value = try Template(optionText: value)
         self.mode = mode
@@ -52,7 +55,7 @@ extension UserAgent: ConfigurableWare {
 
     public init(options: inout OptionsReader) {
         var value: Template?
-        mode = .ifAbsent
+        mode = UserAgent.usualMode
         options.read("value", into: &value, doc: "product tokens and comments for User-Agent, such as app/1.4")
         options.read(
             "mode", into: &mode, doc: "how the client's User-Agent is treated: kept, extended by the value, or replaced"

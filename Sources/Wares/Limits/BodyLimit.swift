@@ -52,7 +52,8 @@ extension BodyLimit: ConfigurableWare {
         details: #"""
             Content of known length is refused before any of it is read. Other content is counted as it streams, and
             refused at the first byte above the limit. A response that has begun by then is cut off.
-            """#)
+            """#,
+        otherNames: ["buffering", "clientMaxBodySize", "maxBodySize", "requestSizeLimit", "requestBody"])
 
     public init(options: inout OptionsReader) {
         self.init()

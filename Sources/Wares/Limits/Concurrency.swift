@@ -109,7 +109,8 @@ extension Concurrency: ConfigurableWare {
 
             `priority` is either a number in a request field (`header.NAME`), which any client can set, or a number for
             each route, by name. Requests without a number have priority 0.
-            """#)
+            """#,
+        otherNames: ["inFlightReq", "limitConn", "maxConnections", "bulkhead", "admissionControl"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -231,21 +231,22 @@ extension RateLimit: ConfigurableWare {
             Redis 5 or later, or Valkey. If it does not answer within its `timeout` (40 ms), or failed just before,
             `onError` decides: each gateway counts by itself (`memory`), the request passes (`allow`), or it is answered
             with 503 (`refuse`).
-            """#)
+            """#,
+        otherNames: ["limitReq", "throttle", "localRateLimit", "requestLimit"])
 
     public init(options: inout OptionsReader) {
-        var rate = Rate(1, per: .second)
-        var given: Rate?
+        let usual = RateLimit(Rate(1, per: .second))
+        var rate: Rate?
         var burst: Int?
-        var key = RequestKey.ip
+        var key = usual.key
         var store = "memory"
         var name: String?
-        var onError = OnError.memory
-        var mode = Mode.reject
-        var status = HttpStatus.tooManyRequests
-        var headers = Field.allCases
+        var onError = usual.onError
+        var mode = usual.mode
+        var status = usual.status
+        var headers = Field.allCases.filter(usual.headers.contains)
         options.read(
-            "rate", into: &given, in: Rate(1, per: .hour)...Rate(1_000_000, per: .second),
+            "rate", into: &rate, in: Rate(1, per: .hour)...Rate(1_000_000, per: .second),
             doc: "allowed number of requests per period, such as 600/m")
         options.require("rate")
         options.read(
@@ -276,9 +277,8 @@ extension RateLimit: ConfigurableWare {
                 options.fail(at: key, "has no effect without a redis store; write store: NAME")
             }
         }
-        rate = given ?? rate
         self.init(
-            rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers), store: redis,
+            rate ?? usual.rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers), store: redis,
             name: name ?? "", onError: onError)
     }
 }

@@ -291,7 +291,8 @@ extension AccessLog: ConfigurableWare {
             up to 16 MiB are buffered; further lines are dropped, and a line reports their number. Each exchange is
             exactly one line, whatever a peer sends. A log file is created with mode 0640. It is reopened after SIGHUP,
             and when it was renamed or removed. A relative path is relative to the configuration file that contains it.
-            """#)
+            """#,
+        otherNames: ["log", "logger", "logging", "accesslogs"])
 
     public init(options: inout OptionsReader) {
         output = AccessLog.usualOutput

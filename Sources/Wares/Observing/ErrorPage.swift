@@ -153,7 +153,8 @@ extension ErrorPage: ConfigurableWare {
             `body` may contain placeholders, which get their values from the request as it went upstream. In HTML and
             JSON pages values are escaped. In JSON a placeholder must be inside a string. `{{name}` stands for the text
             `{name}`; other braces stand for themselves. A `file` is sent unchanged.
-            """#)
+            """#,
+        otherNames: ["errors", "customErrors", "handleErrors", "localReply"])
 
     public init(options: inout OptionsReader) {
         var body: ContentTemplate?

@@ -37,7 +37,8 @@ extension Metrics: ConfigurableWare {
 
             With `wares: false`, wares are not counted. Their times are then measured only if the inspector, `timeLog`
             or `accessLog` needs them.
-            """#)
+            """#,
+        otherNames: ["prometheus", "statsd"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -101,7 +101,8 @@ extension TimeLog: ConfigurableWare {
             is the pause between two attempts. A phase that did not take place is left out. A phase that a fault ended
             is logged with the name of the fault. The lines go to the gateway's own log. `Server-Timing` contains the
             times known when the header section of the response is sent. It reveals the names of wares to clients.
-            """#)
+            """#,
+        otherNames: ["slowLog", "serverTiming"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -129,7 +129,8 @@ extension Traceparent: ConfigurableWare {
             that the collector did not accept in three calls. Spans contain the path without the query. Without export,
             the received `traceparent` is passed on unchanged. Values of `exportHeaders` are secrets and never shown.
             When the gateway stops, it sends the waiting spans after its last exchange, for at most 5 s.
-            """#)
+            """#,
+        otherNames: ["tracing", "opentelemetry", "otel", "zipkin", "jaeger"])
 
     public init(options: inout OptionsReader) {
         var propagators = Propagator.allCases

@@ -120,7 +120,8 @@ extension CircuitBreaker: ConfigurableWare {
             took too long. The origins of `passthrough` are independent of each other, so their requests always pass.
 
             List this ware after `retry`, so that it counts each try.
-            """#)
+            """#,
+        otherNames: ["breaker", "outlierDetection"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -151,7 +151,8 @@ extension Retry: ConfigurableWare {
             `budget` limits the repeated requests to a share of all requests that went to the service in the last ten
             seconds, by any route and loop. Ten repeated requests in that time are always allowed. `perTry` ends a try
             whose response has not begun in time, with 504.
-            """#)
+            """#,
+        otherNames: ["retries", "proxyNextUpstream"])
 
     public init(options: inout OptionsReader) {
         self.init()

@@ -48,7 +48,8 @@ extension Timeout: ConfigurableWare {
             response has not begun when its time is over, the client gets `status`. If it has begun, it is cut off.
             While the client sends its content, the listener's limits apply: if the content stops coming, the client
             gets 408. It also gets 408 if `total` is over by then.
-            """#)
+            """#,
+        otherNames: ["requestTimeout", "deadline"])
 
     public init(options: inout OptionsReader) {
         self.init()

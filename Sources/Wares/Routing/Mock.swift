@@ -118,7 +118,8 @@ extension Mock: ConfigurableWare {
             according to the `Content-Type`: for HTML and XML, or for JSON, where a placeholder must be inside a string.
             With any other type but plain text, CSV and Markdown, placeholders are an error. `{{name}` stands for the
             text `{name}`; other braces stand for themselves.
-            """#)
+            """#,
+        otherNames: ["static", "staticFiles", "fileServer", "file", "respond", "directResponse", "return", "fault"])
 
     public init(options: inout OptionsReader) {
         var replies: [Reply] = []

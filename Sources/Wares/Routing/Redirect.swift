@@ -77,7 +77,8 @@ extension Redirect: ConfigurableWare {
             At least one of `to` and `scheme` is needed. With only a `scheme`, the target is the request's own URI in
             that scheme; requests that already use it pass. No request can choose the host: it is fixed text or
             `{request.host}`, and a path never begins with two slashes.
-            """#)
+            """#,
+        otherNames: ["redir", "return", "redirectScheme", "redirectRegex", "httpsRedirect"])
 
     public init(options: inout OptionsReader) {
         self.init()

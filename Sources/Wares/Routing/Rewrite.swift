@@ -114,7 +114,8 @@ extension Rewrite: ConfigurableWare {
             placeholder produces an invalid value, the request is refused with 400. CONNECT and `OPTIONS *` have no path
             and no query, and keep their method; HEAD stays HEAD. In a configuration file `$$` stands for one `$`, so a
             literal dollar sign in `path.to` is written `$$$$`; `$1` needs no doubling.
-            """#)
+            """#,
+        otherNames: ["stripPrefix", "addPrefix", "replacePath", "replacePathRegex", "urlRewrite", "uri"])
 
     public init(options: inout OptionsReader) {
         self.init()

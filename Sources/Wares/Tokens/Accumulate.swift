@@ -231,7 +231,8 @@ extension Accumulate: ConfigurableWare {
             With `releaseRate` the held requests are released one after the other, while new requests pass. If there is
             no room for a request, or if it waits longer than `timeout`, its turn included, it is answered with
             `overflow` and `Retry-After`.
-            """#)
+            """#,
+        otherNames: ["hold", "pause", "maintenance"])
 
     public convenience init(options: inout OptionsReader) {
         var reason: Reason?

@@ -19,19 +19,24 @@ public struct TokenInject: Middleware, CredentialUser {
     private let standing: FieldLine?
     private let made = LastLine()
 
+    /// The field that carries the token, unless the ware is told otherwise.
+    public static let usualHeader = FieldName.authorization
+    /// The scheme before the token, unless the ware is told otherwise.
+    public static let usualScheme = "Bearer"
+
     public var credentialUse: CredentialUse { .injects }
     public var bindsAuthority: Bool { true }
 
     /// Adds the tokens of a credential.
     public init(
-        credential: Credential, header: FieldName = .authorization, scheme: String = "Bearer", overwrite: Bool = false
+        credential: Credential, header: FieldName = usualHeader, scheme: String = usualScheme, overwrite: Bool = false
     ) {
         self.init(credential, header, scheme, overwrite, nil)
     }
 
     /// Adds a fixed token. Throws if it is invalid in a field.
     public init(
-        value: Secret, header: FieldName = .authorization, scheme: String = "Bearer", overwrite: Bool = false
+        value: Secret, header: FieldName = usualHeader, scheme: String = usualScheme, overwrite: Bool = false
     ) throws(InvalidFieldValue) {
         self.init(
             nil, header, scheme, overwrite, try TokenInject.line(header, scheme, value))
@@ -154,14 +159,15 @@ extension TokenInject: ConfigurableWare {
 
             Put `tokenRefresh` with the same credential before this ware. Without it, a request waits for the first
             token with the defaults of `tokenRefresh`, and a 401 goes to the client.
-            """#)
+            """#,
+        otherNames: ["credentialInjector", "injectToken"])
 
     public init(options: inout OptionsReader) {
         var credential: Credential?
         var value: Secret?
         var file: FilePath?
-        var header = FieldName.authorization
-        var scheme = "Bearer"
+        var header = TokenInject.usualHeader
+        var scheme = TokenInject.usualScheme
         var overwrite = false
         options.read("credential", into: &credential, of: "credentials", doc: "the credential whose token is added")
         options.readSecret("value", into: &value, doc: "the token itself, which never changes")
@@ -174,7 +180,7 @@ extension TokenInject: ConfigurableWare {
             doc: "replaces the field if the client sent it; otherwise the client's field is kept")
         if header.isGatewayOwned || header == .host {
             options.fail(at: "header", "\(header) is set by the gateway itself; it cannot carry a token")
-            header = .authorization
+            header = TokenInject.usualHeader
         }
         if let file, let bytes = FileContent.read(file.path, "file", &options) {
             var text = String(decoding: bytes, as: UTF8.self)

@@ -174,7 +174,8 @@ extension TokenRefresh: ConfigurableWare {
 
             List `tokenInject` after this ware, so that a repeated request carries the new token. The rules and limits
             of refreshes belong to the credential.
-            """#)
+            """#,
+        otherNames: ["refreshToken", "oauthRefresh"])
 
     public init(options: inout OptionsReader) {
         var credential: Credential?

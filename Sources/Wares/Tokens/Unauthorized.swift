@@ -124,7 +124,8 @@ extension Unauthorized: ConfigurableWare {
             If `body` begins with a brace or a bracket, values are escaped for JSON, and a placeholder must be inside a
             string. `{{name}` stands for the text `{name}`. In `location`, values are percent-encoded:
             `"https://login.example.com/?next={request.path}"`. As with `redirect`, no request can choose the host.
-            """#)
+            """#,
+        otherNames: ["loginRedirect"])
 
     private enum Word: String, OptionWord {
         case passthrough, body, redirect, clearCredential
