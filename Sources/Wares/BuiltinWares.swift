@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// The wares that a configuration file can name without further ado.
+/// The wares that every configuration file can use.
 public enum BuiltinWares {
-    /// Every one of them.
+    /// All of them, in alphabetical order.
     public static let all: [any ConfigurableWare.Type] = [
         AccessLog.self,
         Accumulate.self,

@@ -33,7 +33,7 @@ enum ScriptedWares {
 
     struct RequestHeaders: Middleware, FieldEditingWare, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "requestHeaders"
-        static let about = WareAbout("Edits fields.")
+        static let about = WareAbout("Edits fields.", otherNames: ["headers"])
         var set: OptionMap<FieldName, Template> = [:]
         var remove: [FieldName] = []
         var takenFields: [FieldName] { remove }
@@ -161,7 +161,7 @@ enum ScriptedWares {
     }
     struct HttpCache: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "httpCache"
-        static let about = WareAbout("Stores responses.")
+        static let about = WareAbout("Stores responses.", otherNames: ["proxyCache"])
         var store: NamedStore?
         var holdsState: Bool { false }
 
@@ -171,7 +171,10 @@ enum ScriptedWares {
 
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
     }
-    struct Coalesce: NamedMiddleware { static let name: WareName = "coalesce" }
+    struct Coalesce: NamedMiddleware {
+        static let name: WareName = "coalesce"
+        static let about = WareAbout("Shares responses.", otherNames: ["proxyCache"])
+    }
     /// Does nothing with a credential.
     protocol NamedUser: Middleware, ConfigurableWare, CredentialUser, CustomStringConvertible {
         init()
@@ -214,7 +217,10 @@ enum ScriptedWares {
     struct CircuitBreaker: NamedMiddleware { static let name: WareName = "circuitBreaker" }
     struct Timeout: NamedMiddleware { static let name: WareName = "timeout" }
     struct HostRule: NamedMiddleware { static let name: WareName = "hostRule" }
-    struct Compress: NamedPostware { static let name: WareName = "compress" }
+    struct Compress: NamedPostware {
+        static let name: WareName = "compress"
+        static let about = WareAbout("Compresses.", otherNames: ["gzip"])
+    }
     struct RewriteBody: NamedPostware { static let name: WareName = "rewriteBody" }
     struct ResponseHeaders: NamedPostware { static let name: WareName = "responseHeaders" }
 }

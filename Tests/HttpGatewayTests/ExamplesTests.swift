@@ -57,6 +57,23 @@ import Wares
         #expect(CodeBlock.all("yaml", in: section).contains { $0.text.contains("- \(name)") })
     }
 
+    @Test(arguments: [
+        ("gzip", ["compress"]), ("cache", ["httpCache"]), ("header", ["requestHeaders", "responseHeaders"]),
+        ("headers", ["requestHeaders", "responseHeaders"]), ("auth", ["apiKey", "basicAuth", "introspect", "jwt"]),
+        ("forwardAuth", ["introspect", "jwt"]), ("static", ["mock"]), ("ratelimit", ["rateLimit"]),
+        ("CORS", ["cors"]), ("proxy_set_header", ["requestHeaders"]), ("bodyLimits", ["bodyLimit"]), ("nonsense", []),
+    ])
+    func `an unknown ware's error names the wares that it could mean`(name: String, meant: [String]) {
+        let quoted = meant.map { "\"\($0)\"" }
+        let names =
+            quoted.count > 1
+            ? quoted.dropLast().joined(separator: ", ") + " or " + quoted[quoted.count - 1] : quoted.first
+        let text = configuration(around: "middlewares:\n  - \(name)")
+        #expect(
+            mistakes(in: text).map { String($0.split(separator: "error: ")[1]) }
+                == ["\(name): is not a ware" + (names.map { "; did you mean \($0)?" } ?? "")])
+    }
+
     @Test func `the article about wares is what the wares declare`() throws {
         let article = try Repository.article("Wares.md")
         #expect(article == WareReference(BuiltinWares.all).article, "make reference writes it anew")

@@ -3,12 +3,9 @@
 public import HttpWare
 import Synchronization
 
-/// Lets requests of some methods pass, and refuses others with 405 (Method Not Allowed, RFC 9110 §15.5.6).
-///
-/// | option  | type            | default  | allowed     |
-/// |---------|-----------------|----------|-------------|
-/// | `allow` | list of methods | required | one or more |
+/// Restricts the methods of requests; answers 405 (Method Not Allowed, RFC 9110 §15.5.6) otherwise.
 public struct MethodRule: Middleware {
+    /// The allowed methods.
     public var allow: [HttpMethod]
 
     public init(allow: [HttpMethod]) { self.allow = allow }
@@ -24,18 +21,18 @@ public struct MethodRule: Middleware {
 extension MethodRule: ConfigurableWare {
     public static let name: WareName = "methodRule"
     public static let about = WareAbout(
-        "Lets requests of some methods pass.", source: "RFC 9110 §15.5.6",
+        "Restricts the methods of requests; answers 405 otherwise.", source: "RFC 9110 §15.5.6",
         example: """
             - methodRule: { allow: [GET, HEAD] }
             """,
-        details: "Others are refused with 405, and `Allow` tells which methods pass.")
+        details: "The refusal lists the allowed methods in `Allow`.")
 
     public init(options: inout OptionsReader) {
         self.init(allow: [])
-        options.read("allow", into: &allow, doc: "the methods that pass")
+        options.read("allow", into: &allow, doc: "methods of the requests that pass; all others are refused with 405")
         options.require("allow")
         if options.isGiven("allow"), options.isEmpty("allow") {
-            options.fail(at: "allow", "names no method; write such as [GET, HEAD]")
+            options.fail(at: "allow", "is empty; write such as [GET, HEAD]")
         }
     }
 }
@@ -86,8 +83,6 @@ struct Queue: AsyncMiddleware {
 
 /// Replaces the digits in the content of responses.
 struct NoDigits: Postware {
-    var contentNeed: ContentNeed { .stream }
-
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         if !response.content.isEmpty { exchange.filterResponseContent(with: Filter()) }
         return .pass

@@ -59,7 +59,7 @@ BROKEN = {
     "an unknown list of a chain": (lambda c: c["chains"]["c"].update(middleware=[]), "middleware"),
     "an unknown ware": (lambda c: c["chains"]["c"]["middlewares"].append("bodyLimitt"), "middlewares"),
     "an unknown ware with options": (lambda c: c["chains"]["c"]["middlewares"].append({"bodyLimitt": {}}), "middlewares"),
-    "a ware that is not built": (lambda c: c["chains"]["c"]["middlewares"].append({"hedge": {}}), "middlewares"),
+    "a ware by its name in another program": (lambda c: c["chains"]["c"]["postwares"].append({"gzip": {}}), "postwares"),
     "a postware among the middlewares": (lambda c: c["chains"]["c"]["middlewares"].append("accessLog"), "middlewares"),
     "a middleware among the postwares": (lambda c: c["chains"]["c"]["postwares"].append({"bodyLimit": {}}), "postwares"),
     "two wares in one entry": (lambda c: c["chains"]["c"]["middlewares"].append({"bodyLimit": {}, "mock": {}}), "middlewares"),

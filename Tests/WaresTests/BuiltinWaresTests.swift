@@ -12,6 +12,15 @@ import Wares
         }
     }
 
+    @Test func `no other name of a ware is the name of a ware`() {
+        let names = Set(BuiltinWares.all.map { $0.name.text.lowercased() })
+        for ware in BuiltinWares.all {
+            for other in ware.about.otherNames {
+                #expect(!names.contains(other.lowercased()), "\(other) of \(ware.name)")
+            }
+        }
+    }
+
     @Test func `each describes its options, with a sentence each`() {
         for ware in BuiltinWares.all {
             var reader = OptionsReader.describing()

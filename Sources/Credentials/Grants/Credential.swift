@@ -121,7 +121,7 @@ public final class Credential: Sendable {
         bytes: Int, limits: HoldLimits, at wall: WallTime, ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil
     ) -> Entry {
         guard let loop = EventLoop.current else {
-            return .refused(CredentialFailure(.failed, "a credential is used on a loop"))
+            return .refused(CredentialFailure(.failed, "the credential was used outside a loop"))
         }
         let now = loop.now
         let entry = change { state in
@@ -170,7 +170,7 @@ public final class Credential: Sendable {
     /// To be called by a task of a loop that has a transport.
     public func refresh() async -> CredentialFailure? {
         guard let loop = EventLoop.current else {
-            return CredentialFailure(.failed, "a credential is used on a loop")
+            return CredentialFailure(.failed, "the credential was used outside a loop")
         }
         if definition.grant == .static { return CredentialFailure(.rejected, "a static token cannot be renewed") }
         if let begins = change({ $0.force(loop.now) }) { return await run(begins, on: loop) }
@@ -290,8 +290,10 @@ public final class Credential: Sendable {
             }
             // Rule 1: a lease that ran out may be another gateway's.
             if let lease, await !lease.confirm() {
-                guard needsNoLock else { throw CredentialFailure(.failed, "the lock was lost, or its store is away") }
-                WareLog.shared.log(.warning, "credential \(name): refreshed without its lock, which was lost")
+                guard needsNoLock else {
+                    throw CredentialFailure(.failed, "the lock was lost, or its store cannot be reached")
+                }
+                WareLog.shared.log(.warning, "credential \(name): refreshed without the lock, which was lost")
             }
             let asked = loop.now
             do throws(CredentialFailure) {
@@ -416,7 +418,7 @@ public final class Credential: Sendable {
             do {
                 try await loop.sleep(for: .milliseconds(10))
             } catch {
-                throw CredentialFailure(.failed, "the wait for another refresh was given up")
+                throw CredentialFailure(.failed, "the wait for another refresh was cancelled")
             }
         }
     }
@@ -441,7 +443,7 @@ public final class Credential: Sendable {
                 if let lease = try await lock.tryTake() { return lease }
             } catch {
                 guard needsNoLock else { throw error }
-                WareLog.shared.log(.warning, "credential \(name): refreshed without its lock: \(error.reason)")
+                WareLog.shared.log(.warning, "credential \(name): refreshed without the lock: \(error.reason)")
                 return nil
             }
             guard loop.now < due else {
@@ -450,7 +452,7 @@ public final class Credential: Sendable {
             do {
                 try await loop.sleep(for: lock.pause)
             } catch {
-                throw CredentialFailure(.failed, "the wait for the lock was given up")
+                throw CredentialFailure(.failed, "the wait for the lock was cancelled")
             }
         }
     }

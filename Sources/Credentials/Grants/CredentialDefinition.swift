@@ -26,10 +26,10 @@ public struct CredentialDefinition: Sendable, Hashable {
         case store(String, RedisDefinition)
     }
 
-    /// So many refreshes in a period.
+    /// The maximum number of refreshes in a period.
     public struct Window: Sendable, Hashable {
-        public var max = 5
-        public var per = Duration.seconds(30)
+        public var max: Int
+        public var per: Duration
 
         public init(max: Int = 5, per: Duration = .seconds(30)) {
             self.max = max
@@ -73,34 +73,37 @@ extension CredentialDefinition {
     public init(name: String, options: inout OptionsReader) {
         self.init(name: name, grant: .static)
         var grant: Grant?
-        options.read("grant", into: &grant, doc: "how a token is obtained")
+        options.read(
+            "grant", into: &grant, doc: "OAuth 2.0 grant by which tokens are obtained; static is a fixed token")
         options.require("grant")
         var tokenUrl: EndpointUrl?
-        options.read("tokenUrl", into: &tokenUrl, doc: "the token endpoint")
-        options.read("issuer", into: &issuer, doc: "the authorization server, whose metadata names the token endpoint")
+        options.read("tokenUrl", into: &tokenUrl, doc: "URL of the authorization server's token endpoint")
+        options.read(
+            "issuer", into: &issuer, doc: "URL of the authorization server, whose metadata contains the token endpoint")
         self.tokenUrl = tokenUrl
-        options.read("clientId", into: &clientId, doc: "the gateway's identifier at the authorization server")
-        options.readSecret("clientSecret", into: &clientSecret, doc: "the secret for clientId")
-        options.read("auth", into: &auth, doc: "how both are sent (RFC 6749 §2.3.1)")
-        options.read("scopes", into: &scopes, doc: "the scopes to request")
+        options.read("clientId", into: &clientId, doc: "client identifier of the gateway at the authorization server")
+        options.readSecret(
+            "clientSecret", into: &clientSecret, doc: "client secret of the gateway at the authorization server")
+        options.read("auth", into: &auth, doc: "how clientId and clientSecret are sent (RFC 6749 §2.3.1)")
+        options.read("scopes", into: &scopes, doc: "scopes to request; by default those of the authorization server")
         options.readSecret(
             "refreshToken", into: &refreshToken, doc: "the first refresh token; later ones are kept in file")
-        options.readSecret("value", into: &value, doc: "the token, for static")
-        options.read(
-            "file", into: &file, doc: "the file that keeps tokens between runs: mode 0600, replaced in one step")
+        options.readSecret("value", into: &value, doc: "the fixed token; only for grant static")
+        options.read("file", into: &file, doc: "file that keeps the tokens across restarts; created with mode 0600")
         options.read(
             "refreshBefore", into: &refreshBefore, in: .zero ... .seconds(86_400),
-            doc: "how long before it expires a token is renewed; at most half of its lifetime")
+            doc: "how long before its expiry a token is renewed; at most half of its lifetime")
         options.read(
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60),
-            doc: "the timeout of one call to the token endpoint")
+            doc: "maximum duration of one call to the token endpoint")
         options.read(
-            "retry", into: &retry, in: 0...10, doc: "how often a failed call that may succeed later is repeated")
+            "retry", into: &retry, in: 0...10, doc: "maximum number of repeated calls after a temporary failure")
         let lockWord = readLock(&options)
-        options.read("window", doc: "the maximum rate of refreshes") { options in
-            options.read("max", into: &window.max, in: 1...100_000, doc: "the maximum number of refreshes")
+        options.read("window", doc: "limit on the rate of refreshes") { options in
+            options.read("max", into: &window.max, in: 1...100_000, doc: "maximum number of refreshes in the period")
             options.read(
-                "per", into: &window.per, in: .seconds(1) ... .seconds(86_400), doc: "the period of window.max")
+                "per", into: &window.per, in: .seconds(1) ... .seconds(86_400),
+                doc: "period in which refreshes are counted")
         }
         guard let grant else { return }
         self.grant = grant
@@ -112,7 +115,7 @@ extension CredentialDefinition {
         var word = "process"
         options.read(
             "lock", into: &word,
-            doc: "the scope in which one refresh runs at a time: process, file, or the name of a Redis store")
+            doc: "scope in which only one refresh runs at a time: process, file, or the name of a redis store")
         switch word {
         case "process": lock = .process
         case "file":
@@ -122,7 +125,8 @@ extension CredentialDefinition {
             guard let redis = options.findRedis(word, for: "lock") else { break }
             lock = .store(word, redis.definition)
             if file != nil {
-                options.fail(at: "file", "cannot stand beside a store as lock, which keeps the tokens; write only one")
+                options.fail(
+                    at: "file", "cannot be combined with a store as lock, which keeps the tokens; write only one")
             }
         }
         return word
@@ -152,22 +156,22 @@ extension CredentialDefinition {
             if options.isGiven("refreshToken"), !options.isGiven("file"), lockWord == "process" {
                 options.warn(
                     at: "refreshToken",
-                    "where the server rotates refresh tokens, a restart begins with one that is spent; write file")
+                    "if the server rotates refresh tokens, this one is invalid after a restart; write file")
             }
             foreign = ["value"]
         }
         for key in foreign where options.isGiven(key) {
-            options.fail(at: key, "does not belong to grant \(grant.rawValue)")
+            options.fail(at: key, "has no effect with grant \(grant.rawValue)")
         }
         for (key, url) in [("tokenUrl", tokenUrl), ("issuer", issuer)] {
             guard let url, !url.isSecure, !url.isLoopback else { continue }
             options.warn(at: key, "sends credentials without TLS; write https (RFC 6749 §3.2)")
         }
         if let value, !TokenResponse.isToken(value.revealed) {
-            options.fail(at: "value", "holds a character that no token has")
+            options.fail(at: "value", "contains a character that is invalid in a token")
         }
         if let refreshToken, !TokenResponse.isToken(refreshToken.revealed) {
-            options.fail(at: "refreshToken", "holds a character that no token has")
+            options.fail(at: "refreshToken", "contains a character that is invalid in a token")
         }
         for scope in scopes where scope.isEmpty || !scope.utf8.allSatisfy(TokenResponse.isScopeByte) {
             options.fail(at: "scopes", "\(scope.quotedForErrors) is not a scope (RFC 6749 §3.3)")

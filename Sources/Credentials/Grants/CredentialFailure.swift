@@ -53,17 +53,18 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     /// The token endpoint refused, with a status and perhaps an error code.
     init(refusal status: HttpStatus, code: String?) {
         if let code, CredentialFailure.lasting.contains(code) {
-            self.init(.refused, "the token endpoint refuses: \(code)", isInvalidGrant: code == "invalid_grant")
+            self.init(
+                .refused, "the token endpoint refused the request: \(code)", isInvalidGrant: code == "invalid_grant")
         } else if let code, CredentialFailure.passing.contains(code) {
             self.init(.failed, "the token endpoint is not available: \(code)")
         } else if [400, 401, 403, 404, 405].contains(status.code) {
             // RFC 6749 §5.2 has 400 and 401 for what the request says, and a reason always. Those that leave it out refuse all the
             // same; but a refresh token is not given up for what may have come from something between.
             self.init(
-                .refused, "the token endpoint refuses with status \(status.code)",
+                .refused, "the token endpoint refused the request with status \(status.code)",
                 isUnexplained: status == .badRequest || status == .unauthorized)
         } else {
-            self.init(.failed, "the token endpoint answers with status \(status.code)")
+            self.init(.failed, "the token endpoint answered with status \(status.code)")
         }
     }
 }

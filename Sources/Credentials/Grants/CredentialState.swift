@@ -114,10 +114,10 @@ struct CredentialState {
     /// `nil` if a refresh may begin; otherwise why not, and until when. This bounds refreshes after a failure and in a window.
     private mutating func pause(at now: LoopInstant) -> CredentialFailure? {
         if definition.grant == .static {
-            return CredentialFailure(.rejected, "the origin server refuses the token, which is static")
+            return CredentialFailure(.rejected, "the origin server rejected the token, which is static")
         }
         if let pausedUntil, pausedUntil > now {
-            var failure = failure ?? CredentialFailure(.paused, "the last refresh failed just now")
+            var failure = failure ?? CredentialFailure(.paused, "the last refresh failed a moment ago")
             failure.retryAfter = pausedUntil - now
             return failure
         }

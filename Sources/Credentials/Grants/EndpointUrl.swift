@@ -35,7 +35,7 @@ extension EndpointUrl: OptionValue {
 
     public init(optionText: String) throws(OptionMistake) {
         guard let url = EndpointUrl(optionText) else {
-            throw OptionMistake("write one such as https://login.example.com/oauth2/token")
+            throw OptionMistake("write such as https://login.example.com/oauth2/token")
         }
         self = url
     }

@@ -1,12 +1,12 @@
 public import HttpWare
 
-/// How much may wait behind a refresh.
+/// The limits of requests that wait for a token, or that are held for another reason.
 public struct HoldLimits: Sendable, Equatable {
-    /// Requests, of all loops together.
+    /// The maximum number of waiting requests, in all loops together.
     public var max: Int
-    /// Bytes of what waits: heads, and content that came meanwhile.
+    /// The maximum size of all waiting requests: their header sections, and content received so far.
     public var maxBytes: ByteCount
-    /// How long each waits.
+    /// The maximum wait of a request.
     public var timeout: Duration
 
     public init(max: Int = 500, maxBytes: ByteCount = .mebibytes(64), timeout: Duration = .seconds(10)) {
@@ -17,12 +17,13 @@ public struct HoldLimits: Sendable, Equatable {
 
     /// Reads `max`, `maxBytes` and `timeout`.
     public mutating func read(_ options: inout OptionsReader) {
-        options.read("max", into: &max, in: 0...1_000_000, doc: "requests that wait; one more is answered 503")
+        options.read(
+            "max", into: &max, in: 0...1_000_000, doc: "maximum number of waiting requests; further ones are refused")
         options.read(
             "maxBytes", into: &maxBytes, in: .bytes(0) ... .gibibytes(16),
-            doc: "bytes of them, content that came included")
+            doc: "maximum size of all waiting requests together, including content received so far")
         options.read(
             "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(3600),
-            doc: "how long each waits before it is answered 503")
+            doc: "maximum wait of a request; after that it is refused")
     }
 }

@@ -83,7 +83,7 @@ final class RedisRefreshLock: RefreshLock {
         } catch {
             // Without an answer it may have been taken all the same.
             giveBackLater(take)
-            throw CredentialFailure(.failed, "the lock's store cannot be asked: \(error)")
+            throw CredentialFailure(.failed, "the store of the lock cannot be reached: \(error)")
         }
     }
 

@@ -58,11 +58,11 @@ final class RedisTokenStore: TokenStore {
         }
         guard let last else { return nil }
         guard isOurs else {
-            throw Fault(description: "the shared tokens are gone, and another gateway had the last ones")
+            throw Fault(description: "the shared tokens are missing, and another gateway wrote the last ones")
         }
         // Only where there is still nothing: another gateway may have written meanwhile.
         guard try await ask(["SET", key, RedisArgument(last.json), "NX"]) == .null else { return last }
-        throw Fault(description: "the shared tokens change at this moment")
+        throw Fault(description: "the shared tokens changed at the same time")
     }
 
     func write(_ tokens: StoredTokens) async throws {

@@ -41,7 +41,7 @@ final class TokenEndpoint: TokenAnswering {
     }
 
     private static func failure(_ error: any Error, _ what: String) -> CredentialFailure {
-        let reason = (error as? GatewayError)?.reason ?? "the call was given up"
+        let reason = (error as? GatewayError)?.reason ?? "the call was cancelled"
         return CredentialFailure(.failed, "\(what): \(reason)")
     }
 
@@ -50,7 +50,7 @@ final class TokenEndpoint: TokenAnswering {
     private func url(_ now: LoopInstant) async throws(CredentialFailure) -> String {
         if let url = definition.tokenUrl { return url.text }
         if let found = discovered.withLock({ $0 }), found.until > now { return found.url }
-        guard let issuer = definition.issuer else { throw .badResponse("there is no token endpoint") }
+        guard let issuer = definition.issuer else { throw .badResponse("no token endpoint is configured") }
         var failure = CredentialFailure(.failed, "the issuer's metadata cannot be read")
         for place in TokenEndpoint.metadataPlaces(of: issuer.text) {
             let response: HttpResponse
@@ -88,7 +88,7 @@ final class TokenEndpoint: TokenAnswering {
         guard TokenResponse.isJson(response.fields[.contentType]), let bytes = response.content.bytes,
             let metadata = try? JsonValue(bytes), let named = metadata["issuer"]?.string,
             let endpoint = metadata["token_endpoint"]?.string
-        else { throw .badResponse("the issuer's metadata is not the JSON of RFC 8414 §3.2") }
+        else { throw .badResponse("the issuer's metadata is not valid (RFC 8414 §3.2)") }
         guard named == issuer.text else {
             throw .badResponse("the issuer's metadata names another issuer (RFC 8414 §3.3)")
         }

@@ -18,7 +18,7 @@ struct TokenResponse: Equatable {
     /// What a program's own source brought.
     init(_ token: NewToken) throws(CredentialFailure) {
         guard TokenResponse.isToken(token.accessToken.revealed) else {
-            throw .badResponse("the token is too long, or holds a byte that no token has")
+            throw .badResponse("the token is too long, or contains an invalid byte")
         }
         accessToken = token.accessToken
         refreshToken = token.refreshToken
@@ -36,13 +36,13 @@ struct TokenResponse: Equatable {
             isJson ? response.content.bytes.flatMap { try? Members($0) } : nil
         guard isSuccess else { throw CredentialFailure(refusal: response.status, code: members?.error) }
         guard isJson else { throw .badResponse("the token endpoint's response is not application/json") }
-        guard let members else { throw .badResponse("the token endpoint's response is not the JSON of RFC 6749 §5.1") }
+        guard let members else { throw .badResponse("the token endpoint's response is not valid JSON (RFC 6749 §5.1)") }
         if let code = members.error { throw CredentialFailure(refusal: .badRequest, code: code) }
         guard let token = members.accessToken else {
             throw .badResponse("the token endpoint's response has no access_token")
         }
         guard TokenResponse.isToken(token) else {
-            throw .badResponse("the token endpoint's access_token is too long, or holds a byte that no token has")
+            throw .badResponse("the token endpoint's access_token is too long, or contains an invalid byte")
         }
         accessToken = Secret(token)
         if let type = members.tokenType, type.lowercased() != "bearer" {
@@ -51,7 +51,7 @@ struct TokenResponse: Equatable {
         }
         if let refresh = members.refreshToken {
             guard TokenResponse.isToken(refresh) else {
-                throw .badResponse("the token endpoint's refresh_token is too long, or holds a byte that no token has")
+                throw .badResponse("the token endpoint's refresh_token is too long, or contains an invalid byte")
             }
             refreshToken = Secret(refresh)
         }
@@ -90,7 +90,7 @@ struct TokenResponse: Equatable {
 
         init(_ content: [UInt8]) throws(JsonValue.Mistake) {
             let json = try JsonValue(content)
-            guard json.members != nil else { throw JsonValue.Mistake(description: "the JSON text is no object") }
+            guard json.members != nil else { throw JsonValue.Mistake(description: "the JSON text is not an object") }
             accessToken = try json.text(of: "access_token")
             tokenType = try json.text(of: "token_type")
             refreshToken = try json.text(of: "refresh_token")
@@ -98,7 +98,7 @@ struct TokenResponse: Equatable {
             // Servers that write the number as a string are many.
             if let text = json["expires_in"]?.string {
                 guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                    throw JsonValue.Mistake(description: "expires_in is no number of seconds")
+                    throw JsonValue.Mistake(description: "expires_in is not a number of seconds")
                 }
                 expiresIn = Double(text)
             } else {

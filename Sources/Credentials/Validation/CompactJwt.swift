@@ -19,7 +19,7 @@ struct CompactJwt {
         // Five segments are an encrypted token (RFC 7516 §3.1): none is taken.
         guard let first = token.firstIndex(of: 0x2e), let second = token[(first + 1)...].firstIndex(of: 0x2e),
             !token[(second + 1)...].contains(0x2e)
-        else { throw .invalid("the token is not three segments") }
+        else { throw .invalid("the token does not have three segments") }
         signed = 0..<second
         claims = (first + 1)..<second
         guard let header = Base64.decodeUrl(token[..<first]), let signature = Base64.decodeUrl(token[(second + 1)...])
@@ -37,7 +37,7 @@ struct CompactJwt {
     ) {
         // RFC 7515 §4.1.11: "If any of the listed extension Header Parameters are not understood and supported by the
         // recipient, then the JWS is invalid." None is.
-        guard header["crit"] == nil else { throw .invalid("the token asks for extensions") }
+        guard header["crit"] == nil else { throw .invalid("the token needs extensions that are not supported") }
         guard header["enc"] == nil, header["zip"] == nil else { throw .invalid("the token is encrypted") }
         // RFC 8725 §3.1: "Libraries MUST enable the caller to specify a supported set of algorithms".
         guard let name = header["alg"]?.string, let algorithm = VerifyingKey.Algorithm(rawValue: name),
@@ -47,14 +47,14 @@ struct CompactJwt {
         if let type = header["typ"] {
             var text = type.string?.lowercased() ?? ""
             if text.hasPrefix("application/") { text.removeFirst("application/".count) }
-            guard text == "jwt" || text == "at+jwt" else { throw .invalid("the token is of another type") }
+            guard text == "jwt" || text == "at+jwt" else { throw .invalid("the token's typ is not JWT or at+jwt") }
         }
         // RFC 7519 §5.2: a token within a token.
         guard header["cty"] == nil else { throw .invalid("the token is nested") }
         guard let kid = header["kid"] else { return (algorithm, nil) }
         // RFC 8725 §3.10: it is compared with the names of known keys, and used for nothing else.
         guard let identifier = kid.string, identifier.utf8.count <= JsonWebKeySet.longestIdentifier else {
-            throw .invalid("the token's kid is not a short text")
+            throw .invalid("the token's kid is not a short string")
         }
         return (algorithm, identifier)
     }

@@ -18,7 +18,9 @@ public final class Introspector: Sendable {
     private let flights: SingleFlight<Digest256, Answer>?
     private let underWay = Atomic(0)
 
-    /// The most questions at once.
+    /// The maximum duration of a call, unless the introspector is told otherwise.
+    public static let usualTimeout = Duration.seconds(3)
+    /// The maximum number of concurrent calls.
     public static let most = 1000
     private static let largest = ByteCount.kibibytes(64)
 
@@ -70,7 +72,7 @@ public final class Introspector: Sendable {
                 let json = try JsonValue(response.content.bytes ?? [])
                 // §2.2: "active REQUIRED. Boolean indicator".
                 guard let members = json.members, case .boolean(let isActive) = json["active"] else {
-                    problem = "the answer does not say whether the token is active"
+                    problem = "the response does not say whether the token is active"
                     break
                 }
                 if !isActive { return .inactive }
@@ -78,10 +80,10 @@ public final class Introspector: Sendable {
             } catch {
                 problem = error.description
             }
-        case .success(let response): problem = "the answer is \(response.status.code)"
+        case .success(let response): problem = "the status of the response is \(response.status.code)"
         }
         WareLog.shared.log(
-            .warning, "introspect: no answer from \(request.authority?.description ?? ""): \(problem)")
+            .warning, "introspect: no valid response from \(request.authority?.description ?? ""): \(problem)")
         return .unknown
     }
 

@@ -9,7 +9,7 @@ struct JsonReader {
     mutating func whole() throws(JsonValue.Mistake) -> JsonValue {
         let value = try value(depth: 0)
         skipSpace()
-        guard at == bytes.count else { throw mistake("something follows the JSON text") }
+        guard at == bytes.count else { throw mistake("there is text after the JSON value") }
         return value
     }
 
@@ -27,7 +27,7 @@ struct JsonReader {
     /// The next byte that is no space, which stays.
     private mutating func peek() throws(JsonValue.Mistake) -> UInt8 {
         skipSpace()
-        guard at < bytes.count else { throw mistake("the JSON text ends too soon") }
+        guard at < bytes.count else { throw mistake("the JSON text is incomplete") }
         return bytes[at]
     }
 
@@ -48,7 +48,7 @@ struct JsonReader {
         let end = at + word.utf8CodeUnitCount
         guard end <= bytes.count,
             bytes[at..<end].elementsEqual(UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
-        else { throw mistake("the JSON text holds an unknown word") }
+        else { throw mistake("the JSON text contains an unknown word") }
         at = end
         return value
     }
@@ -66,7 +66,7 @@ struct JsonReader {
             guard try peek() == 0x22 else { throw mistake("a name is expected in the JSON text") }
             let name = try string()
             guard isNew(name, among: members, &names) else {
-                throw mistake("the JSON text has two members of one name")
+                throw mistake("the JSON text has two members of the same name")
             }
             guard try peek() == 0x3a else { throw mistake("a colon is expected in the JSON text") }
             at += 1
@@ -116,11 +116,11 @@ struct JsonReader {
         if at < bytes.count, bytes[at] == 0x2d { at += 1 }
         let whole = digits()
         guard whole > 0, whole == 1 || bytes[at - whole] != 0x30 else {
-            throw mistake("the JSON text holds something that is no value")
+            throw mistake("the JSON text contains an invalid value")
         }
         if at < bytes.count, bytes[at] == 0x2e {
             at += 1
-            guard digits() > 0 else { throw mistake("a number in the JSON text has no digits behind its point") }
+            guard digits() > 0 else { throw mistake("a number in the JSON text has no digits after its decimal point") }
         }
         if at < bytes.count, bytes[at] | 0x20 == 0x65 {
             at += 1
@@ -162,15 +162,15 @@ struct JsonReader {
                 }
                 return string
             case 0x5c: try escape(into: &text)
-            case 0..<0x20: throw mistake("a string in the JSON text holds a control character")
+            case 0..<0x20: throw mistake("a string in the JSON text contains a control character")
             default: text.append(byte)
             }
         }
-        throw mistake("a string in the JSON text does not end")
+        throw mistake("a string in the JSON text is not closed")
     }
 
     private mutating func escape(into text: inout [UInt8]) throws(JsonValue.Mistake) {
-        guard at < bytes.count else { throw mistake("a string in the JSON text does not end") }
+        guard at < bytes.count else { throw mistake("a string in the JSON text is not closed") }
         let byte = bytes[at]
         at += 1
         switch byte {
@@ -181,7 +181,7 @@ struct JsonReader {
         case 0x72: text.append(0x0d)
         case 0x74: text.append(0x09)
         case 0x75: text += try unicode().utf8
-        default: throw mistake("a string in the JSON text holds an unknown escape")
+        default: throw mistake("a string in the JSON text contains an unknown escape")
         }
     }
 
@@ -191,28 +191,31 @@ struct JsonReader {
         var code = try fourDigits()
         if 0xd800..<0xdc00 ~= code {
             guard at + 1 < bytes.count, bytes[at] == 0x5c, bytes[at + 1] == 0x75 else {
-                throw mistake("a string in the JSON text holds half a character")
+                throw mistake("a string in the JSON text contains half a surrogate pair")
             }
             at += 2
             let low = try fourDigits()
-            guard 0xdc00..<0xe000 ~= low else { throw mistake("a string in the JSON text holds half a character") }
+            guard 0xdc00..<0xe000 ~= low else {
+                throw mistake("a string in the JSON text contains half a surrogate pair")
+            }
             code = 0x10000 + (code - 0xd800) << 10 + (low - 0xdc00)
         }
         guard let scalar = Unicode.Scalar(code), code != 0 else {
             throw mistake(
                 code == 0
-                    ? "a string in the JSON text holds NUL" : "a string in the JSON text holds half a character")
+                    ? "a string in the JSON text contains NUL"
+                    : "a string in the JSON text contains half a surrogate pair")
         }
         return String(scalar)
     }
 
     private mutating func fourDigits() throws(JsonValue.Mistake) -> UInt32 {
-        guard at + 4 <= bytes.count else { throw mistake("a string in the JSON text does not end") }
+        guard at + 4 <= bytes.count else { throw mistake("a string in the JSON text is not closed") }
         var code: UInt32 = 0
         for byte in bytes[at..<(at + 4)] {
             let letter = (byte | 0x20) &- 0x61
             guard byte &- 0x30 < 10 || letter < 6 else {
-                throw mistake("a string in the JSON text holds an unknown escape")
+                throw mistake("a string in the JSON text contains an unknown escape")
             }
             code = code << 4 | UInt32(byte &- 0x30 < 10 ? byte &- 0x30 : letter &+ 10)
         }

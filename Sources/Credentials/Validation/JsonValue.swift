@@ -64,7 +64,7 @@ public enum JsonValue: Sendable, Equatable {
         switch self[name] {
         case nil, .null: return nil
         case .string(let text): return text
-        default: throw Mistake(description: "a member of the JSON text is no string")
+        default: throw Mistake(description: "a member of the JSON text is not a string")
         }
     }
 
@@ -74,7 +74,7 @@ public enum JsonValue: Sendable, Equatable {
         case nil, .null: return nil
         case .some(let value):
             guard let number = value.double else {
-                throw Mistake(description: "a member of the JSON text is no number")
+                throw Mistake(description: "a member of the JSON text is not a number")
             }
             return number
         }

@@ -33,7 +33,7 @@ public struct JsonWebKeySet: Sendable {
             throw JsonValue.Mistake(description: "two keys of the set have the same \"kid\"")
         }
         guard !keys.isEmpty else {
-            throw JsonValue.Mistake(description: "the key set has no key that can check a signature here")
+            throw JsonValue.Mistake(description: "the key set has no usable key")
         }
     }
 

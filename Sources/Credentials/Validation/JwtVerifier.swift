@@ -53,7 +53,7 @@ public struct JwtVerifier: Sendable {
                 }
             }
         }
-        guard isSigned else { throw .invalid("the token's signature is not that of the key") }
+        guard isSigned else { throw .invalid("the token's signature is invalid") }
         guard let text = Base64.decodeUrl(token[parts.claims]) else {
             throw .invalid("a segment of the token is not base64url")
         }
@@ -80,14 +80,14 @@ public struct JwtVerifier: Sendable {
 
     /// RFC 8725 §3.8, §3.9: who issued it, and whom it is for.
     private func checkIssuer(_ claims: JsonValue) throws(JwtFault) {
-        if let claim = claims["iss"], claim.string == nil { throw .invalid("the token's iss is not a text") }
-        if let issuer, claims["iss"] != .string(issuer) { throw .invalid("the token is of another issuer") }
+        if let claim = claims["iss"], claim.string == nil { throw .invalid("the token's iss is not a string") }
+        if let issuer, claims["iss"] != .string(issuer) { throw .invalid("the token has another issuer") }
         let named: [String]
         switch claims["aud"] {
         case nil: named = []
         case .string(let one): named = [one]
         case .array(let elements) where elements.allSatisfy({ $0.string != nil }): named = elements.compactMap(\.string)
-        default: throw .invalid("the token's aud is neither a text nor a list of texts")
+        default: throw .invalid("the token's aud is neither a string nor a list of strings")
         }
         guard audience.isEmpty || named.contains(where: audience.contains) else {
             throw .invalid("the token is for another audience")

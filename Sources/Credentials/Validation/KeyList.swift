@@ -30,11 +30,11 @@ public struct KeyList: Sendable {
             let value = line.value.utf8.prefix { $0 != 0x23 }
             let digits = value.prefix(value.count - value.reversed().prefix { $0 == 0x20 || $0 == 0x09 }.count)
             guard let digest = Digest256(hex: digits) else {
-                mistake("what follows the name is not a SHA-256 digest: 64 hexadecimal digits")
+                mistake("the text after the name is not a SHA-256 digest of 64 hexadecimal digits")
                 continue
             }
             if let other = seen.updateValue(line.number, forKey: digest) {
-                mistake("the key stands in line \(other) too")
+                mistake("the key is already in line \(other)")
                 continue
             }
             keys[digest.firstByte].append(
@@ -42,7 +42,7 @@ public struct KeyList: Sendable {
             count += 1
         }
         if count == 0, mistakes.isEmpty {
-            mistakes.append(FileMistake(line: 1, column: 1, message: "the file names no key"))
+            mistakes.append(FileMistake(line: 1, column: 1, message: "the file contains no key"))
         }
     }
 

@@ -33,6 +33,8 @@ public final class KeySource: Sendable {
     private let dueForUnknown = Atomic<Int64>(.min)
     private let generations = Atomic<Int>(0)
 
+    /// How long fetched keys are used, unless the source is told otherwise.
+    public static let usualTtl = Duration.seconds(600)
     private static let pauseForUnknown = Duration.seconds(10)
     private static let longestPause = 30
 
@@ -48,7 +50,7 @@ public final class KeySource: Sendable {
 
     /// Keys that are fetched when a token first asks for them, and again after `ttl`.
     public init(
-        _ place: Place, ttl: Duration = .seconds(600), timeout: Duration = .seconds(5),
+        _ place: Place, ttl: Duration = usualTtl, timeout: Duration = .seconds(5),
         client: any HttpClient = SideCaller()
     ) {
         self.place = place
@@ -158,7 +160,7 @@ public final class KeySource: Sendable {
             case .success(let response) where response.status == .ok:
                 completion(.success(response.content.bytes ?? []))
             case .success(let response):
-                completion(.failure(Problem(text: "the answer is \(response.status.code)")))
+                completion(.failure(Problem(text: "the status of the response is \(response.status.code)")))
             }
         }
     }
@@ -167,14 +169,14 @@ public final class KeySource: Sendable {
     private func keySetUrl(in document: [UInt8], issuer: String) -> Result<String, Problem> {
         let json: JsonValue
         do { json = try JsonValue(document) } catch {
-            return .failure(Problem(text: "in the issuer's metadata: \(error)"))
+            return .failure(Problem(text: "the issuer's metadata is invalid: \(error)"))
         }
         guard json["issuer"] == .string(issuer) else {
-            return .failure(Problem(text: "the metadata are of another issuer"))
+            return .failure(Problem(text: "the metadata has another issuer"))
         }
         guard let url = json["jwks_uri"]?.string,
             url.hasPrefix("https://") || url.hasPrefix("http://") && issuer.hasPrefix("http://")
-        else { return .failure(Problem(text: "the issuer's metadata name no jwks_uri that can be used")) }
+        else { return .failure(Problem(text: "the issuer's metadata has no usable jwks_uri")) }
         return .success(url)
     }
 
@@ -204,7 +206,7 @@ public final class KeySource: Sendable {
         due.store((now + .seconds(pause)).nanoseconds, ordering: .relaxed)
         WareLog.shared.log(
             .warning,
-            "jwt: no keys from \(name): \(problem)\(hasKeys ? "; those at hand stay in use" : "")")
+            "jwt: no keys from \(name): \(problem)\(hasKeys ? "; the present keys stay in use" : "")")
         done(false)
     }
 

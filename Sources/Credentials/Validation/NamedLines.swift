@@ -41,12 +41,12 @@ struct NamedLines {
                 continue
             }
             guard let colon = text.utf8.firstIndex(of: 0x3a), colon != text.startIndex else {
-                mistake("the line is not \(form)")
+                mistake("the line does not have the form \(form)")
                 continue
             }
             let name = String(text[..<colon])
             guard !name.utf8.contains(0x09) else {
-                mistake("the name holds a tab")
+                mistake("the name contains a tab")
                 continue
             }
             guard name.utf8.count <= Self.longestName else {

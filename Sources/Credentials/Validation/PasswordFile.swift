@@ -19,7 +19,7 @@ public struct PasswordFile: Sendable {
                 mistakes.append(FileMistake(line: line.number, column: line.column, message: message))
             }
             if let other = places.updateValue(line.number, forKey: line.name) {
-                mistake("the user stands in line \(other) too")
+                mistake("the user is already in line \(other)")
                 continue
             }
             do {
@@ -31,7 +31,7 @@ public struct PasswordFile: Sendable {
             }
         }
         if users.isEmpty, mistakes.isEmpty {
-            mistakes.append(FileMistake(line: 1, column: 1, message: "the file names no user"))
+            mistakes.append(FileMistake(line: 1, column: 1, message: "the file contains no user"))
         }
     }
 

@@ -4,22 +4,6 @@ import HttpWare
 struct WareRegistry {
     private let types: [String: any ConfigurableWare.Type]
 
-    /// What the catalogue names and this version may not have built.
-    private static let catalogue: Set<String> = [
-        "requestHeaders", "responseHeaders", "requiredHeaders", "userAgent", "requestId", "traceparent", "forwarded",
-        "tokenInject", "tokenRefresh", "accumulate", "unauthorized", "jwt", "introspect", "apiKey", "basicAuth",
-        "ipRule",
-        "hostRule", "httpCache", "notModified", "offline", "coalesce", "retry", "timeout", "circuitBreaker",
-        "rateLimit",
-        "concurrency", "bodyLimit", "rewrite", "redirect", "cors", "compress", "mock", "errorPage", "timeLog",
-        "accessLog",
-        "metrics", "extAuthz", "record", "replay", "fault", "throttle", "mirror", "idempotencyKey", "etag",
-        "rewriteBody",
-        "rewriteRequestBody", "jsonTransform", "batch", "sign", "awsSigV4", "securityHeaders", "followRedirects",
-        "validate",
-        "oidcLogin", "hedge", "decompress", "script",
-    ]
-
     /// Those that keep strangers out: a forward listener open to the network needs one, and dropping one is worth a warning.
     static let guards: Set<String> = ["ipRule", "basicAuth", "apiKey", "jwt", "introspect", "extAuthz", "oidcLogin"]
 
@@ -44,9 +28,6 @@ struct WareRegistry {
 
     subscript(name: String) -> (any ConfigurableWare.Type)? { types[name] }
 
-    /// What the catalogue names and no ware here has, in name order.
-    var notBuilt: [String] { Self.catalogue.filter { types[$0] == nil }.sorted() }
-
     enum Side {
         /// Works on the request; a two-sided ware does both, and is listed there.
         case middleware, twoSided
@@ -58,9 +39,8 @@ struct WareRegistry {
         return type is any Middleware.Type ? .twoSided : .postware
     }
 
-    /// Why a name is no ware.
+    /// Why a name is not that of a ware, with the ware that it could mean.
     func problem(with name: String) -> String {
-        if Self.catalogue.contains(name) { return "is not supported yet" }
-        return "is not a ware\(didYouMean(name, among: types.keys.sorted() + ["use"]))"
+        "is not a ware" + WareDescription.didYouMean(name, among: Array(types.values), or: "use")
     }
 }

@@ -20,6 +20,8 @@ public struct WareDescription: Sendable {
     public let about: WareAbout
     /// In the order in which the ware reads them.
     public let options: [OptionDescription]
+    /// Whether the exchange continues if the ware cannot do its work.
+    public let failsOpen: Bool
 
     /// Runs the ware's own `init` with a reader that describes.
     public init(_ type: any ConfigurableWare.Type) {
@@ -32,7 +34,7 @@ public struct WareDescription: Sendable {
             }
         about = type.about
         var reader = OptionsReader.describing()
-        _ = type.init(options: &reader)
+        failsOpen = type.init(options: &reader).failsOpen
         options = reader.described
     }
 
@@ -40,6 +42,20 @@ public struct WareDescription: Sendable {
     public static func all(_ types: [any ConfigurableWare.Type]) -> [WareDescription] {
         types.map(WareDescription.init).sorted { $0.name < $1.name }
     }
+
+    /// `; did you mean "compress"?`: the wares that other programs call by this name, or else the one with the nearest name. Empty if
+    /// there is none. Case, `-` and `_` do not count.
+    public static func didYouMean(
+        _ name: String, among types: [any ConfigurableWare.Type], or others: String...
+    ) -> String {
+        let wanted = plain(name)
+        let meant = types.filter { $0.about.otherNames.contains { plain($0) == wanted } }.map { $0.name.text }.sorted()
+        return meant.isEmpty
+            ? HttpWare.didYouMean(name, among: types.map { $0.name.text }.sorted() + others)
+            : HttpWare.didYouMean(meant)
+    }
+
+    private static func plain(_ name: String) -> String { name.lowercased().filter { $0 != "-" && $0 != "_" } }
 
     /// The list of a chain that it stands in.
     public var list: String { side == .postware ? "postwares" : "middlewares" }

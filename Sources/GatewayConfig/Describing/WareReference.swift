@@ -3,17 +3,15 @@ public import HttpWare
 /// The article about the built-in wares, made from what the wares say of themselves.
 public struct WareReference: Sendable {
     private let wares: [WareDescription]
-    private let registry: WareRegistry
 
     /// Describes these wares.
     public init(_ types: [any ConfigurableWare.Type]) {
         wares = WareDescription.all(types)
-        registry = WareRegistry(types)
     }
 
     /// The whole article, in Markdown.
     public var article: String {
-        ([introduction] + wares.map(section) + [notBuilt]).joined(separator: "\n\n") + "\n"
+        ([introduction] + wares.map(section)).joined(separator: "\n\n") + "\n"
     }
 
     /// The rows of a table: name, side, sentence.
@@ -21,29 +19,37 @@ public struct WareReference: Sendable {
         wares.map { "| `\($0.name)` | \($0.side.rawValue) | \($0.about.sentence) |" }
     }
 
-    private let introduction = """
+    private var introduction: String {
+        """
         # Wares
 
-        The built-in wares, in alphabetical order: what each does, its options, an example.
+        The built-in wares in alphabetical order, each with its options and an example.
 
-        <!-- Made by `make reference` from what the wares declare; change it there. -->
+        <!-- Made by `make reference` from the declarations of the wares; change them there. -->
 
         ## Overview
 
-        *Side* says where a ware is listed. A **middleware** acts on requests and is listed under `middlewares`. A **postware** acts on
-        responses and is listed under `postwares`. A **two-sided** ware does both, is listed once, under `middlewares`, and acts on the response
-        on the way back. Every entry also takes `if`, `as` and `order`, and routes can change its options by `with`: see <doc:Configuration>,
-        where the types of options (byte count, duration, template, …) and the placeholders are described too.
+        A **middleware** acts on requests and is listed under `middlewares`. A **postware** acts on responses and is listed under `postwares`. A
+        **two-sided** ware does both: it is listed once, under `middlewares`, and acts on the response on its way back. Every entry also accepts
+        `if`, `as` and `order`, and a route can change its options by `with`. <doc:Configuration> describes these, the types of options
+        (byte count, duration, template, …) and the placeholders.
 
-        A refusal by a ware is a short `application/problem+json` (RFC 9457), unless its section says otherwise. Wares fail closed: where one
-        cannot do its work, the request is refused (500, on the way back 502). `accessLog`, `timeLog` and the wares that cache fail open.
+        Unless its section says otherwise, a ware refuses a request with a short `application/problem+json` (RFC 9457). If a ware cannot do its
+        work, the exchange fails: with 500, or on the way back with 502. These wares fail open instead, and the exchange continues: \(failingOpen).
 
-        *Framing fields* belong to the gateway, and wares cannot change them: `Content-Length`, `Transfer-Encoding`, `Connection`,
-        `Keep-Alive`, `Proxy-Connection`, `TE`, `Upgrade`, `HTTP2-Settings`.
+        *Framing fields* belong to the gateway itself, and no option can change them: `Content-Length`, `Transfer-Encoding`, `Connection`,
+        `Keep-Alive`, `Proxy-Connection`, `TE`, `Upgrade` and `HTTP2-Settings`.
 
-        The examples are the chains of a configuration; whole files are in `conf/wares`. `httpware wares NAME` shows a section in the
+        The examples are chains of a configuration; complete files are in `conf/wares`. `httpware wares NAME` shows a section in the
         terminal.
         """
+    }
+
+    /// The names of the wares that fail open.
+    private var failingOpen: String {
+        let names = wares.filter(\.failsOpen).map { "`\($0.name)`" }
+        return names.dropLast().joined(separator: ", ") + " and " + (names.last ?? "")
+    }
 
     private func section(_ ware: WareDescription) -> String {
         let side =
@@ -81,13 +87,5 @@ public struct WareReference: Sendable {
         let prefix = type.hasPrefix("list of ") ? "list of " : ""
         let words = type.dropFirst(prefix.count).split(separator: " | ").map { "`\($0)`" }
         return prefix + words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
-    }
-
-    private var notBuilt: String {
-        """
-        ## Not built yet
-
-        A file that names one of these is told *is not supported yet*: \(registry.notBuilt.map { "`\($0)`" }.joined(separator: ", ")).
-        """
     }
 }

@@ -49,7 +49,7 @@ public struct StoreDefinition: Sendable, Hashable {
 extension StoreDefinition {
     /// Reads a name's entry under `stores`.
     public init(name: String, options: inout OptionsReader) {
-        var maxSize = ByteCount.mebibytes(256)
+        var maxSize = StoreDefinition.builtinSize
         options.read("memory", doc: "in the memory of this process; it is empty after a restart") { options in
             options.read(
                 "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),

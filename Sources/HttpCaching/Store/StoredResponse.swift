@@ -114,9 +114,6 @@ public final class StoredResponse: Sendable {
     /// Nanoseconds. RFC 9111 §4.2.3.
     public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }
 
-    /// Seconds of freshness left, negative when it is stale.
-    public func timeToLive(at now: WallTime) -> Int64 { Int64(lifetime) - age(at: now) / 1_000_000_000 }
-
     // MARK: Its key
 
     /// The key that it holds; an empty one where it holds none.

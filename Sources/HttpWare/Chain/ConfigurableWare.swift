@@ -2,7 +2,7 @@
 public protocol ConfigurableWare: Ware {
     /// The name used in configuration files, in lowerCamelCase: `bodyLimit`.
     static var name: WareName { get }
-    /// What it does, its source and an example, for `httpware wares` and the reference.
+    /// The description of the ware, for `httpware wares` and the reference.
     static var about: WareAbout { get }
     /// Reads the options: once, when the configuration is loaded, never per request. Mistakes are recorded and reading goes on.
     init(options: inout OptionsReader)
@@ -17,21 +17,26 @@ public struct WareName: Hashable, Sendable, ExpressibleByStringLiteral, CustomSt
     public var description: String { text }
 }
 
-/// What a ware does, for people: `httpware wares`, the reference and the schema show it.
+/// The description of a ware, which `httpware wares`, the reference and the schema show.
 public struct WareAbout: Sendable {
-    /// One sentence.
+    /// One sentence that says what an operator gets.
     public let sentence: String
-    /// The standard or the program that it follows: `RFC 9110 §15.5.14`.
+    /// The standard or the program that the ware follows: `RFC 9110 §15.5.14`.
     public let source: String
     /// Entries of a chain that show its use, each behind a dash: `- bodyLimit: { max: 1MiB }`.
     public let example: String
     /// What the options do not say, in one or more paragraphs; may be empty.
     public let details: String
+    /// The names of such a ware in other programs, such as `gzip`: an error about an unknown ware suggests this one for them.
+    public let otherNames: [String]
 
-    public init(_ sentence: String, source: String = "", example: String = "", details: String = "") {
+    public init(
+        _ sentence: String, source: String = "", example: String = "", details: String = "", otherNames: [String] = []
+    ) {
         self.sentence = sentence
         self.source = source
         self.example = example
         self.details = details
+        self.otherNames = otherNames
     }
 }

@@ -168,10 +168,8 @@ extension AsyncPostware {
 
 /// How much of a message's content a ware needs to see.
 public enum ContentNeed: Sendable, Equatable {
-    /// None: it streams past.
+    /// The ware is asked before the content is there, which streams past; it can add a `ContentFilter`.
     case none
-    /// Each piece as it passes, through a `ContentFilter` that the ware adds.
-    case stream
     /// All of it before the ware is asked; more than this many bytes refuses the exchange.
     case whole(upTo: Int)
     /// It streams on, and one copy of at most this many bytes is kept for a replay.

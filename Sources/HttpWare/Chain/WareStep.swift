@@ -68,12 +68,6 @@ public struct WareStep: Sendable, Equatable {
         return text
     }
 
-    /// Whether it changed the message.
-    public var hasChanges: Bool {
-        !added.isEmpty || !removed.isEmpty || !rewritten.isEmpty || replacedFields || newMethod != nil
-            || newTarget != nil || newStatus != nil
-    }
-
     /// A time in the unit that suits it: `212ms`, `3.4s`, `0.08ms`.
     static func brief(_ nanoseconds: Int64) -> String {
         let microseconds = max(0, nanoseconds) / 1000

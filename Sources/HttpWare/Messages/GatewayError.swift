@@ -15,7 +15,7 @@ public struct GatewayError: Error, Equatable, Sendable {
         case connectionTerminated, responseTimeout, responseIncomplete, responseMalformed, responseHeadTooLarge
         case responseContentTooLarge, upgradeFailed
         // Ours.
-        case wareFailed, misconfigured, internalError, holdTimeout, clientLeft
+        case wareFailed, misconfigured, internalError, clientLeft
     }
 
     public let side: Side
@@ -67,7 +67,7 @@ extension GatewayError {
             .tlsCertificateError, .tlsAlertReceived, .responseIncomplete, .responseMalformed, .responseHeadTooLarge,
             .responseContentTooLarge, .upgradeFailed:
             .badGateway
-        case .connectionLimitReached, .holdTimeout: .serviceUnavailable
+        case .connectionLimitReached: .serviceUnavailable
         case .dnsTimeout, .connectionTimeout, .responseTimeout: .gatewayTimeout
         case .wareFailed: side == .upstream ? .badGateway : .internalServerError
         case .misconfigured, .internalError, .clientLeft: .internalServerError
@@ -102,7 +102,6 @@ extension GatewayError {
         case .upgradeFailed: "http_upgrade_failed"
         case .misconfigured: "proxy_configuration_error"
         case .wareFailed, .internalError: "proxy_internal_error"
-        case .holdTimeout: "proxy_internal_response"
         }
     }
 }

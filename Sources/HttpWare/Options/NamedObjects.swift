@@ -24,7 +24,7 @@ extension OptionsReader {
         _ key: String, into object: inout Object?, of noun: String, doc: String = ""
     ) {
         var name: String?
-        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "a name under \(noun): \(doc)")
+        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "\(doc) (a name under \(noun))")
         guard let name else { return }
         find(name, for: key, into: &object, of: noun)
     }
@@ -35,7 +35,7 @@ extension OptionsReader {
         _ key: String, into object: inout Object?, of noun: String, otherwise standard: String, doc: String = ""
     ) {
         var name = standard
-        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "a name under \(noun): \(doc)")
+        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "\(doc) (a name under \(noun))")
         guard isGiven(key) || objects.contains(noun, name) else { return }
         find(name, for: key, into: &object, of: noun)
     }

@@ -4,6 +4,11 @@ public func didYouMean(_ name: String, among names: some Sequence<String>) -> St
     return "; did you mean \"\(near)\"?"
 }
 
+/// `; did you mean "requestHeaders" or "responseHeaders"?`
+public func didYouMean(_ names: [String]) -> String {
+    names.isEmpty ? "" : "; did you mean \(names.map { "\"\($0)\"" }.joinedByOr)?"
+}
+
 /// The name with the fewest edits, if these are few for its length. Case counts for nothing.
 func nearest(to name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().utf8.prefix(64))

@@ -133,7 +133,7 @@ public struct OptionsReader: Sendable {
         guard !isDescribing, isMap else { return }
         let given = keys.filter(isGiven)
         if given.isEmpty {
-            diagnostics.error(at: location, keyPath, "is missing; write \(keys.joinedByOr)")
+            diagnostics.error(at: location, keyPath, "needs \(keys.joinedByOr)")
         } else if given.count > 1 {
             fail(at: given[1], "cannot be combined with \(given[0]); write only one of \(keys.joinedByOr)")
         }

@@ -5,13 +5,6 @@ public protocol RedisNamed: AnyObject, Sendable {
 }
 
 extension OptionsReader {
-    /// Reads the name of a store that is kept in Redis. One that is not there, or is kept elsewhere, is an error.
-    public mutating func readRedis(_ key: String, into client: inout RedisClient?, doc: String = "") {
-        var name: String?
-        read(key, into: &name, doc: doc.isEmpty ? "a redis store's name" : "a redis store's name: \(doc)")
-        if let name { client = findRedis(name, for: key) }
-    }
-
     /// Finds the Redis server of the store that the value of a key names. Where there is none, that is an error.
     public mutating func findRedis(_ name: String, for key: String) -> RedisClient? {
         guard let store = find(name, for: key, of: "stores") else { return nil }

@@ -146,9 +146,6 @@ public final class Resolver {
         Resolver.normalized(host).flatMap { cache.expiry(of: $0) }.map { $0 - loop.now }
     }
 
-    /// Forgets what is remembered, so that names are looked up anew.
-    public func forgetAll() { cache.removeAll() }
-
     private static func numericAddress(_ host: String) -> IPAddress? {
         if host.utf8.first == UInt8(ascii: "["), host.utf8.last == UInt8(ascii: "]") {
             return IPAddress(host.dropFirst().dropLast()).flatMap { $0.isIPv4 ? nil : $0 }

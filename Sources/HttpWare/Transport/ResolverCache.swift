@@ -61,7 +61,4 @@ struct ResolverCache {
         }
         entries[name] = Entry(answer: answer, expires: expires, isKeptUntil: expires + kept)
     }
-
-    /// Forgets everything.
-    mutating func removeAll() { entries = [:] }
 }

@@ -32,7 +32,7 @@ struct WaresCommand: ParsableCommand {
             return
         }
         guard let ware = wares.first(where: { $0.name == name }) else {
-            let near = didYouMean(name, among: wares.map(\.name))
+            let near = WareDescription.didYouMean(name, among: BuiltinWares.all)
             Terminal.error("there is no ware \(name.quotedForErrors)\(near); httpware wares lists them")
             throw ExitCode(1)
         }

@@ -1,31 +1,28 @@
 public import Credentials
 public import HttpWare
 
-/// Lets in who shows a key that the keys file knows.
+/// Requires an API key that is listed in the keys file; answers 401 otherwise.
 ///
-/// The file has a line for each key, `name:sha256-in-hex`; the name is who asks, for whatever tells clients apart. On a forward
-/// listener the key is in `Proxy-Authorization`, wherever `in` says: as the password of Basic credentials, or the user where
-/// the password is empty, or behind `Bearer`.
-///
-/// | option     | type                         | default     | allowed |
-/// |------------|------------------------------|-------------|---------|
-/// | `keysFile` | path                         | required    | `name:sha256-in-hex` lines, `#` comments, at most 16MiB |
-/// | `in`       | `header`, `query`, `cookie`  | `header`    |         |
-/// | `name`     | text                         | `X-API-Key` |         |
-/// | `hide`     | boolean                      | `true`      |         |
+/// The name of the key becomes the name of the principal, by which other wares tell clients apart. On a forward
+/// listener the key is in `Proxy-Authorization`, whatever `in` says: as the password of Basic credentials, as the user
+/// name if the password is empty, or as a Bearer token.
 public struct ApiKey: Middleware {
-    /// What carries the key.
+    /// The part of a request that carries the key.
     public enum Carrier: String, OptionWord {
         case header, query, cookie
     }
 
+    /// The accepted keys.
     public var keys: KeyList
-    /// Where the key is.
+    /// The place of the key in a request.
     public var place: CredentialPlace
-    /// Whether it is taken from the request.
+    /// Whether the key is removed from the request.
     public var hide = true
 
-    public init(_ keys: KeyList, place: CredentialPlace = .header("X-API-Key")) {
+    /// The field that carries the key, unless the ware is told otherwise.
+    public static let usualField: FieldName = "X-API-Key"
+
+    public init(_ keys: KeyList, place: CredentialPlace = .header(usualField)) {
         self.keys = keys
         self.place = place
     }
@@ -38,9 +35,9 @@ public struct ApiKey: Middleware {
         case .one(let principal?):
             exchange.authenticated(as: principal)
             return .pass
-        case .one(nil): return refuse(exchange, "the key is not known")
-        case .absent: return refuse(exchange, "a key is missing")
-        case .several: return refuse(exchange, "more than one key is shown")
+        case .one(nil): return refuse(exchange, "the API key is unknown")
+        case .absent: return refuse(exchange, "the API key is missing")
+        case .several: return refuse(exchange, "the request carries more than one API key")
         }
     }
 
@@ -76,35 +73,40 @@ extension ApiKey: AccessGuard {
 extension ApiKey: ConfigurableWare {
     public static let name: WareName = "apiKey"
     public static let about = WareAbout(
-        "Lets in who shows a key that the keys file knows; others are refused with 401.", source: "Kong key-auth",
+        "Requires an API key that is listed in the keys file; answers 401 otherwise.", source: "Kong key-auth",
         example: #"""
             - apiKey: { keysFile: conf/wares/keys.txt }
             - apiKey: { keysFile: conf/wares/keys.txt, in: query, name: api_key }
             """#,
         details: #"""
-            The file has a line for each key, `name:sha256-in-hex`, and comments behind `#`; `printf %s "$KEY" | sha256sum` makes the digest. Keys have to be long
-            and random, such as `openssl rand -hex 32` makes them. Two keys may have one name, while one takes the other's place. The file is read when
-            the configuration is loaded; with a reload a key that is gone is refused. A key that is shown twice is refused.
+            The keys file has one line for each key, `name:sha256-in-hex`; comments begin with `#`.
+            `printf %s "$KEY" | sha256sum` makes the digest. Keys must be long and random, such as those of
+            `openssl rand -hex 32`. Two keys may have the same name, so that one can replace the other. The file is read
+            when the configuration is loaded: after a reload, a removed key is refused. A request that carries the key
+            twice is refused.
 
-            On a forward listener the key is in `Proxy-Authorization`, wherever `in` says: as the password of Basic credentials, or the user where the password is
-            empty, or behind `Bearer`; the refusal is 407 then.
-            """#)
+            On a forward listener the key is in `Proxy-Authorization`, whatever `in` says: as the password of Basic
+            credentials, as the user name if the password is empty, or as a Bearer token. The refusal is then 407.
+            """#,
+        otherNames: ["auth", "authentication", "keyAuth", "apiKeyAuth"])
 
     public init(options: inout OptionsReader) {
         var carrier = Carrier.header
-        var name = "X-API-Key"
+        var name = ApiKey.usualField.text
         let keys = options.readCredentials(
-            "keysFile", doc: "a line for each key, name:sha256-in-hex; # begins a comment", KeyList.init(_:mistakes:))
+            "keysFile", doc: "file of the accepted keys, one line name:sha256-in-hex for each; # begins a comment",
+            KeyList.init(_:mistakes:))
         self.init(keys ?? KeyList())
-        options.read("in", into: &carrier, doc: "what carries the key")
-        options.read("name", into: &name, doc: "of the field, query parameter or cookie")
-        options.read("hide", into: &hide, doc: "takes the key from the request")
+        options.read("in", into: &carrier, doc: "the part of the request that carries the key")
+        options.read(
+            "name", into: &name, doc: "name of the header field, query parameter or cookie that carries the key")
+        options.read("hide", into: &hide, doc: "removes the key from the request before it goes upstream")
         do {
             place = try CredentialPlace(optionText: "\(carrier.rawValue).\(name)")
             // As it is, and not only behind Bearer.
             if place == .bearer { place = .header(.authorization) }
         } catch {
-            options.fail(at: "name", error.problem ?? "\(name.quotedForErrors) is no name; \(error.hint)")
+            options.fail(at: "name", error.problem ?? "\(name.quotedForErrors) is not a valid name; \(error.hint)")
         }
         if case .query(let name) = place, !options.isDescribing { Redaction.hide(parameter: name) }
     }

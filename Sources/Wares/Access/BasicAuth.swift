@@ -1,26 +1,24 @@
 public import Credentials
 public import HttpWare
 
-/// Lets in who names a user and the password that an htpasswd file has for it. RFC 7617.
+/// Requires a user name and password that match an htpasswd file; answers 401 otherwise. RFC 7617.
 ///
-/// A hash is checked off the loops, and one check at a time for the same pair. What was found right is remembered for a minute,
-/// as a digest with a salt of this process. A user who is not there takes as long as one who is.
-///
-/// | option         | type    | default    | allowed |
-/// |----------------|---------|------------|---------|
-/// | `usersFile`    | path    | required   | `user:hash` lines, bcrypt only, at most 16MiB |
-/// | `realm`        | text    | `httpware` |         |
-/// | `removeHeader` | boolean | `true`     |         |
+/// Hashes are checked on other threads than the loops, once at a time for the same credentials. Accepted credentials
+/// are remembered for a minute, as a digest with a salt of this process. An unknown user takes as long to check as a
+/// known one.
 public struct BasicAuth: Middleware {
-    /// What the users share that is asked for, as clients show it to people.
+    /// The name of the protected area, which browsers show when they ask for the password.
     public var realm: String
-    /// Whether `Authorization` is taken from the request.
+    /// Whether `Authorization` is removed from the request.
     public var removeHeader = true
     private let memory: Memory
 
     public var holdsState: Bool { true }
 
-    public init(_ users: PasswordFile, realm: String = "httpware", queue: OffloadQueue = .shared) {
+    /// The name of the protected area, unless the ware is told otherwise.
+    public static let usualRealm = "httpware"
+
+    public init(_ users: PasswordFile, realm: String = usualRealm, queue: OffloadQueue = .shared) {
         self.realm = realm
         memory = Memory(users, queue)
     }
@@ -53,7 +51,7 @@ public struct BasicAuth: Middleware {
             : request.fields.withOnlyValue(of: .authorization) { decide($0, exchange, now) }
         switch verdict {
         case .absent: return refuse(exchange, "credentials are missing")
-        case .several: return refuse(exchange, "more than one pair of credentials is shown")
+        case .several: return refuse(exchange, "the request carries more than one set of credentials")
         case .one(let verdict):
             if removeHeader, !exchange.isForward { request.fields.removeAccepted(.authorization) }
             return verdict
@@ -70,7 +68,7 @@ public struct BasicAuth: Middleware {
             return .pass
         }
         guard let credentials = BasicCredentials(encoded) else {
-            return refuse(exchange, "the credentials are not a user and a password")
+            return refuse(exchange, "the credentials are not a user name and a password")
         }
         return .wait { _, exchange in try await check(credentials, key, exchange) }
     }
@@ -92,7 +90,7 @@ public struct BasicAuth: Middleware {
             memory.verified.remember(principal, for: key, until: until, bytes: 128 + credentials.user.utf8.count)
             exchange.authenticated(as: principal)
             return .pass
-        case .wrong: return refuse(exchange, "the user or the password is wrong")
+        case .wrong: return refuse(exchange, "the user name or the password is wrong")
         case .tooMuchWaits: return Challenge.tryLater("too many passwords are being checked", after: 1)
         }
     }
@@ -114,29 +112,34 @@ extension BasicAuth: AccessGuard {
 extension BasicAuth: ConfigurableWare {
     public static let name: WareName = "basicAuth"
     public static let about = WareAbout(
-        "Lets in who names a user and the password that an htpasswd file has for it; others are refused with 401.",
+        "Requires a user name and password that match an htpasswd file; answers 401 otherwise.",
         source: "RFC 7617",
         example: #"""
             - basicAuth: { usersFile: conf/wares/users.htpasswd, realm: "staff only" }
             """#,
         details: #"""
-            The file is what `htpasswd -B` makes, with bcrypt's hashes and no others; their cost is 4 to 15. It is read when the configuration is loaded. A hash
-            takes long by design, so it is checked beside the loops, and what was found right is remembered for a minute. While 64 checks wait, a
-            further one is refused with 503 and `Retry-After`. A user who is not there takes as long as one who is.
+            The file is made by `htpasswd -B`. Only bcrypt hashes are accepted, with a cost of 4 to 15. The file is read
+            when the configuration is loaded. Checking a hash is slow by design. It is therefore done on other threads,
+            and accepted credentials are remembered for a minute. While 64 checks wait, further requests with new
+            credentials are answered with 503 and `Retry-After`. An unknown user takes as long to check as a known one.
 
             On a forward listener the credentials are in `Proxy-Authorization`, and the refusal is 407.
-            """#)
+            """#,
+        otherNames: ["auth", "authentication", "basic", "htpasswd", "userAuth"])
 
     public init(options: inout OptionsReader) {
-        var realm = Challenge.realm
+        var realm = BasicAuth.usualRealm
         let users = options.readCredentials(
-            "usersFile", doc: "htpasswd with bcrypt: user:hash lines; # begins a comment",
+            "usersFile", doc: "htpasswd file with bcrypt hashes, one line user:hash for each user; # begins a comment",
             PasswordFile.init(_:mistakes:))
-        options.read("realm", into: &realm, doc: "what clients show to people")
+        options.read(
+            "realm", into: &realm, doc: "name of the protected area, which browsers show when they ask for the password"
+        )
         if !Challenge.isRealm(realm) {
             options.fail(at: "realm", "is empty, longer than 255 bytes, or holds a control character")
         }
         self.init(users ?? PasswordFile(), realm: realm)
-        options.read("removeHeader", into: &removeHeader, doc: "takes Authorization from the request")
+        options.read(
+            "removeHeader", into: &removeHeader, doc: "removes Authorization from the request before it goes upstream")
     }
 }

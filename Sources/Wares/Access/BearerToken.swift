@@ -37,12 +37,12 @@ enum BearerToken {
     /// §3.1: "If the request lacks any authentication information …, the resource server SHOULD NOT include an error code".
     static func missing(_ exchange: Exchange) -> Verdict {
         exchange.note("no token")
-        return Challenge.refuse(exchange, "Bearer realm=\"\(Challenge.realm)\"", "a bearer token is missing")
+        return Challenge.refuse(exchange, "Bearer realm=\"\(Challenge.realm)\"", "the bearer token is missing")
     }
 
     /// §3.1: *invalid_request*, 400.
     static func repeated(_ exchange: Exchange) -> Verdict {
-        refuse(exchange, .badRequest, "invalid_request", "more than one token is shown")
+        refuse(exchange, .badRequest, "invalid_request", "the request carries more than one token")
     }
 
     /// §3.1: *invalid_token*, 401.

@@ -1,23 +1,19 @@
 public import HttpWare
 
-/// Lets pages of other origins read responses, and asks for nothing upstream when browsers ask before (preflights).
+/// Allows web pages of other origins to read responses (CORS), and answers preflight requests without asking the origin
+/// server.
 ///
-/// | option          | type             | default             | allowed |
-/// |-----------------|------------------|---------------------|---------|
-/// | `allowOrigins`  | list of origins  | required            | `*`, `https://app.example.com`, `https://*.example.com` |
-/// | `allowMethods`  | list of methods  | `[GET, HEAD, POST]` | `*` without `credentials` |
-/// | `allowHeaders`  | list of field names | `[]`             | `*` without `credentials` |
-/// | `exposeHeaders` | list of field names | `[]`             | `*` without `credentials` |
-/// | `credentials`   | boolean          | `false`             | never with `*` |
-/// | `maxAge`        | duration         | `600s`              | 0s … 24h |
-///
-/// Fetch standard, "HTTP extensions" (CORS protocol). What the origin server says about it is replaced.
+/// Fetch standard, "HTTP extensions" (CORS protocol). CORS fields of the origin server are replaced.
 public struct Cors: Middleware, Postware {
+    /// The origins whose pages can read responses.
     public let allowOrigins: [OriginPattern]
+    /// The methods that pages can use; GET, HEAD and POST are always allowed.
     public let allowMethods: [HttpMethod]
+    /// The request fields that pages can send.
     public let allowHeaders: [FieldName]
+    /// The response fields that pages can read.
     public let exposeHeaders: [FieldName]
-    /// Whether responses to requests with cookies and the like may be read.
+    /// Whether pages can read responses to requests with cookies or other credentials.
     public let credentials: Bool
     /// How long a browser may remember the answer to a preflight.
     public let maxAge: Duration
@@ -30,7 +26,7 @@ public struct Cors: Middleware, Postware {
     private let headers: FieldLine?
     private let age: FieldLine
 
-    /// With `credentials`, `*` means nothing to a browser: an origin `*` then allows none.
+    /// With `credentials`, browsers ignore `*`: an origin `*` then allows no page.
     public init(
         allowOrigins: [OriginPattern], allowMethods: [HttpMethod] = [.get, .head, .post],
         allowHeaders: [FieldName] = [], exposeHeaders: [FieldName] = [], credentials: Bool = false,
@@ -101,7 +97,7 @@ public struct Cors: Middleware, Postware {
 
     private func refuse(_ what: String, _ exchange: Exchange) -> Verdict {
         exchange.note("rejected: a preflight for \(what)", asDecision: true)
-        var response = HttpResponse.problem(.forbidden, "the preflight asks for what is not allowed")
+        var response = HttpResponse.problem(.forbidden, "the preflight request is not allowed")
         response.fields.addVary(.origin, Cors.requestMethod, Cors.requestHeaders)
         return .abort(with: response)
     }
@@ -158,39 +154,50 @@ public struct Cors: Middleware, Postware {
 extension Cors: ConfigurableWare {
     public static let name: WareName = "cors"
     public static let about = WareAbout(
-        "Lets pages of other origins read responses, and answers their preflights.",
+        "Allows web pages of other origins to read responses (CORS), and answers preflight requests.",
         source: "Fetch standard (CORS protocol)",
         example: #"""
             - cors: { allowOrigins: ["https://app.example.com"], allowMethods: [GET, PUT], allowHeaders: [Content-Type], credentials: true }
             """#,
         details: #"""
-            An origin is written as browsers send it, in lower case and without a default port; `https://*.example.com` means one or more labels
-            before the rest, and `*` all. What the origin server says about it is replaced, and unless all origins are allowed `Vary` names
-            `Origin`. A preflight – OPTIONS with `Origin` and `Access-Control-Request-Method` – is answered here with 204, or, where it asks for an
-            origin, a method or a field that is not allowed, with 403 and none of the fields. An answer may be remembered for `maxAge`.
+            Write an origin as browsers send it: in lower case and without a default port. `https://*.example.com`
+            matches one or more labels in place of the asterisk; `*` matches every origin. CORS fields of the origin
+            server are replaced. Unless all origins are allowed, `Vary` lists `Origin`. A preflight request (OPTIONS
+            with `Origin` and `Access-Control-Request-Method`) does not go upstream. It is answered with 204, or with
+            403 and without CORS fields if the origin, the method or a field is not allowed. Browsers remember the
+            answer for `maxAge`.
 
-            With `credentials`, pages may read responses to requests with cookies; then nothing may be `*`, for browsers would take it by the
-            word. `*` in `allowHeaders` does not stand for `Authorization`. It is no protection of the origin server: requests that need no
-            preflight go there. The origin `null` is only ever allowed by `*`.
-            """#)
+            With `credentials`, no option can be `*`, because browsers would take it literally. `*` in `allowHeaders`
+            does not include `Authorization`. The origin `null` is allowed only by `*`. CORS does not protect the origin
+            server: requests that need no preflight still reach it.
+            """#,
+        otherNames: ["crossOrigin", "accessControl"])
 
     public init(options: inout OptionsReader) {
         var origins: [OriginPattern] = []
-        var methods: [HttpMethod] = [.get, .head, .post]
-        var headers: [FieldName] = []
-        var exposed: [FieldName] = []
-        var credentials = false
-        var maxAge = Duration.seconds(600)
-        options.read("allowOrigins", into: &origins, doc: "whose pages may read responses")
-        options.require("allowOrigins")
-        options.read("allowMethods", into: &methods, doc: "what they may ask for; GET, HEAD and POST always")
-        options.read("allowHeaders", into: &headers, doc: "fields that they may send")
-        options.read("exposeHeaders", into: &exposed, doc: "fields of responses that they may read")
-        options.read("credentials", into: &credentials, doc: "whether they may read responses to requests with cookies")
+        let usual = Cors(allowOrigins: [])
+        var methods = usual.allowMethods
+        var headers = usual.allowHeaders
+        var exposed = usual.exposeHeaders
+        var credentials = usual.credentials
+        var maxAge = usual.maxAge
         options.read(
-            "maxAge", into: &maxAge, in: .zero ... .seconds(86_400), doc: "how long a preflight may be remembered")
+            "allowOrigins", into: &origins,
+            doc: "origins whose pages can read responses, such as https://app.example.com; * is every origin")
+        options.require("allowOrigins")
+        options.read(
+            "allowMethods", into: &methods,
+            doc: "methods that pages of these origins can use; GET, HEAD and POST are always allowed")
+        options.read("allowHeaders", into: &headers, doc: "request header fields that pages of these origins can send")
+        options.read(
+            "exposeHeaders", into: &exposed, doc: "response header fields that pages of these origins can read")
+        options.read(
+            "credentials", into: &credentials, doc: "lets pages of these origins send cookies and read the responses")
+        options.read(
+            "maxAge", into: &maxAge, in: .zero ... .seconds(86_400),
+            doc: "how long browsers can remember the answer to a preflight request")
         if options.isGiven("allowOrigins"), origins.isEmpty, !options.hasErrors {
-            options.fail(at: "allowOrigins", "allows none; write one, or *")
+            options.fail(at: "allowOrigins", "is empty; write an origin, or *")
         }
         if credentials {
             let wild = [
@@ -200,7 +207,7 @@ extension Cors: ConfigurableWare {
             ]
             for (key, isWild) in wild where isWild {
                 options.fail(
-                    at: key, "is * beside credentials, which no browser takes (Fetch standard); write each one")
+                    at: key, "is * together with credentials, which browsers refuse (Fetch standard); list each value")
             }
         }
         self.init(

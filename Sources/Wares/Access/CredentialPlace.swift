@@ -1,13 +1,15 @@
 import Credentials
 public import HttpWare
 
-/// Where a request carries a credential.
+/// A place of a request that can carry a credential.
 public enum CredentialPlace: Sendable, Hashable {
-    /// A field, as it is.
+    /// The whole value of a field.
     case header(FieldName)
-    /// What stands behind `Bearer` in `Authorization`. RFC 6750 §2.1.
+    /// The token after `Bearer` in `Authorization`. RFC 6750 §2.1.
     case bearer
+    /// The value of a query parameter.
     case query(String)
+    /// The value of a cookie.
     case cookie(String)
 
     /// Gives the credential, as bytes that are valid during the call only.
@@ -67,7 +69,7 @@ extension CredentialPlace: OptionValue {
         case ("authorization", 1): self = .bearer
         case ("header", 2):
             guard let name = FieldName(parts[1]), !name.isGatewayOwned, name != .host else {
-                throw OptionMistake("write a field such as header.X-Token", problem: "\(parts[1]) carries no token")
+                throw OptionMistake("write a field such as header.X-Token", problem: "\(parts[1]) cannot carry a token")
             }
             self = name == .authorization ? .bearer : .header(name)
         case ("query", 2): self = .query(parts[1])

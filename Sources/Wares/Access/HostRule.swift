@@ -1,17 +1,12 @@
 public import HttpWare
 
-/// Says which hosts a forward proxy may be asked for, CONNECT included.
+/// Restricts the hosts that clients of a forward proxy can reach, CONNECT included; answers 403 for all others.
 ///
-/// `deny` is judged first. With an `allow`, all others are refused. A request that names no host is refused. A pattern with
-/// a port means requests to that port, be it written or the scheme's own. Private addresses are the listener's `denyPrivate`.
-///
-/// | option  | type                  | default | allowed |
-/// |---------|-----------------------|---------|---------|
-/// | `allow` | list of host patterns | all     | `example.com`, `*.example.com`, `example.com:8443` |
-/// | `deny`  | list of host patterns | `[]`    |         |
+/// `deny` is checked first. If there is an `allow`, all other hosts are refused. A request without a host is refused.
 public struct HostRule: Middleware {
-    /// What may be asked for; `nil` is everything.
+    /// The hosts that clients can reach; `nil` allows every host.
     public var allow: [HostPattern]?
+    /// The hosts that are refused even if `allow` lists them.
     public var deny: [HostPattern]
 
     public init(allow: [HostPattern]? = nil, deny: [HostPattern] = []) {
@@ -20,14 +15,14 @@ public struct HostRule: Middleware {
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        guard var host = request.host else { return refuse("the request names no host") }
+        guard var host = request.host else { return refuse("the request has no host") }
         let port = request.port.map(Int.init) ?? (request.scheme == "https" ? 443 : 80)
         let isAllowed = host.withUTF8 { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
             return !deny.contains { $0.matches(bytes, port: port) }
                 && allow?.contains { $0.matches(bytes, port: port) } ?? true
         }
-        return isAllowed ? .pass : refuse("this host may not be asked for")
+        return isAllowed ? .pass : refuse("requests to this host are not allowed")
     }
 
     private func refuse(_ reason: String) -> Verdict { .abort(with: .problem(.forbidden, reason)) }
@@ -38,22 +33,24 @@ extension HostRule: AccessRule {}
 extension HostRule: ConfigurableWare {
     public static let name: WareName = "hostRule"
     public static let about = WareAbout(
-        "Says which hosts a forward proxy may be asked for, CONNECT included; others are refused with 403.",
+        "Restricts the hosts that clients of a forward proxy can reach, CONNECT included; answers 403 for all others.",
         source: "Squid dstdomain",
         example: #"""
             - hostRule: { allow: ["*.example.com", "deb.debian.org"], deny: ["admin.example.com"] }
             """#,
         details: #"""
-            One of the two has to be there. A request that names no host is refused. A pattern with a port means requests to that port, written or
-            the scheme's own. Private addresses are the listener's `denyPrivate`, which judges what a name resolves to.
-            """#)
+            At least one of `allow` and `deny` is needed. A request without a host is refused. A pattern with a port
+            matches requests to that port, also if it is the default port of the scheme. The listener's option
+            `denyPrivate` refuses private addresses: it checks the addresses that a name resolves to.
+            """#,
+        otherNames: ["acl", "dstdomain", "allowHosts"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("allow", into: &allow, doc: "with it, all others are refused")
-        options.read("deny", into: &deny, doc: "judged before allow")
+        options.read("allow", into: &allow, doc: "the only hosts that clients can reach; all others are refused")
+        options.read("deny", into: &deny, doc: "hosts that are refused, even if allow lists them")
         if !options.isGiven("allow") && !options.isGiven("deny") {
-            options.fail("lets everything pass; write allow, deny or both")
+            options.fail("refuses nothing; write allow, deny or both")
         }
     }
 }

@@ -1,28 +1,19 @@
 public import Credentials
 public import HttpWare
 
-/// Lets in who shows a token that the authorization server says is active. RFC 7662, RFC 6750.
+/// Requires an access token that the authorization server reports as active (RFC 7662); answers 401 otherwise (RFC
+/// 6750).
 ///
-/// What it said is remembered for `cacheTtl`, not beyond the token's `exp`, and for `negativeTtl` where the token is not
-/// active, by the digest of the token.
-///
-/// | option         | type        | default  | allowed |
-/// |----------------|-------------|----------|---------|
-/// | `url`          | URL         | required |         |
-/// | `clientId`     | text        | none     |         |
-/// | `clientSecret` | secret text | none     | with clientId |
-/// | `cacheTtl`     | duration    | `30s`    | 0s … 1h |
-/// | `negativeTtl`  | duration    | `5s`     | 0s … 1h |
-/// | `timeout`      | duration    | `3s`     | 10ms … 1m |
-/// | `coalesce`     | boolean     | `true`   |         |
-/// | `identity`     | list of text | `[iss, sub]` | members of the answer |
+/// The server's answer is remembered under the digest of the token: for `cacheTtl` if the token is active, though not
+/// beyond its `exp`, and for `negativeTtl` if it is not.
 public struct Introspect: Middleware {
-    /// How long an answer counts: `active` at most until the token expires.
+    /// How long an active token is remembered, at most until it expires.
     public var cacheTtl = Duration.seconds(30)
+    /// How long a token that is not active is remembered.
     public var negativeTtl = Duration.seconds(5)
-    /// The members of the server's answer that identify a person, if all of them are there; else the token does.
+    /// The members of the server's answer that identify a user. If one of them is missing, the token itself identifies the user.
     public var identity = TokenIdentity.usual
-    /// `nil` only where the options are wrong; then nobody is let in.
+    /// `nil` only if the options are wrong; then every request is refused.
     private let introspector: Introspector?
     private let memory = RecentlyVerified<Known>(most: 32_768, mostBytes: .mebibytes(32))
 
@@ -54,7 +45,7 @@ public struct Introspect: Middleware {
         case .one(.known(let known)): return decide(&request, known, exchange)
         case .one(.unknown(let token, let key)):
             return .wait { request, exchange in try await ask(&request, token, key, exchange) }
-        case .one(.malformed): return BearerToken.invalid(exchange, "the token is too long, or no token")
+        case .one(.malformed): return BearerToken.invalid(exchange, "the token is malformed or too long")
         case .absent: return BearerToken.missing(exchange)
         case .several: return BearerToken.repeated(exchange)
         }
@@ -73,7 +64,7 @@ public struct Introspect: Middleware {
     private func ask(
         _ request: inout HttpRequest, _ token: [UInt8], _ key: Digest256, _ exchange: Exchange
     ) async throws -> Verdict {
-        let unavailable = Challenge.tryLater("tokens cannot be checked", after: 5)
+        let unavailable = Challenge.tryLater("tokens cannot be checked at the moment", after: 5)
         guard let introspector else { return unavailable }
         let answer = try await introspector.ask(token, key)
         let now = exchange.wallNow
@@ -128,51 +119,59 @@ extension Introspect: AccessGuard {
 extension Introspect: ConfigurableWare {
     public static let name: WareName = "introspect"
     public static let about = WareAbout(
-        "Lets in who shows a token that the authorization server says is active; others are refused with 401.",
+        "Requires an access token that the authorization server reports as active; answers 401 otherwise.",
         source: "RFC 7662, RFC 6750",
         example: #"""
             - introspect: { url: "https://login.example.com/introspect", clientId: gateway, clientSecret: "${SECRET:-change me}" }
             """#,
         details: #"""
-            The token is in `Authorization`, and does not go upstream. What the server said is remembered for `cacheTtl`, not beyond the token's `exp`, and for `negativeTtl` where the token is
-            not active; `0s` asks each time. With `coalesce` those who show one token at once share the question. A server that does not answer, or not as
-            the RFC has it, is 503 with `Retry-After`. At most 1,000 questions are under way. What the server says of the token is in `{jwt.CLAIM}`.
+            The token is read from `Authorization` and removed from the request. The server's answer is remembered: for
+            `cacheTtl` if the token is active, though not beyond its `exp`, and for `negativeTtl` if it is not. `0s`
+            asks for each request. With `coalesce`, concurrent requests with the same token share one call. If the
+            server does not answer, or not as the RFC requires, the client gets 503 with `Retry-After`. At most 1,000
+            calls run at the same time. The members of the server's answer are available as `{jwt.CLAIM}`.
 
-            Two tokens are one person's if the server says the same of both for all members that `identity` names. If one of these is missing,
-            each token is a person of its own.
+            Two tokens belong to the same user if the server reports the same values for all members listed in
+            `identity`. If one of them is missing, each token counts as a user of its own.
 
             On a forward listener the token is in `Proxy-Authorization`, and the refusal is 407.
-            """#)
+            """#,
+        otherNames: [
+            "auth", "authentication", "forwardAuth", "authRequest", "extAuthz", "externalAuth", "oauth2",
+            "tokenIntrospection",
+        ])
 
     public init(options: inout OptionsReader) {
         var url: HttpUrl?
         var clientId: String?
         var clientSecret: Secret?
-        var timeout = Duration.seconds(3)
+        var timeout = Introspector.usualTimeout
         var coalesce = true
-        var cacheTtl = Duration.seconds(30)
-        var negativeTtl = Duration.seconds(5)
-        options.read("url", into: &url, doc: "the introspection endpoint")
+        options.read("url", into: &url, doc: "URL of the authorization server's introspection endpoint")
         options.require("url")
-        options.read("clientId", into: &clientId, doc: "whom the gateway is to the server, by Basic authentication")
-        options.readSecret("clientSecret", into: &clientSecret, doc: "the password of it")
         options.read(
-            "cacheTtl", into: &cacheTtl, in: .zero ... .seconds(3600), doc: "how long an active token counts as that")
+            "clientId", into: &clientId,
+            doc: "user name with which the gateway authenticates to the introspection endpoint (Basic authentication)")
+        options.readSecret(
+            "clientSecret", into: &clientSecret,
+            doc: "password with which the gateway authenticates to the introspection endpoint")
         options.read(
-            "negativeTtl", into: &negativeTtl, in: .zero ... .seconds(3600), doc: "how long one that is not active does"
+            "cacheTtl", into: &cacheTtl, in: .zero ... .seconds(3600),
+            doc: "how long an active token is accepted without asking the server again")
+        options.read(
+            "negativeTtl", into: &negativeTtl, in: .zero ... .seconds(3600),
+            doc: "how long a token that is not active is refused without asking the server again"
         )
-        options.read("timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "of one question")
-        var identity = TokenIdentity.usual
+        options.read(
+            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60),
+            doc: "maximum duration of one call to the introspection endpoint")
         options.read("identity", into: &identity, doc: TokenIdentity.doc)
-        options.read("coalesce", into: &coalesce, doc: "asks once for requests that show one token at once")
-        if clientSecret != nil, clientId == nil { options.fail(at: "clientSecret", "is nobody's without clientId") }
+        options.read("coalesce", into: &coalesce, doc: "lets concurrent requests with the same token share one call")
+        if clientSecret != nil, clientId == nil { options.fail(at: "clientSecret", "needs clientId") }
         if let url, !url.isSafe { options.warn(at: "url", "tokens are sent in clear text; write https") }
         introspector = url.flatMap {
             try? Introspector(
                 url: $0.text, clientId: clientId, clientSecret: clientSecret, timeout: timeout, coalesce: coalesce)
         }
-        self.identity = identity
-        self.cacheTtl = cacheTtl
-        self.negativeTtl = negativeTtl
     }
 }

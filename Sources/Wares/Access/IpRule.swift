@@ -1,18 +1,15 @@
 public import HttpWare
 
-/// Lets clients in by address, as the listener's `trustedProxies` make it known.
+/// Restricts access by client address, as the listener's `trustedProxies` determine it; answers 403 to all others.
 ///
-/// `deny` is judged first. With an `allow`, all others are refused. A client without an address (a Unix socket) is refused.
-///
-/// | option   | type                          | default | allowed   |
-/// |----------|-------------------------------|---------|-----------|
-/// | `allow`  | list of addresses or networks | all     | `10.0.0.0/8`, `::1` |
-/// | `deny`   | list of addresses or networks | `[]`    |           |
-/// | `status` | status                        | `403`   | 400 … 599 |
+/// `deny` is checked first. If there is an `allow`, all other addresses are refused. A client without an address (on a
+/// Unix socket) is refused.
 public struct IpRule: Middleware {
-    /// Who is let in; `nil` is everyone.
+    /// The networks whose clients are allowed; `nil` allows every client.
     public var allow: [IPNetwork]?
+    /// The networks whose clients are refused even if `allow` lists them.
     public var deny: [IPNetwork]
+    /// The status of refusals.
     public var status: HttpStatus
 
     public init(allow: [IPNetwork]? = nil, deny: [IPNetwork] = [], status: HttpStatus = .forbidden) {
@@ -24,35 +21,37 @@ public struct IpRule: Middleware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard let client = exchange.client, !deny.contains(where: { $0.contains(client) }),
             allow?.contains(where: { $0.contains(client) }) ?? true
-        else { return .abort(with: .problem(status, "this address is not let in")) }
+        else { return .abort(with: .problem(status, "this address is not allowed")) }
         return .pass
     }
 }
 
 extension IpRule: AccessGuard {
-    /// With an `allow` that does not let in the whole of IPv4 or IPv6; `deny` alone lets in everyone else.
+    /// True if there is an `allow` that does not cover the whole of IPv4 or IPv6; `deny` alone allows all other clients.
     public var admitsOnlyKnown: Bool { allow.map { !$0.contains { $0.prefixLength == 0 } } ?? false }
 }
 
 extension IpRule: ConfigurableWare {
     public static let name: WareName = "ipRule"
     public static let about = WareAbout(
-        "Lets clients in by address; others are refused.", source: "Traefik ipAllowList",
+        "Restricts access by client address; answers 403 to all others.", source: "Traefik ipAllowList",
         example: #"""
             - ipRule: { allow: ["10.0.0.0/8", "::1"], deny: ["10.0.13.7"] }
             """#,
         details: #"""
-            One of `allow` and `deny` has to be there. The address is the client's, as the listener's `trustedProxies` make it known. A client without an
-            address, on a Unix socket, is refused.
-            """#)
+            At least one of `allow` and `deny` is needed. The client's address is that of the connection. If the
+            connection comes from one of the listener's `trustedProxies`, the address is the one that the proxy reports.
+            A client without an address, on a Unix socket, is refused.
+            """#,
+        otherNames: ["acl", "allow", "deny", "ipAllowList", "ipWhiteList", "ipFilter", "ipRestriction", "rbac"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("allow", into: &allow, doc: "with it, all others are refused")
-        options.read("deny", into: &deny, doc: "judged before allow")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal")
+        options.read("allow", into: &allow, doc: "the only networks whose clients are allowed; all others are refused")
+        options.read("deny", into: &deny, doc: "networks whose clients are refused, even if allow lists them")
+        options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused clients")
         if !options.isGiven("allow") && !options.isGiven("deny") {
-            options.fail("lets everyone in; write allow, deny or both")
+            options.fail("refuses nothing; write allow, deny or both")
         }
     }
 }

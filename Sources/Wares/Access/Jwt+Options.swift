@@ -4,7 +4,7 @@ public import HttpWare
 extension Jwt: ConfigurableWare {
     public static let name: WareName = "jwt"
     public static let about = WareAbout(
-        "Lets in who shows a JSON Web Token that a known key has signed; others are refused with 401.",
+        "Requires a JSON Web Token signed with a known key; answers 401 otherwise.",
         source: "RFC 7519, RFC 8725, RFC 6750",
         example: #"""
             - jwt: { issuer: "https://login.example.com", audience: orders, require: { scope: [read] } }
@@ -12,56 +12,60 @@ extension Jwt: ConfigurableWare {
             - jwt: { key: "${JWT_SECRET:-a secret of thirty-two bytes or more}", algorithms: [HS256], from: cookie.session }
             """#,
         details: #"""
-            Keys come from `jwksUrl`, `jwksFile` or `key`; with an `issuer` alone, from where its metadata say (`/.well-known/openid-configuration`). Fetched keys are fetched
-            anew after `jwksTtl`, and when a token names one that is not known, then at most every ten seconds; those at hand stay in use when that fails.
-            A key set is at most 256 KiB, redirects are not followed, and one with two keys of one `kid` is not taken. Secrets are taken from files only.
+            Keys come from `jwksUrl`, `jwksFile` or `key`. With only an `issuer`, they come from the key set that its
+            metadata (`/.well-known/openid-configuration`) names. Fetched keys are fetched again after `jwksTtl`. They
+            are also fetched again if a token names an unknown key, though at most every ten seconds. If that fails, the
+            present keys stay in use. A key set is at most 256 KiB. Redirects are not followed. A key set in which two
+            keys have the same `kid` is not accepted. Symmetric secrets are accepted only from `key` and `jwksFile`.
 
-            A token has to have `exp`. Refused are: algorithms that are not listed (`none` never can be), or that are not the key's; `crit`, nested and encrypted tokens; a `typ` other than
-            `JWT` or `at+jwt`; names that stand twice; more than 16 KiB. `jku`, `x5u` and their like are not looked at. RSA keys have 2,048 to 8,192 bits.
+            A token must have `exp`. These tokens are refused: tokens signed with an algorithm that is not listed or
+            does not fit the key (`none` is never accepted); tokens with `crit`; nested and encrypted tokens; tokens
+            with a `typ` other than `JWT` or `at+jwt`; tokens in which a name occurs twice; tokens of more than 16 KiB.
+            `jku`, `x5u` and similar parameters are ignored. RSA keys have 2,048 to 8,192 bits.
 
-            `require` names texts that a claim must hold: it is that text, has it between spaces, or lists it; else 403. A claim is named as it stands at the top of the token;
-            `{jwt.CLAIM}` is its text. Fields of `claimsToHeaders` are taken from the request first, whatever the token says. A token that was found good is
-            remembered until it expires, or the keys change. Without `forward` it does not go upstream.
+            `require` lists texts that claims must contain. A claim contains a text if it is equal to it, lists it, or
+            has it between spaces. Otherwise the request is refused with 403. Only claims at the top level of the token
+            can be named; `{jwt.CLAIM}` is the text of one. Fields of `claimsToHeaders` are always removed from the
+            client's request first. An accepted token is remembered until it expires or the keys change. Without
+            `forward`, the token does not go upstream.
 
-            Two tokens are one person's if they have all claims that `identity` names, and the same values in them. If one of these is missing, each
-            token is a person of its own. What caches keep for one person, and limits count for one, goes by that; where one issuer serves several
-            tenants, write their claim too: `identity: [iss, tid, sub]`. Of fields that claims become, twins such as `X_User` beside `X-User` are taken
-            from the request, too.
+            Two tokens belong to the same user if they have all claims listed in `identity`, with the same values. If
+            one of these claims is missing, each token counts as a user of its own. Caches and limits use this identity.
+            If one issuer serves several tenants, add their claim: `identity: [iss, tid, sub]`. For each field of
+            `claimsToHeaders`, similar names such as `X_User` for `X-User` are removed from the request as well.
 
-            On a forward listener the token is in `Proxy-Authorization`, wherever `from` says, and the refusal is 407.
-            """#)
+            On a forward listener the token is in `Proxy-Authorization`, whatever `from` says, and the refusal is 407.
+            """#,
+        otherNames: [
+            "auth", "authentication", "forwardAuth", "bearer", "jwtAuth", "oidc", "oidcLogin", "openidConnect",
+        ])
 
     public init(options: inout OptionsReader) {
         var verifier = JwtVerifier()
         var jwksUrl: HttpUrl?
-        var ttl = Duration.seconds(600)
+        var ttl = KeySource.usualTtl
         var claims: OptionMap<String, FieldName> = [:]
         var require: OptionMap<String, [String]> = [:]
-        var places: [CredentialPlace] = [.bearer]
-        var forward = false
         options.read(
-            "issuer", into: &verifier.issuer, doc: "who must have issued the token; its keys, where nothing else says")
-        options.read("audience", into: &verifier.audience, doc: "the token must be for one of these")
-        options.read("jwksUrl", into: &jwksUrl, doc: "where the key set is; by default the issuer's metadata say it")
+            "issuer", into: &verifier.issuer,
+            doc: "required value of the claim iss; also the server to get keys from if no other key option is set")
+        options.read(
+            "audience", into: &verifier.audience,
+            doc: "required audience: the claim aud must contain one of these; empty accepts any audience")
+        options.read(
+            "jwksUrl", into: &jwksUrl,
+            doc: "URL of the JSON Web Key Set with the public keys; by default taken from the issuer's metadata")
         let file = Self.readKeyFile(&options)
         let key = Self.readKey(&options)
         options.read(
-            "algorithms", into: &verifier.algorithms, doc: "that tokens may be signed with; also ES384 and HS256")
+            "algorithms", into: &verifier.algorithms, doc: "the only signature algorithms that are accepted")
         options.read(
-            "clockSkew", into: &verifier.clockSkew, in: .zero ... .seconds(600), doc: "how far the clocks may differ")
+            "clockSkew", into: &verifier.clockSkew, in: .zero ... .seconds(600),
+            doc: "tolerated difference between the clocks of the issuer and the gateway")
         options.read(
-            "jwksTtl", into: &ttl, in: .seconds(10) ... .seconds(86400), doc: "after which keys are fetched anew")
-        options.read(
-            "from", into: &places, doc: "where tokens are looked for: authorization, header.X, query.X, cookie.X")
-        options.read("require", into: &require, doc: "claims and texts each of which they must hold, else 403")
-        options.read("claimsToHeaders", into: &claims, doc: "fields that claims become for the origin server")
-        options.read("forward", into: &forward, doc: "sends the token upstream too")
-        var identity = TokenIdentity.usual
-        options.read("identity", into: &identity, doc: TokenIdentity.doc)
-
-        verifier.requirements = require.map { JwtVerifier.Requirement(claim: $0.key, values: $0.value) }
+            "jwksTtl", into: &ttl, in: .seconds(10) ... .seconds(86400),
+            doc: "how long fetched keys are used before they are fetched again")
         let given = file ?? key
-        Self.check(&options, verifier, given, jwksUrl, claims, places)
         let source: KeySource =
             if let given {
                 KeySource(given)
@@ -71,16 +75,30 @@ extension Jwt: ConfigurableWare {
                 KeySource(.issuer(verifier.issuer ?? ""), ttl: ttl)
             }
         self.init(verifier, keys: source)
-        self.places = places
-        self.forward = forward
-        self.identity = identity
+        options.read(
+            "from", into: &places,
+            doc:
+                "places of a request that are searched for a token: authorization, header.NAME, query.NAME or cookie.NAME"
+        )
+        options.read(
+            "require", into: &require,
+            doc: "values that claims must contain, all of them; otherwise the request is refused with 403")
+        options.read(
+            "claimsToHeaders", into: &claims,
+            doc: "claims to send to the origin server, each with the name of its header field")
+        options.read("forward", into: &forward, doc: "keeps the token in the request that goes upstream")
+        options.read("identity", into: &identity, doc: TokenIdentity.doc)
+
+        self.verifier.requirements = require.map { JwtVerifier.Requirement(claim: $0.key, values: $0.value) }
+        Self.check(&options, verifier, given, jwksUrl, claims, places)
         claimsToHeaders = claims.map { ($0.key, $0.value) }
         for case .query(let name) in places where !options.isDescribing { Redaction.hide(parameter: name) }
     }
 
     private static func readKeyFile(_ options: inout OptionsReader) -> JsonWebKeySet? {
         var path: FilePath?
-        options.read("jwksFile", into: &path, doc: "a key set, read when the configuration is loaded")
+        options.read(
+            "jwksFile", into: &path, doc: "file with a JSON Web Key Set, read when the configuration is loaded")
         guard let path, let content = FileContent.read(path.path, "jwksFile", &options) else { return nil }
         do {
             return try JsonWebKeySet(json: content, hasSecrets: true)
@@ -93,14 +111,15 @@ extension Jwt: ConfigurableWare {
     private static func readKey(_ options: inout OptionsReader) -> JsonWebKeySet? {
         var text: Secret?
         options.readSecret(
-            "key", into: &text, doc: "one key: a public key or certificate as PEM, or a secret for HS256")
+            "key", into: &text,
+            doc: "a single key: a public key or certificate in PEM format, or a secret of 32 bytes or more for HS256")
         guard let text = text?.revealed else { return nil }
         let isPem = text.hasPrefix("-----BEGIN ")
         guard let key = isPem ? VerifyingKey(pem: text) : VerifyingKey(secret: Array(text.utf8)) else {
             options.fail(
                 at: "key",
                 isPem
-                    ? "is no public key that can be used: RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519"
+                    ? "is not a usable public key; write an RSA key of 2048 to 8192 bits, or one on P-256, P-384 or Ed25519"
                     : "is a secret of less than 32 bytes (RFC 7518 §3.2), or of more than 4096; or write a public key as PEM"
             )
             return nil
@@ -113,7 +132,7 @@ extension Jwt: ConfigurableWare {
         _ claims: OptionMap<String, FieldName>, _ places: [CredentialPlace]
     ) {
         let ways = ["jwksUrl", "jwksFile", "key"].filter(options.isGiven)
-        if ways.count > 1 { options.fail(at: ways[1], "cannot stand beside \(ways[0]); write only one of them") }
+        if ways.count > 1 { options.fail(at: ways[1], "cannot be combined with \(ways[0]); write only one of them") }
         if ways.isEmpty {
             guard let issuer = verifier.issuer else {
                 if !options.isGiven("issuer") {
@@ -124,28 +143,29 @@ extension Jwt: ConfigurableWare {
             if let url = try? HttpUrl(optionText: issuer) {
                 if !url.isSafe { options.warn(at: "issuer", "the keys are fetched in clear text; write https") }
             } else {
-                options.fail(at: "issuer", "is no URL that keys could be found by; write jwksUrl, jwksFile or key too")
+                options.fail(
+                    at: "issuer", "is not a URL, so its keys cannot be found; write jwksUrl, jwksFile or key too")
             }
         }
         if let jwksUrl, !jwksUrl.isSafe {
             options.warn(at: "jwksUrl", "the keys are fetched in clear text; write https")
         }
-        if verifier.algorithms.isEmpty { options.fail(at: "algorithms", "names none; write [RS256]") }
+        if verifier.algorithms.isEmpty { options.fail(at: "algorithms", "is empty; write such as [RS256]") }
         if let given, !options.isEmpty("algorithms"),
             !given.keys.contains(where: { key in verifier.algorithms.contains { key.isFor($0) } })
         {
             let usable = VerifyingKey.Algorithm.allCases.filter { way in given.keys.contains { $0.isFor(way) } }
             options.fail(
                 at: options.isGiven("algorithms") ? "algorithms" : ways.first,
-                "no key is for an algorithm that is allowed; write algorithms: [\(usable.map(\.rawValue).joined(separator: ", "))]"
+                "no key fits the allowed algorithms; write algorithms: [\(usable.map(\.rawValue).joined(separator: ", "))]"
             )
         }
         if verifier.algorithms == [.hs256], given == nil, options.isGiven("jwksUrl") {
             options.fail(at: "algorithms", "HS256 needs a secret, which is not fetched; write key or jwksFile")
         }
         for entry in claims where FieldEdits.isFraming(entry.value) || entry.value == .host {
-            options.fail(at: "claimsToHeaders", "\(entry.value) has a meaning of its own; write a name such as X-User")
+            options.fail(at: "claimsToHeaders", "\(entry.value) is reserved; write a name such as X-User")
         }
-        if places.isEmpty { options.fail(at: "from", "names no place; write [authorization]") }
+        if places.isEmpty { options.fail(at: "from", "is empty; write such as [authorization]") }
     }
 }

@@ -1,35 +1,20 @@
 public import Credentials
 public import HttpWare
 
-/// Lets in who shows a JSON Web Token that a known key has signed. RFC 7519, RFC 8725, RFC 6750.
+/// Requires a JSON Web Token signed with a known key; answers 401 otherwise. RFC 7519, RFC 8725, RFC 6750.
 ///
-/// A token that was found good is remembered until it expires, by the digest of all of it; then it costs no task, no allocation
-/// and no signature. The key decides with which algorithm a token may be signed, never the token alone.
-///
-/// | option            | type                       | default | allowed |
-/// |-------------------|----------------------------|---------|---------|
-/// | `issuer`          | text                       | any     |         |
-/// | `audience`        | list of text               | any     | the token is for one of them |
-/// | `jwksUrl`         | URL                        | by the issuer's metadata | no redirects, at most 256KiB |
-/// | `jwksFile`        | path                       | none    | one of jwksUrl, jwksFile, key |
-/// | `key`             | secret text                | none    | PEM, or a secret of 32 bytes and more |
-/// | `algorithms`      | list of algorithm          | `[RS256, PS256, ES256, EdDSA]` | also ES384, HS256 |
-/// | `clockSkew`       | duration                   | `60s`   | 0s … 10m |
-/// | `jwksTtl`         | duration                   | `10m`   | 10s … 24h |
-/// | `from`            | list of place              | `[authorization]` | `header.NAME`, `query.NAME`, `cookie.NAME` |
-/// | `require`         | map of claim to list of text | `{}`  |         |
-/// | `claimsToHeaders` | map of claim to field name | `{}`    | no framing fields, not Host |
-/// | `forward`         | boolean                    | `false` |         |
-/// | `identity`        | list of claim              | `[iss, sub]` |    |
+/// An accepted token is remembered until it expires, under the digest of the whole token; then it costs no task, no
+/// allocation and no signature. The key decides which algorithm is allowed, never the token alone.
 public struct Jwt: Middleware {
+    /// Checks tokens: their issuer, audience, algorithms, times and required claims.
     public var verifier: JwtVerifier
-    /// Where tokens are looked for.
+    /// The places of a request that are searched for a token.
     public var places: [CredentialPlace] = [.bearer]
     /// Whether the token goes upstream.
     public var forward = false
-    /// The claims that identify a person, if a token has all of them; else the token does.
+    /// The claims that identify a user. If a token lacks one of them, the token itself identifies the user.
     public var identity = TokenIdentity.usual
-    /// The fields that claims become; those of the client are deleted, whatever the token says.
+    /// The request fields that are set from claims. Fields of these names from the client are always deleted.
     public var claimsToHeaders: [(claim: String, field: FieldName)] = []
     private let keys: KeySource
     private let memory = RecentlyVerified<Admission>(most: 32_768, mostBytes: .mebibytes(32))
@@ -116,7 +101,7 @@ public struct Jwt: Middleware {
         guard let keys = self.keys.keys(at: exchange.now) else {
             return .wait { request, exchange in
                 guard let keys = try await self.keys.firstKeys(at: exchange.now) else {
-                    return Challenge.tryLater("the keys that tokens are checked with cannot be had", after: 5)
+                    return Challenge.tryLater("the signing keys are not available", after: 5)
                 }
                 return self.decideFinally(&request, token, keys, exchange)
             }
@@ -169,7 +154,7 @@ public struct Jwt: Middleware {
             do {
                 lines.append(try FieldLine(field, text))
             } catch {
-                throw .invalid("the token's \(claim) cannot stand in a field")
+                throw .invalid("the token's \(claim) is invalid in a field")
             }
         }
         return lines.isEmpty ? nil : FieldBlock(lines)

@@ -1,11 +1,12 @@
 public import HttpWare
 
-/// Which origins of web pages are meant: all, one, or all whose host ends in a name. RFC 6454 §6.2.
+/// A pattern for origins of web pages: all origins, one origin, or all subdomains of a host. RFC 6454 §6.2.
 public enum OriginPattern: Sendable, Hashable {
+    /// Every origin.
     case any
     /// Scheme, host and port, as browsers write them.
     case exact(String)
-    /// Those with one or more labels before the rest of the host.
+    /// Hosts with one or more labels before `rest`.
     case subdomains(scheme: String, rest: String)
 
     /// Whether the value of the field `Origin` is meant. What browsers write is in lower case, without a default port.
@@ -51,7 +52,7 @@ extension OriginPattern: OptionValue {
             self = .any
             return
         }
-        let hint = "write an origin as browsers do, such as https://app.example.com or https://*.example.com"
+        let hint = "write an origin as browsers send it, such as https://app.example.com or https://*.example.com"
         let parts = optionText.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty,
             optionText.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }), !parts[1].contains(where: { "/?#@".contains($0) }),
@@ -59,7 +60,7 @@ extension OriginPattern: OptionValue {
         else { throw OptionMistake(hint) }
         let port = parts[1].last == "]" ? nil : parts[1].split(separator: ":").dropFirst().last
         if parts[0] == "http" && port == "80" || parts[0] == "https" && port == "443" {
-            throw OptionMistake("leave the port out: browsers do")
+            throw OptionMistake("leave out the default port, as browsers do")
         }
         guard parts[1].contains("*") else {
             self = .exact(optionText)

@@ -6,7 +6,8 @@ enum TokenIdentity {
     /// The issuer, and the subject as that names it: unique together. RFC 7519 §4.1.1, §4.1.2.
     static let usual = ["iss", "sub"]
 
-    static let doc = "claims that identify a person; if one of them is missing, the token itself does"
+    static let doc =
+        "claims that together identify a user; if a token lacks one of them, the token itself identifies the user"
 
     /// Tells the person apart. `token` is the digest of the token.
     static func digest(

@@ -1,11 +1,11 @@
 public import HttpCaching
 public import HttpWare
 
-/// A ware that keeps responses: `/v1/cache` of the admin listener finds by this what no configuration names.
+/// A ware that stores responses, for `/v1/cache` of the admin listener.
 public protocol CachingWare: Ware {
-    /// Where they are kept. The same one for as long as the ware lives.
+    /// The store of the responses. The same object for as long as the ware lives.
     var store: any CacheStore { get }
-    /// Whether keys go on with who asked.
+    /// Whether responses of different clients are kept apart, so that a key contains the sender of the request.
     var keepsPeopleApart: Bool { get }
 }
 

@@ -1,32 +1,31 @@
 import HttpCaching
 public import HttpWare
 
-/// Sends one of several equal requests upstream, and its response to all of them.
-///
-/// | option       | type                  | default       | allowed     |
-/// |--------------|-----------------------|---------------|-------------|
-/// | `methods`    | list of `GET`, `HEAD` | `[GET, HEAD]` |             |
-/// | `timeout`    | duration              | `5s`          | 1ms … 1h    |
-/// | `maxWaiters` | whole number          | `1000`        | 1 … 1000000 |
-/// | `maxBody`    | byte count            | `8MiB`        | 1KiB … 1GiB |
+/// Sends only one of several identical concurrent requests upstream, and shares its response among them.
 public struct Coalesce: Middleware, Postware {
     /// The methods whose requests wait for each other.
     public var methods: [HttpMethod]
-    /// The longest that one waits for the response of another, before it goes itself.
+    /// The maximum wait for the response of another request, before a request goes upstream itself.
     public var timeout: Duration
+    /// The maximum number of requests that wait behind one request.
+    public let maxWaiters: Int
+    /// The maximum content that is buffered for clients that read more slowly; a client further behind is disconnected.
+    public let maxBody: ByteCount
     private let requests: CollapsedRequests
     private let varying = KnownVary()
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
 
-    /// At most `maxWaiters` wait behind one request; one of them that is more than `maxBody` behind is cut off.
+    /// Makes the ware, with a table of shared requests of its own.
     public init(
         methods: [HttpMethod] = [.get, .head], timeout: Duration = .seconds(5), maxWaiters: Int = 1000,
         maxBody: ByteCount = .mebibytes(8)
     ) {
         self.methods = methods
         self.timeout = timeout
+        self.maxWaiters = maxWaiters
+        self.maxBody = maxBody
         requests = CollapsedRequests(mostFollowers: maxWaiters, window: maxBody.bytes)
     }
 
@@ -151,39 +150,45 @@ private final class KnownVary: Sendable {
 extension Coalesce: ConfigurableWare {
     public static let name: WareName = "coalesce"
     public static let about = WareAbout(
-        "Sends one of several equal requests upstream, and its response to all of them.",
+        "Sends only one of several identical concurrent requests upstream, and shares its response among them.",
         source: "RFC 9111 §4, RFC 9110 §9.2",
         example: #"""
             - coalesce: { timeout: 2s }
             """#,
         details: #"""
-            Requests are equal that have the same method, the same target, byte for byte, the same `Authorization`, `Cookie`,
-            client certificate and principals, and the same values of what the target's responses vary by. Those that come
-            while one is on its way wait for its response, and are sent it as it
-            comes, on whatever loop they are. Conditional requests, requests for parts and those with cache directives go alone.
+            Requests are identical if they have the same method, the same target (byte for byte), the same
+            `Authorization`, `Cookie`, client certificate and principals, and the same values of the fields that the
+            target's responses vary by. Requests that arrive while an identical one is in progress wait for its
+            response, and receive it as it arrives, in all loops. Conditional requests, range requests and requests with
+            cache directives are not shared.
 
-            A response with `private`, `no-store` or `Set-Cookie` is for one alone: the others then go themselves, and for ten
-            seconds none waits for that target. If the first one fails, one of the others tries again; a second failure is for all.
-            A request that `httpCache` leads already is left alone.
-            """#)
+            A response with `private`, `no-store` or `Set-Cookie` is not shared: the waiting requests then go upstream
+            themselves, and for ten seconds no request waits for that target. If the first request fails, one of the
+            others tries again; if that fails as well, all of them fail. The ware does not act on requests that
+            `httpCache` already collapses.
+            """#,
+        otherNames: ["collapse", "singleFlight", "requestCollapsing"])
 
     public init(options: inout OptionsReader) {
-        var methods: [HttpMethod] = [.get, .head]
-        var timeout = Duration.seconds(5)
-        var maxWaiters = 1000
-        var maxBody = ByteCount.mebibytes(8)
-        options.read("methods", into: &methods, doc: "the methods whose requests wait for each other")
+        let usual = Coalesce()
+        var methods = usual.methods
+        var timeout = usual.timeout
+        var maxWaiters = usual.maxWaiters
+        var maxBody = usual.maxBody
+        options.read("methods", into: &methods, doc: "methods whose identical requests are shared: GET, HEAD or both")
         if methods.contains(where: { $0 != .get && $0 != .head }) {
             options.fail(
-                at: "methods", "holds another method than GET and HEAD, the only ones whose responses are shared")
+                at: "methods", "lists a method other than GET and HEAD; only their responses are shared")
         }
         options.read(
             "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(3600),
-            doc: "the longest that a request waits before it goes itself")
-        options.read("maxWaiters", into: &maxWaiters, in: 1...1_000_000, doc: "the most that wait behind one request")
+            doc: "maximum time that a request waits for the shared response before it goes upstream itself")
+        options.read(
+            "maxWaiters", into: &maxWaiters, in: 1...1_000_000,
+            doc: "maximum number of requests that wait for one shared response")
         options.read(
             "maxBody", into: &maxBody, in: .kibibytes(1) ... .gibibytes(1),
-            doc: "how far one may lag behind before it is cut off")
+            doc: "maximum content buffered for clients that read more slowly; a client further behind is disconnected")
         self.init(methods: methods, timeout: timeout, maxWaiters: maxWaiters, maxBody: maxBody)
     }
 }

@@ -328,7 +328,7 @@ final class CollapsedResponse: Sendable {
     }
 
     private func end(_ feed: ContentFeed, _ isWhole: Bool) {
-        if isWhole { feed.finish() } else { feed.fail("the response that several requests share was cut off") }
+        if isWhole { feed.finish() } else { feed.fail("the shared response was cut off") }
     }
 
     /// Content up to this many bytes is given to followers whole, in one piece, when it is there.

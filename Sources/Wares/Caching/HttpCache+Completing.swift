@@ -99,12 +99,12 @@ extension HttpCache {
         turn.startOver()
         let fetch = WholeFetch(self, turn)
         guard let whole = turn.whole, exchange.startBackground(whole, to: fetch) else {
-            return .replace(with: .problem(.serviceUnavailable, "too many requests are under way without a client"))
+            return .replace(with: .problem(.serviceUnavailable, "too many background requests are in progress"))
         }
         exchange.note("the part that is stored does not fit: the whole is asked for")
         // The exchange that asks has limits of its own.
         guard let head = try await fetch.head.value(), var answer = fetch.response.answer(head) else {
-            return .replace(with: .problem(.badGateway, "the origin server's response ended before its head"))
+            return .replace(with: .problem(.badGateway, "the origin server's response ended before its header section"))
         }
         tell(turn.status, in: &answer)
         return .replace(with: answer)

@@ -1,44 +1,27 @@
 public import HttpCaching
 public import HttpWare
 
-/// Answers requests from stored responses, and stores responses, as RFC 9111 has it.
-///
-/// | option                 | type                          | default | allowed |
-/// |------------------------|-------------------------------|---------|---------|
-/// | `store`                | name under `stores`           | `memory` |        |
-/// | `maxObject`            | byte count                    | `8MiB`  | 1KiB … 1TiB |
-/// | `mode`                 | `shared`, `private`           | `shared` |        |
-/// | `methods`              | list of `GET`, `HEAD`         | `[GET, HEAD]` |   |
-/// | `key`                  | `path`, `headers`, `query`, `ignoreQuery` | the target URI | |
-/// | `heuristic`            | `ratio`, `max`                | `{ratio: 0.1, max: 24h}` | |
-/// | `staleWhileRevalidate` | duration                      | what responses say | |
-/// | `staleIfError`         | duration                      | what responses say | |
-/// | `staleOnDisconnect`    | boolean                       | `false` |         |
-/// | `invalidateOnUnsafe`   | boolean                       | `true`  |         |
-/// | `collapse`             | boolean                       | `true`  |         |
-/// | `targeted`             | list of field names           | `[CDN-Cache-Control]` | |
-/// | `tags`                 | field name                    | `Cache-Tag` |     |
-/// | `status`               | boolean                       | `true`  |         |
-/// | `setCookie`            | `strip`, `pass`, `store`      | `strip` |         |
+/// Stores responses and answers repeated requests from them, by the rules of HTTP caching (RFC 9111).
 public struct HttpCache: Middleware, Postware {
-    /// Where responses are kept.
+    /// The store of the responses.
     public var store: any CacheStore
-    /// The most content of a response that is stored.
-    public var maxObject: ByteCount = .mebibytes(8)
+    /// The maximum content of a response that is stored.
+    public var maxObject: ByteCount
     /// The methods whose requests are answered from the store.
     public var methods: [HttpMethod] = [.get, .head]
-    /// How keys are made.
+    /// The rule by which keys are made.
     public var keyRule = CacheKeyRule()
-    /// Request fields whose values tell responses apart, whatever `Vary` says.
+    /// Request fields whose values tell responses apart, in addition to those in `Vary`.
     public var keyFields: [FieldName] = []
+    /// The rules for storing and reusing responses.
     public var policy = CachePolicy()
-    /// Requests with unsafe methods take away what is stored for their target. RFC 9111 §4.4.
+    /// Whether a request with an unsafe method removes the stored responses of its target. RFC 9111 §4.4.
     public var invalidatesOnUnsafe = true
-    /// Requests for what is on its way already wait for it.
+    /// Whether a request waits for the response of an identical one in progress.
     public var collapses = true
-    /// Whether responses say in `Cache-Status` what was done. RFC 9211.
+    /// Whether responses carry `Cache-Status`. RFC 9211.
     public var emitsStatus = true
-    /// Where responses name tags by which they can be purged.
+    /// The response field with the tags by which responses can be purged.
     public var tagField: FieldName = "Cache-Tag"
     /// Each response is validated before it answers, and nothing is stored that cannot be.
     var alwaysValidates = false
@@ -54,7 +37,11 @@ public struct HttpCache: Middleware, Postware {
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
 
-    public init(store: any CacheStore, maxObject: ByteCount = .mebibytes(8)) {
+    /// The maximum content of a response that is stored, unless the ware is told otherwise.
+    public static let usualMaxObject = ByteCount.mebibytes(8)
+
+    /// Makes a cache over a store; the content of a response larger than `maxObject` is not stored.
+    public init(store: any CacheStore, maxObject: ByteCount = usualMaxObject) {
         self.store = store
         self.maxObject = maxObject
         collapsed = CollapsedRequests(mostFollowers: HttpCache.mostFollowers, window: maxObject.bytes)
@@ -191,7 +178,9 @@ public struct HttpCache: Middleware, Postware {
         if asked.wishes.onlyIfCached {
             exchange.cacheResult = .miss
             exchange.note("only-if-cached, and nothing is stored that will do")
-            return .abort(with: .problem(.gatewayTimeout, "the request asks for a stored response, and there is none"))
+            return .abort(
+                with: .problem(
+                    .gatewayTimeout, "the request accepts only a stored response, and no suitable one is stored"))
         }
         return goOn(consume asked, &request, exchange)
     }
@@ -337,70 +326,88 @@ public struct HttpCache: Middleware, Postware {
 extension HttpCache: ConfigurableWare {
     public static let name: WareName = "httpCache"
     public static let about = WareAbout(
-        "Answers from stored responses, and stores responses.",
+        "Stores responses and answers repeated requests from them, by the rules of HTTP caching (RFC 9111).",
         source: "RFC 9111, RFC 5861, RFC 8246, RFC 9211, RFC 9213",
         example: #"""
             - httpCache: { maxObject: 1MiB, staleWhileRevalidate: 30s, staleIfError: 1h }
             """#,
         details: #"""
-            What may be stored, how long it is fresh, and which requests it answers is decided as RFC 9111 says, for a cache that
-            several users share, or (`mode: private`) for one that keeps apart what belongs to different ones. A response that does
-            not say how long it stays fresh is fresh for `heuristic.ratio` of the time since it was modified, at most
-            `heuristic.max`. `CDN-Cache-Control`, or what `targeted` names, is obeyed in place of `Cache-Control`.
+            RFC 9111 decides which responses are stored, how long they are fresh, and which requests they answer. With
+            `mode: shared`, all clients share the responses. With `mode: private`, the responses of different clients
+            are kept apart. A response without a stated lifetime is fresh for `heuristic.ratio` of the time since it was
+            modified, at most `heuristic.max`. `CDN-Cache-Control`, or the fields in `targeted`, take precedence over
+            `Cache-Control`.
 
-            Requests for what is on its way already wait for it, up to 5s, and are sent it as it comes. If the first one fails, one of
-            them tries again; a second failure is for all that wait. A request with `Authorization`,
-            `Cookie`, a client certificate or another principal shares only with requests of the same sender.
+            A request waits for the response of an identical one in progress, up to 5s, and receives it as it arrives.
+            If the first request fails, one of the waiting ones tries again; if that fails as well, all of them fail. A
+            request with `Authorization`, `Cookie`, a client certificate or another principal shares only with requests
+            of the same sender.
 
-            A stale response is used where it says so, or where `staleWhileRevalidate` and `staleIfError` say it in its place: while it
-            is validated in the background, and when the origin server fails. It never is where it says `must-revalidate`,
-            `proxy-revalidate`, `s-maxage` or `no-cache`.
+            A stale response is used if the response allows it, or by `staleWhileRevalidate` and `staleIfError` if it
+            does not say: while it is validated in the background, and if the origin server fails. It is never used if
+            it has `must-revalidate`, `proxy-revalidate`, `s-maxage` or `no-cache`.
 
-            With `staleOnDisconnect` it is used, however old, also when the origin server cannot be reached or closes the connection
-            before it answers.
+            With `staleOnDisconnect`, a stale response of any age is also used if the origin server cannot be reached or
+            closes the connection before it answers.
 
-            Ranges are answered from whole responses, and from stored parts. If a part is stored that begins or ends the
-            representation, a request for all of it asks upstream for the rest only; parts are put together only if a strong
-            validator says that they are of the same bytes. Conditional requests are answered from the store. A response to
-            `Vary: Accept-Language` also answers requests that prefer its `Content-Language` to all others. An unsafe request that
-            succeeds takes away what is stored for its target. `Cache-Status` tells what was done.
+            Range requests are answered from complete responses and from stored parts. If a stored part begins or ends
+            the representation, a request for all of it asks the origin server only for the rest. Parts are combined
+            only if a strong validator shows that they belong to the same representation. Conditional requests are
+            answered from the store. A response with `Vary: Accept-Language` also answers requests that prefer its
+            `Content-Language` to all others. An unsafe request that succeeds removes the stored responses of its
+            target. `Cache-Status` shows what the cache did.
 
-            A response with `Set-Cookie` is stored without that field (`setCookie: strip`); a private cache keeps the field in what it
-            stores for one person alone. `pass` does not store the response; `store` keeps the field for all, and draws a warning.
-            Without an explicit lifetime such a response is never stored. In a shared cache no lifetime is guessed for requests with
-            `Cookie`.
+            A response with `Set-Cookie` is stored without that field (`setCookie: strip`); a private cache keeps the
+            field in responses that it stores for one client. With `pass`, such a response is not stored. With `store`,
+            it is stored with its cookie for all clients, and `check` warns. A response with `Set-Cookie` and without an
+            explicit lifetime is never stored. A shared cache uses no heuristic lifetime for requests with `Cookie`.
 
-            What is not answered from the store goes upstream with the path and the `Host` as the key has them: `/p%61ge` as `/page`.
-            The query stays as received. With `key.path: received` the path as received is part of the key, and goes upstream, for
-            origin servers that check signatures over it. In `key.query` and `key.ignoreQuery` names are compared decoded; a parameter
-            that holds `;` is always part of the key.
-            """#)
+            Requests go upstream with the path and the `Host` in the form that the key has: `/p%61ge` as `/page`. The
+            query stays as received. With `key.path: received`, the received path is part of the key and goes upstream,
+            for origin servers that check signatures over it. Names in `key.query` and `key.ignoreQuery` are compared
+            decoded. A parameter that contains `;` is always part of the key.
+            """#,
+        otherNames: ["cache", "caching", "proxyCache", "souin"])
 
     public init(options: inout OptionsReader) {
-        var maxObject = ByteCount.mebibytes(8)
+        var maxObject = HttpCache.usualMaxObject
         options.read(
             "maxObject", into: &maxObject, in: .kibibytes(1) ... .gibibytes(1024),
-            doc: "the most content of a response that is stored")
+            doc: "maximum size of a response that is stored")
         var named: NamedStore?
-        options.readStore("store", into: &named, doc: "where responses are kept")
+        options.readStore("store", into: &named, doc: "the store that keeps the responses")
         self.init(store: named?.store ?? MemoryStore(limit: StoreDefinition.builtinSize), maxObject: maxObject)
-        options.read("mode", into: &policy.mode, doc: "for whom responses are stored")
-        options.read("methods", into: &methods, doc: "the methods whose requests are answered")
+        options.read(
+            "mode", into: &policy.mode,
+            doc: "shared stores responses for all clients, private keeps those of different clients apart")
+        options.read(
+            "methods", into: &methods, doc: "methods whose requests are answered from the cache: GET, HEAD or both")
         if methods.contains(where: { $0 != .get && $0 != .head }) {
             options.fail(
-                at: "methods", "holds another method than GET and HEAD, the only ones that are answered from a cache")
+                at: "methods", "lists a method other than GET and HEAD; only these are answered from a cache")
         }
-        options.read("key", doc: "what tells stored responses apart") {
-            $0.read("path", into: &keyRule.path, doc: "the form of the path, in the key and upstream")
-            $0.read("headers", into: &keyFields, doc: "request fields, beside those that Vary names")
-            $0.read("query", into: &keyRule.query, doc: "the only query parameters that count")
-            $0.read("ignoreQuery", into: &keyRule.ignoredQuery, doc: "query parameters that do not count")
+        options.read("key", doc: "properties of a request that tell stored responses apart") {
+            $0.read(
+                "path", into: &keyRule.path,
+                doc: "form of the path in the cache key and upstream: normalised, or exactly as received")
+            $0.read(
+                "headers", into: &keyFields,
+                doc: "request fields whose values are part of the cache key, in addition to those in Vary")
+            $0.read(
+                "query", into: &keyRule.query,
+                doc: "the only query parameters that are part of the cache key; by default all are")
+            $0.read(
+                "ignoreQuery", into: &keyRule.ignoredQuery, doc: "query parameters that are not part of the cache key")
         }
-        options.read("heuristic", doc: "how long a response is fresh that does not say so") {
+        options.read("heuristic", doc: "lifetime of responses that do not state one") {
             var ratio = Ratio(policy.heuristicRatio)
             var most = Duration.seconds(policy.heuristicLimit)
-            $0.read("ratio", into: &ratio, doc: "of the time since it was modified")
-            $0.read("max", into: &most, in: .zero ... .seconds(31_536_000), doc: "the longest")
+            $0.read(
+                "ratio", into: &ratio,
+                doc: "lifetime of a response that states none, as a share of the time since its Last-Modified")
+            $0.read(
+                "max", into: &most, in: .zero ... .seconds(31_536_000),
+                doc: "maximum lifetime of a response that states none")
             policy.heuristicRatio = ratio.value
             policy.heuristicLimit = most.components.seconds
         }
@@ -409,25 +416,34 @@ extension HttpCache: ConfigurableWare {
         let year = Duration.zero ... .seconds(31_536_000)
         options.read(
             "staleWhileRevalidate", into: &whileRevalidate, in: year,
-            doc: "how long a stale response may be used while it is validated, where it does not say")
+            doc: "how long a stale response is used while it is validated in the background, unless the response says")
         options.read(
             "staleIfError", into: &ifError, in: year,
-            doc: "how long a stale response may be used when the origin server fails, where it does not say")
+            doc: "how long a stale response is used if the origin server fails, unless the response says")
         policy.staleWhileRevalidate = whileRevalidate?.components.seconds
         policy.staleIfError = ifError?.components.seconds
         options.read(
             "staleOnDisconnect", into: &policy.staleOnDisconnect,
-            doc: "use stale responses of any age when the origin server cannot be reached")
-        options.read("invalidateOnUnsafe", into: &invalidatesOnUnsafe, doc: "unsafe requests take away what is stored")
-        options.read("collapse", into: &collapses, doc: "requests for what is on its way wait for it")
-        options.read("targeted", into: &policy.targeted, doc: "fields obeyed in place of Cache-Control")
-        options.read("tags", into: &tagField, doc: "the field that names tags to purge by")
-        options.read("status", into: &emitsStatus, doc: "tell in Cache-Status what was done")
-        options.read("setCookie", into: &policy.setCookie, doc: "what becomes of responses that set cookies")
+            doc: "uses a stale response of any age if the origin server cannot be reached")
+        options.read(
+            "invalidateOnUnsafe", into: &invalidatesOnUnsafe,
+            doc: "a successful POST, PUT, DELETE or other unsafe request removes the stored responses of its target")
+        options.read(
+            "collapse", into: &collapses, doc: "lets requests wait for the response of an identical request in progress"
+        )
+        options.read(
+            "targeted", into: &policy.targeted,
+            doc: "response fields that take precedence over Cache-Control (RFC 9213)")
+        options.read("tags", into: &tagField, doc: "response field with tags by which stored responses can be purged")
+        options.read(
+            "status", into: &emitsStatus, doc: "adds Cache-Status to responses, which shows what the cache did")
+        options.read(
+            "setCookie", into: &policy.setCookie,
+            doc: "responses with Set-Cookie: store without it (strip), do not store (pass), or store with it (store)")
         if policy.setCookie == .store {
             options.warn(
                 at: "setCookie",
-                "each client that a stored response answers is sent the cookie of the first; write strip")
+                "all clients receive the cookie that was meant for the first one; write strip")
         }
     }
 }

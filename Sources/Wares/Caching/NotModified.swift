@@ -1,24 +1,21 @@
 public import HttpCaching
 public import HttpWare
 
-/// Keeps responses that can be validated, and always asks before it answers: what the origin server says to be unchanged needs
-/// not be sent again.
-///
-/// | option      | type                | default  | allowed     |
-/// |-------------|---------------------|----------|-------------|
-/// | `maxSize`   | byte count          | `64MiB`  | 1MiB … 1TiB |
-/// | `maxObject` | byte count          | `8MiB`   | 1KiB … 1TiB |
-/// | `mode`      | `shared`, `private` | `shared` |             |
+/// Stores responses and revalidates them with the origin server before each use, so that unchanged content is not sent
+/// again.
 public struct NotModified: Middleware, Postware {
+    /// The maximum size of all stored responses together.
+    public let maxSize: ByteCount
     let cache: HttpCache
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
 
-    /// Keeps up to `maxSize` in all, of one response at most `maxObject`.
+    /// The content of a response larger than `maxObject` is not stored.
     public init(
         maxSize: ByteCount = .mebibytes(64), maxObject: ByteCount = .mebibytes(8), mode: CacheMode = .shared
     ) {
+        self.maxSize = maxSize
         var cache = HttpCache(store: MemoryStore(limit: maxSize), maxObject: maxObject)
         cache.alwaysValidates = true
         cache.collapses = false
@@ -39,29 +36,35 @@ public struct NotModified: Middleware, Postware {
 extension NotModified: ConfigurableWare {
     public static let name: WareName = "notModified"
     public static let about = WareAbout(
-        "Keeps responses that can be validated, and asks before each answer whether they still hold.",
+        "Stores responses and revalidates them with the origin server before each use, so that unchanged content is not sent again.",
         source: "RFC 9110 §13, RFC 9111 §4.3",
         example: #"""
             - notModified: { maxSize: 64MiB }
             """#,
         details: #"""
-            Each request goes upstream, with `If-None-Match` and `If-Modified-Since` of what is kept; a 304 becomes the stored response,
-            and for a client that has it already stays a 304. An origin server's 200 becomes a 304 for a client whose
-            `If-None-Match` or `If-Modified-Since` matches it. What may be kept, and who may have it, is decided as by `httpCache`:
-            `no-store`, `private`, `Vary` and who asks count. Nothing is ever answered without asking, however fresh it is. What is
-            kept is in memory of its own, which `httpware cache` calls as the ware is called.
-            """#)
+            Each request goes upstream with the `If-None-Match` and `If-Modified-Since` of the stored response. If the
+            origin server answers 304, the client gets the stored response, or a 304 if it has that response already. If
+            the origin server answers 200, a client whose `If-None-Match` or `If-Modified-Since` matches gets a 304.
+            `httpCache` describes which responses are stored and for whom: `no-store`, `private`, `Vary` and the sender
+            of the request count. No stored response is used without asking the origin server, even if it is fresh. The
+            responses are stored in memory of this ware, which `httpware cache` lists under the ware's label.
+            """#,
+        otherNames: ["etag", "etags", "conditional", "revalidate"])
 
     public init(options: inout OptionsReader) {
-        var maxSize = ByteCount.mebibytes(64)
-        var maxObject = ByteCount.mebibytes(8)
-        var mode = CacheMode.shared
+        let usual = NotModified()
+        var maxSize = usual.maxSize
+        var maxObject = usual.cache.maxObject
+        var mode = usual.cache.policy.mode
         options.read(
-            "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024), doc: "what all responses may take")
+            "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),
+            doc: "maximum size of all stored responses together")
         options.read(
             "maxObject", into: &maxObject, in: .kibibytes(1) ... .gibibytes(1024),
-            doc: "the most content of a response that is kept")
-        options.read("mode", into: &mode, doc: "for whom responses are kept")
+            doc: "maximum size of a response that is stored")
+        options.read(
+            "mode", into: &mode,
+            doc: "shared stores responses for all clients, private keeps those of different clients apart")
         self.init(maxSize: maxSize, maxObject: maxObject, mode: mode)
     }
 }

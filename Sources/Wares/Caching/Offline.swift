@@ -2,29 +2,22 @@ import HttpCaching
 public import HttpWare
 import Synchronization
 
-/// Answers from stored responses only while the origin server cannot be reached, or as long as it is told to.
-///
-/// | option        | type                                | default                    | allowed   |
-/// |---------------|-------------------------------------|----------------------------|-----------|
-/// | `mode`        | `auto`, `always`, `never`           | `auto`                     |           |
-/// | `detect`      | list of `dns`, `connect`, `timeout` | `[dns, connect, timeout]`  |           |
-/// | `maxStale`    | duration                            | `24h`                      | 0s … 8760h |
-/// | `abortStatus` | status                              | `504`                      | 400 … 599 |
-/// | `probe`       | duration                            | `5s`                       | 1ms … 1h  |
+/// Serves stored responses while the origin server cannot be reached, or for as long as an operator switches it on.
 public struct Offline: Middleware, Postware, OfflineSwitch {
-    /// A kind of failure that tells that the origin server cannot be reached.
+    /// A kind of failure that shows that the origin server cannot be reached.
     public enum Sign: String, OptionWord {
         case dns, connect, timeout
     }
 
+    /// The configured mode, and the one that an operator has set in its place.
     public let state: OfflineState
-    /// Which failures tell it.
+    /// The failures that show that the origin server cannot be reached.
     public var detect: [Sign]
-    /// How stale a response may be that is used then.
+    /// The maximum staleness of responses that are used while offline.
     public var maxStale: Duration
-    /// Of the answer where nothing is stored that will do.
+    /// The status of the answer if no suitable response is stored.
     public var abortStatus: HttpStatus
-    /// How often one request tries upstream after such a failure, while the others are answered from the store.
+    /// The interval at which one request tests the origin server while all others are answered from the store.
     public var probe: Duration
     private let outage = Outage()
 
@@ -83,7 +76,7 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
     private func isAnswerable(_ method: HttpMethod) -> Bool { method == .get || method == .head }
 
     private var refusal: HttpResponse {
-        .problem(abortStatus, "offline, and nothing is stored that will do")
+        .problem(abortStatus, "offline, and no suitable response is stored")
     }
 
     /// From here on the store is all there is.
@@ -132,35 +125,44 @@ private final class Outage: Sendable {
 extension Offline: ConfigurableWare {
     public static let name: WareName = "offline"
     public static let about = WareAbout(
-        "Answers from stored responses while the origin server cannot be reached, or as long as it is told to.",
+        "Serves stored responses while the origin server cannot be reached, or for as long as an operator switches it on.",
         source: "RFC 9111 §4.2.4 and §5.2.1",
         example: #"""
             - offline: { maxStale: 48h }
             - httpCache
             """#,
         details: #"""
-            In `auto` a GET or HEAD that fails in one of the ways that `detect` names is asked for again, of the cache behind this
-            ware alone, which may then answer with what is stale by up to `maxStale` – unless the response forbids that. For a while the
-            following requests are not sent upstream at all; every `probe` one tries. In `always` none is sent. What the store cannot
-            answer is answered with `abortStatus`. The mode can be set while the gateway runs: `/v1/offline` of the admin listener.
+            In mode `auto`, a GET or HEAD that fails in one of the ways in `detect` is answered from the cache behind
+            this ware. The cache may then use a response that is stale by up to `maxStale`, unless the response forbids
+            it. After such a failure, further requests do not go upstream; one request every `probe` tests the origin
+            server. In mode `always` no request goes upstream. If no suitable response is stored, the client gets
+            `abortStatus`. The mode can be changed while the gateway runs, by `/v1/offline` of the admin listener.
 
-            It stands before `httpCache` or `notModified`.
-            """#)
+            List this ware before `httpCache` or `notModified`.
+            """#,
+        otherNames: ["stale", "serveStale"])
 
     public init(options: inout OptionsReader) {
-        var mode = OfflineMode.auto
-        var detect = Sign.allCases
-        var maxStale = Duration.seconds(86_400)
-        var abortStatus = HttpStatus.gatewayTimeout
-        var probe = Duration.seconds(5)
-        options.read("mode", into: &mode, doc: "when requests are answered from stored responses only")
-        options.read("detect", into: &detect, doc: "which failures tell that the origin server cannot be reached")
+        let usual = Offline()
+        var mode = usual.state.configured
+        var detect = usual.detect
+        var maxStale = usual.maxStale
+        var abortStatus = usual.abortStatus
+        var probe = usual.probe
         options.read(
-            "maxStale", into: &maxStale, in: .zero ... .seconds(31_536_000), doc: "how stale a response may be then")
+            "mode", into: &mode,
+            doc: "auto serves stored responses during failures; always and never do not depend on failures")
         options.read(
-            "abortStatus", into: &abortStatus, in: HttpStatus.errors, doc: "where nothing is stored that will do")
+            "detect", into: &detect, doc: "kinds of failure that show that the origin server cannot be reached")
         options.read(
-            "probe", into: &probe, in: .milliseconds(1) ... .seconds(3600), doc: "how often one request tries")
+            "maxStale", into: &maxStale, in: .zero ... .seconds(31_536_000),
+            doc: "maximum time since a stored response became stale that it can still be served while offline")
+        options.read(
+            "abortStatus", into: &abortStatus, in: HttpStatus.errors,
+            doc: "status of the response if no suitable response is stored")
+        options.read(
+            "probe", into: &probe, in: .milliseconds(1) ... .seconds(3600),
+            doc: "interval at which one request tests whether the origin server can be reached again")
         self.init(mode: mode, detect: detect, maxStale: maxStale, abortStatus: abortStatus, probe: probe)
     }
 }

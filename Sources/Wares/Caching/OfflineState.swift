@@ -1,13 +1,14 @@
 public import HttpWare
 import Synchronization
 
-/// The mode of an `offline` ware: the configured one, or one that is set in its place for a while. From any thread, without
-/// a lock.
+/// The mode of an `offline` ware: the configured one, or one that an operator has set in its place. Safe to use from
+/// any thread, without a lock.
 public final class OfflineState: Sendable {
     /// A mode in place of the configured one.
     public struct Override: Sendable, Equatable {
+        /// The mode that applies.
         public let mode: OfflineMode
-        /// When it ends, to the millisecond; `nil` when it does not.
+        /// The end of the override, to the millisecond; `nil` if it has no end.
         public let until: WallTime?
 
         public init(mode: OfflineMode, until: WallTime?) {
@@ -16,7 +17,7 @@ public final class OfflineState: Sendable {
         }
     }
 
-    /// What the configuration says.
+    /// The mode in the configuration.
     public let configured: OfflineMode
     /// 0 without an override; else its mode in the two lowest bits, counted from 1, and above them when it ends, in
     /// milliseconds since 1970, all ones when it does not.
@@ -26,10 +27,10 @@ public final class OfflineState: Sendable {
 
     public init(_ configured: OfflineMode) { self.configured = configured }
 
-    /// The mode that counts at that time.
+    /// The mode that applies at that time.
     public func mode(at now: WallTime) -> OfflineMode { override(at: now)?.mode ?? configured }
 
-    /// What is set in place of the configured mode at that time; `nil` when nothing is, or it has ended.
+    /// The override at that time; `nil` if there is none, or it has ended.
     public func override(at now: WallTime) -> Override? {
         let bits = packed.load(ordering: .relaxed)
         guard bits != 0 else { return nil }
@@ -42,7 +43,7 @@ public final class OfflineState: Sendable {
             until: WallTime(seconds: Int64(end / 1000), nanoseconds: Int32(end % 1000) * 1_000_000))
     }
 
-    /// Sets a mode in place of the configured one until then, or until it is set again; `nil` is the configured one.
+    /// Sets a mode in place of the configured one, until that time or until the next call; `nil` restores the configured one.
     public func set(_ mode: OfflineMode?, until: WallTime? = nil) {
         guard let mode, let index = OfflineMode.allCases.firstIndex(of: mode) else {
             packed.store(0, ordering: .relaxed)

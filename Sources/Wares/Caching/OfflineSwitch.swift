@@ -1,17 +1,17 @@
 public import HttpWare
 
-/// A ware whose mode people set while the gateway runs: `/v1/offline` of the admin listener finds it by this.
+/// A ware whose mode can be changed while the gateway runs, by `/v1/offline` of the admin listener.
 public protocol OfflineSwitch: Ware {
-    /// The mode that is configured, and what is set in its place. The same one for as long as the ware lives.
+    /// The configured mode, and the one set in its place. The same object for as long as the ware lives.
     var state: OfflineState { get }
 }
 
-/// When requests are answered from stored responses only.
+/// The condition under which requests are answered only from stored responses.
 public enum OfflineMode: String, OptionWord, Sendable {
-    /// When the origin server cannot be reached.
+    /// While the origin server cannot be reached.
     case auto
-    /// Each.
+    /// At all times.
     case always
-    /// None.
+    /// At no time.
     case never
 }

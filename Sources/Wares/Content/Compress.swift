@@ -1,41 +1,35 @@
 public import HttpWare
 
-/// Compresses what clients take compressed. RFC 9110 §8.4, §12.5.3.
+/// Compresses response content with gzip, Brotli or Zstandard, if the client accepts it. RFC 9110 §8.4, §12.5.3.
 ///
-/// | option      | type                  | default            | allowed |
-/// |-------------|-----------------------|--------------------|---------|
-/// | `encodings` | list of `zstd`, `br`, `gzip` | `[zstd, br, gzip]` | |
-/// | `minSize`   | byte count            | `1KiB`             | 0B … 1GiB |
-/// | `types`     | list of media types   | texts, JSON, XML, scripts, SVG, Wasm, fonts | |
-/// | `level`     | whole number          | `4`                | 1 … 9   |
-/// | `max`       | whole number          | `256`              | 1 … 100000 |
-/// | `skipCrossSite` | boolean           | `false`            |         |
-///
-/// Contents are compressed as they pass, and memory is bounded: at most `max` contents at once have an encoder.
+/// Content is compressed as it streams, and memory is bounded: at most `max` responses have an encoder at the same
+/// time.
 public struct Compress: Postware, CountingWare {
-    /// What it can do, the best first.
+    /// The content codings to use, the preferred one first.
     public let encodings: [ContentCoding]
-    /// Shorter content goes as it is; one of unknown length does not.
+    /// The minimum size of content of known length.
     public let minSize: ByteCount
+    /// The media types to compress.
     public let types: [MediaPattern]
-    /// From 1, the fastest, to 9.
+    /// The effort, from 1 (fastest) to 9 (smallest).
     public let level: Int
-    /// Requests that pages of other sites send get their responses as they are.
+    /// The maximum number of responses that are compressed at the same time.
+    public let max: Int
+    /// Whether responses to requests from pages of other sites stay uncompressed.
     public let skipCrossSite: Bool
     private let pool: EncoderPool
 
-    public var contentNeed: ContentNeed { .stream }
     public var holdsState: Bool { true }
     public var counter: any WareCounter { pool }
 
-    /// What compresses well. Events (`text/event-stream`) are only meant where they are named by themselves.
+    /// Media types that compress well. Events (`text/event-stream`) are compressed only if they are listed by name.
     public static let usualTypes = [
         "text/*", "application/json", "application/*+json", "application/xml", "application/*+xml",
         "application/javascript", "application/x-ndjson", "application/wasm", "application/manifest+json",
         "image/svg+xml", "font/ttf", "font/otf",
     ].compactMap { MediaPattern($0) }
 
-    /// No more than `max` contents at once are compressed.
+    /// At most `max` responses are compressed at the same time.
     public init(
         encodings: [ContentCoding] = [.zstd, .br, .gzip], minSize: ByteCount = .kibibytes(1),
         types: [MediaPattern] = usualTypes, level: Int = 4, max: Int = 256, skipCrossSite: Bool = false
@@ -45,7 +39,8 @@ public struct Compress: Postware, CountingWare {
         self.types = types
         self.skipCrossSite = skipCrossSite
         self.level = min(9, Swift.max(1, level))
-        pool = EncoderPool(level: self.level, most: Swift.max(1, max))
+        self.max = Swift.max(1, max)
+        pool = EncoderPool(level: self.level, most: self.max)
     }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
@@ -125,47 +120,57 @@ public struct Compress: Postware, CountingWare {
 extension Compress: ConfigurableWare {
     public static let name: WareName = "compress"
     public static let about = WareAbout(
-        "Compresses what clients take compressed, while it passes.",
+        "Compresses response content with gzip, Brotli or Zstandard, if the client accepts it.",
         source: "RFC 9110 §8.4, §12.5.3; RFC 1952, RFC 7932, RFC 8878",
         example: #"""
             - compress: { encodings: [zstd, gzip], minSize: 2KiB }
             """#,
         details: #"""
-            Of what `Accept-Encoding` takes, as the client sent it, the most wanted coding is used, and of several the first in `encodings`;
-            without the field nothing is compressed. Pieces go on as they come, and what is held back goes when the origin server pauses for 10 ms.
-            `level` means the same effort as with gzip.
+            The coding with the highest preference in the client's `Accept-Encoding` is used, and among equals the first
+            in `encodings`. Without this field nothing is compressed. Content is compressed as it streams. Buffered
+            output is sent when the origin server pauses for 10 ms. `level` means the same effort for each coding as for
+            gzip.
 
-            Never compressed are responses that are compressed already, parts (206), what `Cache-Control: no-transform` forbids, and types that
-            are not listed. `text/event-stream` is only meant where it is listed itself; then each event goes at once. `Vary` names
-            `Accept-Encoding`, a strong `ETag` becomes a weak one, also of a 304, and `Accept-Ranges` and digests go, for they speak of other bytes.
-            HEAD is answered with the fields of GET.
+            These responses are never compressed: responses that already have a content coding, partial content (206),
+            responses with `Cache-Control: no-transform`, and types that are not listed. `text/event-stream` is
+            compressed only if it is listed by name; each event is then sent at once. The ware adds `Accept-Encoding` to
+            `Vary`, makes a strong `ETag` weak (also in a 304), and removes `Accept-Ranges` and digests, because they
+            describe the uncompressed bytes. HEAD is answered with the fields of GET.
 
-            A cache of the chain keeps the content as the origin server sent it. More than `max` contents at once are not compressed.
+            A cache in the chain keeps the content uncompressed. If `max` responses are being compressed already,
+            further ones are sent uncompressed.
 
-            Where a page holds a secret, such as a token of a form, and also text that the request brought, its compressed length tells how much the two
-            have in common. A page of another site that sends many requests can guess the secret so (BREACH, CVE-2013-3587); TLS does not hide lengths.
-            `skipCrossSite: true` leaves responses to such requests uncompressed, by `Sec-Fetch-Site: cross-site`, and names that field in `Vary`. Browsers
-            that do not send the field are not covered. `if` can leave out the paths of such pages altogether, and secrets that change with each response
-            cannot be guessed.
-            """#)
+            If a page contains both a secret, such as a form token, and text from the request, its compressed length
+            reveals how much the two have in common. By sending many requests, a page of another site can then guess the
+            secret (BREACH, CVE-2013-3587); TLS does not hide lengths. `skipCrossSite: true` leaves responses to such
+            requests uncompressed. It recognises them by `Sec-Fetch-Site: cross-site`, and adds that field to `Vary`.
+            Browsers that do not send the field are not covered. An `if` can exclude the paths of such pages altogether.
+            Secrets that change with each response cannot be guessed.
+            """#,
+        otherNames: ["gzip", "brotli", "br", "zstd", "deflate", "encode", "compression", "compressor"])
 
     public init(options: inout OptionsReader) {
-        var encodings: [ContentCoding] = [.zstd, .br, .gzip]
-        var minSize = ByteCount.kibibytes(1)
-        var types = Compress.usualTypes
-        var level = 4
-        var max = 256
-        options.read("encodings", into: &encodings, doc: "what it can do, the best first")
-        options.read("minSize", into: &minSize, in: .bytes(0) ... .gibibytes(1), doc: "shorter content goes as it is")
-        options.read("types", into: &types, doc: "which media types")
-        options.read("level", into: &level, in: 1...9, doc: "from 1, the fastest, to 9")
-        options.read("max", into: &max, in: 1...100_000, doc: "how many contents are compressed at once")
-        var skipCrossSite = false
+        let usual = Compress()
+        var encodings = usual.encodings
+        var minSize = usual.minSize
+        var types = usual.types
+        var level = usual.level
+        var max = usual.max
+        var skipCrossSite = usual.skipCrossSite
+        options.read("encodings", into: &encodings, doc: "content codings to use, the preferred one first")
+        options.read(
+            "minSize", into: &minSize, in: .bytes(0) ... .gibibytes(1),
+            doc: "minimum size of content to compress; content of unknown length is always compressed")
+        options.read(
+            "types", into: &types, doc: "media types to compress; text/* and application/*+json match groups of types")
+        options.read("level", into: &level, in: 1...9, doc: "compression effort: 1 is fastest, 9 compresses most")
+        options.read(
+            "max", into: &max, in: 1...100_000, doc: "maximum number of responses that are compressed at the same time")
         options.read(
             "skipCrossSite", into: &skipCrossSite,
-            doc: "leaves responses to requests from pages of other sites uncompressed, against BREACH")
+            doc: "leaves responses to requests from pages of other sites uncompressed, against the BREACH attack")
         if options.isGiven("encodings"), encodings.isEmpty, !options.hasErrors {
-            options.fail(at: "encodings", "names none; write one such as gzip, or leave the ware out")
+            options.fail(at: "encodings", "is empty; write a coding such as gzip, or remove the ware")
         }
         self.init(
             encodings: encodings, minSize: minSize, types: types, level: level, max: max, skipCrossSite: skipCrossSite)

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Content of a response that a ware makes: fixed bytes, or text whose placeholders are filled in for each request.
+/// Content for a response of a ware: text whose placeholders are filled in for each request.
 public struct FilledContent: Sendable {
     private let template: ContentTemplate
     private let escaping: ContentTemplate.Escaping
@@ -17,7 +17,7 @@ public struct FilledContent: Sendable {
         guard let escaping = ContentTemplate.escaping(for: type) else {
             options.fail(
                 at: key,
-                "\(type.quotedForErrors) is not a type that placeholders are written for: plain text, HTML, XML, JSON; write"
+                "placeholders are filled in only for plain text, HTML, XML and JSON, not for \(type.quotedForErrors); write"
                     + " {{ for a literal {")
             return nil
         }

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Media types that an option means: `text/html`, `text/*`, `application/*+json`. RFC 9110 §8.3.1, RFC 6839.
+/// A pattern for media types: `text/html`, `text/*`, `application/*+json`. RFC 9110 §8.3.1, RFC 6839.
 public struct MediaPattern: Sendable, Hashable {
     private let type: String
     /// `nil` is any.
@@ -8,7 +8,7 @@ public struct MediaPattern: Sendable, Hashable {
     /// What any subtype has to end with: `+json`.
     private let suffix: String
 
-    /// Reads one; `nil` for what is none. Types are case-insensitive.
+    /// Reads a pattern; `nil` if the text is invalid. Types are case-insensitive.
     public init?(_ text: String) {
         let parts = text.lowercased().split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, HttpMethod(parts[0]) != nil, parts[0] != "*" else { return nil }
@@ -26,10 +26,10 @@ public struct MediaPattern: Sendable, Hashable {
         }
     }
 
-    /// Whether it names one type and no more.
+    /// Whether the pattern matches exactly one type.
     public var isExact: Bool { subtype != nil }
 
-    /// Whether it means the type, which is in lower case and has no parameters.
+    /// Whether the pattern matches a type, which is in lower case and has no parameters.
     public func matches(_ mediaType: String) -> Bool {
         guard mediaType.hasPrefix(type), let slash = mediaType.firstIndex(of: "/"),
             mediaType[..<slash] == type

@@ -2,8 +2,8 @@ public import HttpWare
 
 /// The five verbs of `requestHeaders` and `responseHeaders`, prepared when the configuration is loaded.
 ///
-/// They act in the order rename, remove, set, setIfAbsent, append. Values without placeholders are kept as the bytes that
-/// go over the wire, so that editing allocates nothing but what the message's own buffers need.
+/// They run in the order rename, remove, set, setIfAbsent, append. Values without placeholders are kept as the bytes
+/// that go over the wire, so that an edit allocates only what the message's own buffers need.
 public struct FieldEdits: Sendable {
     /// A field and its value: fixed, or made from the exchange.
     enum Value: Sendable {
@@ -28,8 +28,7 @@ public struct FieldEdits: Sendable {
     private var hasSet = false
     private var hasAfter = false
 
-    /// Edits with fixed values, for chains that are made in code. Fields that frame the message are a mistake of the code
-    /// and trap.
+    /// Edits with fixed values, for chains that are made in code. Fields that frame the message trap.
     public init(
         set: HttpFields = HttpFields(), setIfAbsent: HttpFields = HttpFields(), append: HttpFields = HttpFields(),
         remove: [FieldName] = [], rename: [(from: FieldName, to: FieldName)] = []
@@ -110,17 +109,19 @@ public struct FieldEdits: Sendable {
         var append: OptionMap<FieldName, [Template]> = [:]
         var remove: [FieldName] = []
         var rename: OptionMap<FieldName, FieldName> = [:]
-        options.read("set", into: &set, doc: "puts the field in place of all of its name; no framing fields")
+        options.read("set", into: &set, doc: "sets a field to this value and replaces all its lines; no framing fields")
         options.read(
             "setIfAbsent", into: &setIfAbsent,
-            doc: "adds the field unless there is one of its name; no framing fields, no Host")
+            doc: "adds a field only if the message does not have it; no framing fields, no Host")
         options.read(
-            "append", into: &append, doc: "adds a line, or several, to those that are there; no framing fields, no Host"
+            "append", into: &append,
+            doc: "adds one or more lines to a field and keeps the existing lines; no framing fields, no Host"
         )
-        options.read("remove", into: &remove, doc: "takes all lines of the name away; no framing fields, no Host")
+        options.read("remove", into: &remove, doc: "removes all lines of a field; no framing fields, no Host")
         options.read(
             "rename", into: &rename,
-            doc: "gives the lines of one name another, in place of those that had it; no framing fields, no Host")
+            doc: "moves the lines of one field to another name and replaces the lines there; no framing fields, no Host"
+        )
 
         check(set.map(\.key), "set", allowsHost: setHost != nil, &options)
         check(setIfAbsent.map(\.key), "setIfAbsent", allowsHost: false, &options)
@@ -190,7 +191,7 @@ public struct FieldEdits: Sendable {
             } else if name == .host && !allowsHost {
                 options.fail(at: verb, "Host cannot be changed here; use set in requestHeaders")
             }
-            if !seen.insert(name).inserted { options.fail(at: verb, "\(name) stands here twice") }
+            if !seen.insert(name).inserted { options.fail(at: verb, "\(name) is listed twice") }
         }
     }
 

@@ -1,23 +1,22 @@
 public import HttpWare
 
-/// Tells the origin server who the client is: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded` (RFC 7239).
+/// Tells the origin server the client's address, scheme and host, in `X-Forwarded-For`, `-Proto` and `-Host`, or in
+/// `Forwarded` (RFC 7239).
 ///
-/// What the request brought of these is kept, and the peer's address appended, only if the peer is one of the listener's
-/// `trustedProxies`; from any other peer all of them are removed first, those of the other style too. `-Proto` and `-Host`
-/// say what the first trusted proxy said. The host is the request's at this place: stand before wares that change it.
-///
-/// | option  | type                                | default       | allowed |
-/// |---------|-------------------------------------|---------------|---------|
-/// | `style` | `x-forwarded`, `forwarded` or `both` | `x-forwarded` |         |
+/// If the peer is one of the listener's `trustedProxies`, the received fields are kept and the peer's address is
+/// appended. Then `-Proto` and `-Host` are those of the first trusted proxy. From any other peer all of these fields
+/// are removed first, those of the other style as well. The host is the one that the request has at this place of the
+/// chain: list this ware before wares that change it.
 public struct Forwarded: Middleware {
-    /// Which fields are written.
+    /// The fields that are written.
     public enum Style: String, OptionWord {
         case xForwarded = "x-forwarded"
         case forwarded
         case both
     }
 
-    public var style = Style.xForwarded
+    /// The fields that are written.
+    public var style: Style
 
     public init(style: Style = .xForwarded) { self.style = style }
 
@@ -82,19 +81,23 @@ public struct Forwarded: Middleware {
 extension Forwarded: ConfigurableWare {
     public static let name: WareName = "forwarded"
     public static let about = WareAbout(
-        "Tells the origin server who the client is, in `X-Forwarded-For`, `-Proto` and `-Host`, or in `Forwarded`.",
+        "Tells the origin server the client's address, scheme and host, in `X-Forwarded-For`, `-Proto` and `-Host`, or in `Forwarded`.",
         source: "RFC 7239",
         example: #"""
             - forwarded: { style: both }
             """#,
         details: #"""
-            Only from a peer in the listener's `trustedProxies` is kept what the request brought of these, and the peer's address is appended. From any other
-            peer they are removed first – those of the other style too, and `X-Forwarded-Port`, `-Prefix`, `-Server`, `-Ssl` and `X-Real-IP`. The
-            host is the request's at this place, so let this ware stand before one that changes the host.
-            """#)
+            If the connection comes from one of the listener's `trustedProxies`, the received fields are kept and the
+            peer's address is appended. From any other peer these fields are removed first, in both styles. So are
+            `X-Forwarded-Port`, `-Prefix`, `-Server`, `-Ssl` and `X-Real-IP`. The host is the one that the request has
+            at this place of the chain: list this ware before wares that change it.
+            """#,
+        otherNames: ["realIp", "xForwarded", "xForwardedFor", "proxyHeaders"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("style", into: &style, doc: "which fields are written")
+        options.read(
+            "style", into: &style,
+            doc: "the fields to write: X-Forwarded-For, -Proto and -Host, or Forwarded (RFC 7239), or both")
     }
 }

@@ -1,30 +1,24 @@
 public import HttpWare
 
-/// Edits the fields of the request before it goes upstream.
+/// Edits the header fields of requests before they go upstream.
 ///
-/// The verbs act in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. Values may hold
-/// placeholders; one that brings a byte which no field value may hold (RFC 9110 §5.5) refuses the request with 400.
-/// `Host` can be set, and names another authority then. Fields that frame the message or concern one connection
-/// (`Content-Length`, `Transfer-Encoding`, `Connection`, …; RFC 9110 §7.6.1) are the gateway's own, and refused at load.
-///
-/// | option        | type                                | default | allowed                    |
-/// |---------------|-------------------------------------|---------|----------------------------|
-/// | `set`         | map of field name to template       | `{}`    | no framing fields          |
-/// | `setIfAbsent` | map of field name to template       | `{}`    | no framing fields, no Host |
-/// | `append`      | map of field name to template, or a list of them | `{}` | no framing fields, no Host |
-/// | `remove`      | list of field names                 | `[]`    | no framing fields, no Host |
-/// | `rename`      | map of field name to field name     | `{}`    | no framing fields, no Host |
+/// The verbs run in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. Values may
+/// contain placeholders. If a placeholder produces a byte that is invalid in a field (RFC 9110 §5.5), the request is
+/// refused with 400. `Host` can be set, which changes the authority of the request. Fields that frame the message or
+/// concern one connection (`Content-Length`, `Transfer-Encoding`, `Connection`, …; RFC 9110 §7.6.1) belong to the
+/// gateway, and are refused at load.
 public struct RequestHeaders: Middleware {
+    /// The edits, prepared.
     public var edits: FieldEdits
-    /// What the request's `Host`, and with it its authority, becomes.
+    /// The new `Host` of the request, and with it its new authority; `nil` leaves it unchanged.
     public var host: Template?
 
     public var changesAuthority: Bool { host != nil }
 
     public init(_ edits: FieldEdits) { self.edits = edits }
 
-    /// Edits with fixed values: `RequestHeaders(set: ["X-App": "todo"], remove: ["Cookie"])`. Fields that frame the message are
-    /// a mistake of the code and trap.
+    /// Edits with fixed values: `RequestHeaders(set: ["X-App": "todo"], remove: ["Cookie"])`. Fields that frame
+    /// the message trap.
     public init(
         set: HttpFields = HttpFields(), setIfAbsent: HttpFields = HttpFields(), append: HttpFields = HttpFields(),
         remove: [FieldName] = [], rename: [(from: FieldName, to: FieldName)] = []
@@ -43,7 +37,7 @@ public struct RequestHeaders: Middleware {
 
     private func setHost(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard let host, let authority = Authority(host.text(request, in: exchange)) else {
-            return .abort(with: .problem(.badRequest, "the value for Host is not a host with or without a port"))
+            return .abort(with: .problem(.badRequest, "the new value of Host is not a valid host"))
         }
         request.setAuthority(authority)
         return .pass
@@ -58,7 +52,7 @@ extension RequestHeaders: FieldEditingWare {
 extension RequestHeaders: ConfigurableWare {
     public static let name: WareName = "requestHeaders"
     public static let about = WareAbout(
-        "Edits the fields of the request before it goes upstream.", source: "RFC 9110 §5, §7.6.1",
+        "Edits the header fields of requests before they go upstream.", source: "RFC 9110 §5, §7.6.1",
         example: #"""
             - requestHeaders:
                 rename: { X-Old-Token: X-Token }
@@ -68,25 +62,28 @@ extension RequestHeaders: ConfigurableWare {
                 append: { X-Seen-By: [gateway, "{exchange.id}"] }
             """#,
         details: #"""
-            One of them has to be there. The verbs act in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. To set
-            `Host` is to name another authority, which then goes upstream whatever the service's `host` says. A placeholder that brings a byte which no
-            field value may hold refuses the request with 400.
+            At least one option is needed. The verbs run in the order rename, remove, set, setIfAbsent, append, whatever
+            their order in the file. Setting `Host` changes the authority of the request; it then goes upstream even if
+            the service has a `host`. If a placeholder produces a byte that is invalid in a field, the request is
+            refused with 400.
 
-            To set, rename or remove a field takes away what the client sent under its twins, with `_` for `-` in any mix: many origin servers read
-            `X_User` and `X-User` as one field.
-            """#)
+            Many origin servers treat `X_User` and `X-User` as the same field. If a field is set, renamed or removed,
+            the client's fields of similar names, with `_` in place of any `-`, are therefore removed as well.
+            """#,
+        otherNames: ["header", "headers", "headerModifier", "requestHeaderModifier", "proxySetHeader"])
 
     public init(options: inout OptionsReader) {
         var host: Template?
         edits = FieldEdits(options: &options) { template, options in
             if let fixed = template.fixedText, Authority(String(decoding: fixed, as: UTF8.self)) == nil {
-                options.fail(at: "set", "\(template.source.quotedForErrors) is not a host with or without a port")
+                options.fail(
+                    at: "set", "\(template.source.quotedForErrors) is not a valid host; write host or host:port")
             }
             host = template
         }
         self.host = host
         if edits.isEmpty && host == nil {
-            options.fail("says nothing to do; write set, setIfAbsent, append, remove or rename")
+            options.fail("changes nothing; write set, setIfAbsent, append, remove or rename")
         }
     }
 }

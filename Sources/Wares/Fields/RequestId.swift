@@ -1,33 +1,29 @@
 public import HttpWare
 
-/// Gives every request an identifier, sends it upstream and back to the client; it becomes the exchange's own.
+/// Gives each request a unique identifier, which becomes the exchange's own, and sends it to the origin server and to
+/// the client.
 ///
-/// One that the client sent is kept only where it is trusted, and only if it is 1 to 128 visible ASCII characters in one
-/// line; else a new one takes its place.
-///
-/// | option         | type                 | default        | allowed |
-/// |----------------|----------------------|----------------|---------|
-/// | `header`       | field name           | `X-Request-Id` | no framing fields |
-/// | `generator`    | `uuidv7` or `uuidv4` | `uuidv7`       |         |
-/// | `trustInbound` | boolean              | `true` where the listener is bound to a loopback address, else `false` | |
-/// | `echo`         | boolean              | `true`         |         |
+/// An identifier from the client is kept only if it is trusted, and if it is one line of 1 to 128 visible ASCII
+/// characters.
 public struct RequestId: Middleware, Postware {
-    /// How identifiers are made. RFC 9562.
+    /// The version of UUID that is generated. RFC 9562.
     public enum Generator: String, OptionWord {
-        /// Sorts by time.
+        /// Sorted by time.
         case uuidv7
-        /// Random throughout.
+        /// Entirely random.
         case uuidv4
     }
 
-    public var header: FieldName = .xRequestId
-    public var generator = Generator.uuidv7
-    /// Whether to keep what the client sent; `nil` asks whether only this host reaches the listener.
+    /// The field that carries the identifier.
+    public var header: FieldName
+    /// The version of UUID that is generated.
+    public var generator: Generator
+    /// Whether an identifier from the client is kept; `nil` keeps it if only this host can reach the listener.
     public var trustInbound: Bool?
-    /// Whether the client is told.
-    public var echo = true
+    /// Whether the response carries the identifier.
+    public var echo: Bool
 
-    /// Keeps what was received where `trustInbound` says so; `nil` asks whether only this host reaches the listener.
+    /// Without `trustInbound`, an identifier from the client is kept if only this host can reach the listener.
     public init(
         header: FieldName = .xRequestId, generator: Generator = .uuidv7, trustInbound: Bool? = nil, echo: Bool = true
     ) {
@@ -81,27 +77,32 @@ public struct RequestId: Middleware, Postware {
 extension RequestId: ConfigurableWare {
     public static let name: WareName = "requestId"
     public static let about = WareAbout(
-        "Gives every request an identifier, sends it upstream and back to the client.", source: "RFC 9562",
+        "Gives each request a unique identifier, and sends it to the origin server and to the client.",
+        source: "RFC 9562",
         example: #"""
             - requestId: { trustInbound: false }
             """#,
         details: #"""
-            It is the exchange's own then: `{exchange.id}`, and `id` in the access log.
-            One that the client sent is kept only where it is trusted, and only if it is 1 to 128 visible ASCII characters in one line.
-            """#)
+            The identifier becomes that of the exchange: `{exchange.id}`, and `id` in the access log. An identifier from
+            the client is kept only if it is trusted, and if it is one line of 1 to 128 visible ASCII characters.
+            """#,
+        otherNames: ["correlationId", "xRequestId"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("header", into: &header, doc: "the field that carries it; no framing field, not Host")
-        options.read("generator", into: &generator, doc: "how a new one is made")
+        options.read(
+            "header", into: &header,
+            doc: "name of the header field that carries the identifier; no framing field, not Host")
+        options.read(
+            "generator", into: &generator, doc: "how identifiers are generated: uuidv7 sorts by time, uuidv4 is random")
         options.read(
             "trustInbound", into: &trustInbound,
             doc:
-                "keeps one that the client sent; by default where the listener is bound to a loopback address or a Unix socket"
+                "keeps an identifier that the client sent; by default only if the listener is bound to a loopback address or a Unix socket"
         )
-        options.read("echo", into: &echo, doc: "sends it back to the client too")
+        options.read("echo", into: &echo, doc: "sends the identifier to the client in the response")
         if FieldEdits.isFraming(header) || header == .host {
-            options.fail(at: "header", "\(header) has a meaning of its own; write a name such as X-Request-Id")
+            options.fail(at: "header", "\(header) is reserved; write a name such as X-Request-Id")
         }
     }
 }

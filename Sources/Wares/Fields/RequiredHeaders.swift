@@ -1,16 +1,12 @@
 public import HttpWare
 
-/// Refuses a request that lacks a field, or whose field has another form, and says which. RFC 9457.
+/// Requires header fields to be present, or to match a pattern; answers 400 otherwise and names them. RFC 9457.
 ///
-/// A field of several lines has the form when each line has it.
-///
-/// | option    | type                                                     | default  | allowed   |
-/// |-----------|----------------------------------------------------------|----------|-----------|
-/// | `headers` | list of field names, or map of field name to regular expression | required | one or more |
-/// | `status`  | status                                                   | `400`    | 400 … 599 |
+/// If a field has several lines, each line must match.
 public struct RequiredHeaders: Middleware {
-    /// The fields that have to be there, with the form of their values where one is asked for.
+    /// The required fields, each with the pattern of its values; `nil` accepts any value.
     public var headers: [(name: FieldName, form: Pattern?)]
+    /// The status of refusals.
     public var status: HttpStatus
 
     public init(_ headers: [(name: FieldName, form: Pattern?)], status: HttpStatus = .badRequest) {
@@ -18,7 +14,7 @@ public struct RequiredHeaders: Middleware {
         self.status = status
     }
 
-    /// Asks for these fields, whatever their values: `RequiredHeaders("X-App", "X-Device")`.
+    /// Requires these fields with any value: `RequiredHeaders("X-App", "X-Device")`.
     public init(_ names: FieldName..., status: HttpStatus = .badRequest) {
         self.init(names.map { ($0, nil) }, status: status)
     }
@@ -32,7 +28,7 @@ public struct RequiredHeaders: Middleware {
         return .pass
     }
 
-    /// A value that makes the pattern reach its limit does not have the form: this ware fails closed.
+    /// A value with which the pattern reaches its limit does not match: this ware fails closed.
     private func hasForm(_ values: [String], _ form: Pattern) -> Bool {
         values.allSatisfy { value in
             var value = value
@@ -46,8 +42,8 @@ public struct RequiredHeaders: Middleware {
             request.fields.contains(name) && form.map { !hasForm(request.fields.values(of: name), $0) } ?? false
         }.map(\.name.text)
         var parts: [String] = []
-        if !missing.isEmpty { parts.append("the request lacks \(missing.joined(separator: ", "))") }
-        if !wrong.isEmpty { parts.append("\(wrong.joined(separator: ", ")) does not have the form asked for") }
+        if !missing.isEmpty { parts.append("missing fields: \(missing.joined(separator: ", "))") }
+        if !wrong.isEmpty { parts.append("invalid fields: \(wrong.joined(separator: ", "))") }
         return .abort(with: .problem(status, parts.joined(separator: "; ")))
     }
 }
@@ -55,25 +51,27 @@ public struct RequiredHeaders: Middleware {
 extension RequiredHeaders: ConfigurableWare {
     public static let name: WareName = "requiredHeaders"
     public static let about = WareAbout(
-        "Refuses a request that lacks a field, or whose field has another form, and says which.", source: "RFC 9457",
+        "Requires header fields to be present, or to match a pattern; answers 400 otherwise and names them.",
+        source: "RFC 9457",
         example: #"""
             - requiredHeaders: { headers: [X-Api-Version] }
             - requiredHeaders: { headers: { X-Tenant: "^[a-z]{3,12}$" }, status: 422 }
             """#,
         details: #"""
-            A field of several lines has the form when each line has it.
-            """#)
+            If a field has several lines, each line must match the pattern.
+            """#,
+        otherNames: ["validate", "requestValidation"])
 
     public init(options: inout OptionsReader) {
         var headers: OptionMap<FieldName, Pattern?> = [:]
         self.init([])
         options.read(
             "headers", intoNames: &headers,
-            doc: "one or more that must be there, and match the expression where one is given")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal")
+            doc: "required fields; in a map, each value of the field must match the expression")
+        options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused requests")
         options.require("headers")
         if options.isGiven("headers"), options.isEmpty("headers") {
-            options.fail(at: "headers", "names no field; write [X-One, X-Two] or X-One: \"^expression$\"")
+            options.fail(at: "headers", "is empty; write [X-One, X-Two] or X-One: \"^expression$\"")
         }
         self.headers = headers.map { ($0.key, $0.value) }
     }

@@ -1,21 +1,14 @@
 public import HttpWare
 
-/// Edits the fields of the response on its way back.
+/// Edits the header fields of responses on their way to the client.
 ///
-/// The verbs act in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. Placeholders are
-/// filled from the request. Fields that frame the message or concern one connection are the gateway's own, and refused at load.
-///
-/// | option        | type                                | default | allowed           |
-/// |---------------|-------------------------------------|---------|-------------------|
-/// | `set`         | map of field name to template       | `{}`    | no framing fields |
-/// | `setIfAbsent` | map of field name to template       | `{}`    | no framing fields |
-/// | `append`      | map of field name to template, or a list of them | `{}` | no framing fields |
-/// | `remove`      | list of field names                 | `[]`    | no framing fields |
-/// | `rename`      | map of field name to field name     | `{}`    | no framing fields |
-/// | `statuses`    | set of statuses                     | all     |                   |
+/// The verbs run in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. Placeholders
+/// get their values from the request. Fields that frame the message or concern one connection belong to the gateway,
+/// and are refused at load.
 public struct ResponseHeaders: Postware {
+    /// The edits, prepared.
     public var edits: FieldEdits
-    /// The statuses whose responses are edited; `nil` is all.
+    /// The statuses of the responses that are edited; `nil` edits all responses.
     public var statuses: StatusSet?
 
     public init(_ edits: FieldEdits, statuses: StatusSet? = nil) {
@@ -23,8 +16,7 @@ public struct ResponseHeaders: Postware {
         self.statuses = statuses
     }
 
-    /// Edits with fixed values: `ResponseHeaders(remove: ["Server"])`. Fields that frame the message are a mistake of the code
-    /// and trap.
+    /// Edits with fixed values: `ResponseHeaders(remove: ["Server"])`. Fields that frame the message trap.
     public init(
         set: HttpFields = HttpFields(), setIfAbsent: HttpFields = HttpFields(), append: HttpFields = HttpFields(),
         remove: [FieldName] = [], rename: [(from: FieldName, to: FieldName)] = [], statuses: StatusSet? = nil
@@ -34,7 +26,7 @@ public struct ResponseHeaders: Postware {
             statuses: statuses)
     }
 
-    /// Throws when a placeholder brings a byte that no field value may hold; the response is then refused (502).
+    /// Throws if a placeholder produces a byte that is invalid in a field; the client then gets 502.
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         if let statuses, !statuses.contains(response.status.code) { return .pass }
         try edits.apply(to: &response, in: exchange)
@@ -45,19 +37,21 @@ public struct ResponseHeaders: Postware {
 extension ResponseHeaders: ConfigurableWare {
     public static let name: WareName = "responseHeaders"
     public static let about = WareAbout(
-        "Edits the fields of the response on its way back.", source: "RFC 9110 §5, §7.6.1",
+        "Edits the header fields of responses on their way to the client.", source: "RFC 9110 §5, §7.6.1",
         example: #"""
             - responseHeaders: { remove: [Server, X-Powered-By], set: { X-Content-Type-Options: nosniff } }
             - responseHeaders: { statuses: [5xx], set: { Cache-Control: no-store } }
             """#,
         details: #"""
-            As `requestHeaders`; one of the verbs has to be there. Placeholders are filled from the request. A placeholder that brings a byte which no field
-            value may hold makes the response a 502.
-            """#)
+            At least one verb is needed. The verbs work as in `requestHeaders`. Placeholders get their values from the
+            request. If a placeholder produces a byte that is invalid in a field, the client gets 502.
+            """#,
+        otherNames: ["header", "headers", "addHeader", "securityHeaders", "hsts", "responseHeaderModifier"])
 
     public init(options: inout OptionsReader) {
         edits = FieldEdits(options: &options)
-        options.read("statuses", into: &statuses, doc: "edits only responses with one of these")
-        if edits.isEmpty { options.fail("says nothing to do; write set, setIfAbsent, append, remove or rename") }
+        options.read(
+            "statuses", into: &statuses, doc: "edits only responses with these statuses; by default all responses")
+        if edits.isEmpty { options.fail("changes nothing; write set, setIfAbsent, append, remove or rename") }
     }
 }

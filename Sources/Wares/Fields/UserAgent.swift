@@ -1,23 +1,28 @@
 public import HttpWare
 
-/// Names the calling program to the origin server. RFC 9110 §10.1.5.
-///
-/// | option  | type                              | default    | allowed |
-/// |---------|-----------------------------------|------------|---------|
-/// | `value` | template                          | required   | product tokens and comments, such as `app/1.4` |
-/// | `mode`  | `ifAbsent`, `append` or `replace` | `ifAbsent` |         |
+/// Sets the `User-Agent` of requests, adds to it, or supplies one if it is missing. RFC 9110 §10.1.5.
 public struct UserAgent: Middleware {
-    /// What becomes of the request's own `User-Agent`.
+    /// How the client's `User-Agent` is treated.
     public enum Mode: String, OptionWord {
-        case ifAbsent, append, replace
+        /// The value is set only if the request has no `User-Agent`.
+        case ifAbsent
+        /// The value is added behind that of the client.
+        case append
+        /// The value replaces that of the client.
+        case replace
     }
 
+    /// Product tokens and comments, such as `app/1.4`.
     public var value: Template
+    /// How the client's `User-Agent` is treated.
     public var mode: Mode
     private var line: FieldLine?
 
-    /// Names a program. Throws when the value cannot stand in a field line.
-    public init(_ value: String, mode: Mode = .ifAbsent) throws {
+    /// The treatment of the client's `User-Agent`, unless the ware is told otherwise.
+    public static let usualMode = Mode.ifAbsent
+
+    /// Throws if the value is invalid in a field.
+    public init(_ value: String, mode: Mode = usualMode) throws {
         line = try FieldLine(.userAgent, value)
         self.value = try Template(optionText: value)
         self.mode = mode
@@ -43,16 +48,18 @@ public struct UserAgent: Middleware {
 extension UserAgent: ConfigurableWare {
     public static let name: WareName = "userAgent"
     public static let about = WareAbout(
-        "Names the calling program to the origin server.", source: "RFC 9110 §10.1.5",
+        "Sets the `User-Agent` of requests, adds to it, or supplies one if it is missing.", source: "RFC 9110 §10.1.5",
         example: #"""
             - userAgent: { value: "example-app/1.4", mode: append }
             """#)
 
     public init(options: inout OptionsReader) {
         var value: Template?
-        mode = .ifAbsent
-        options.read("value", into: &value, doc: "product tokens and comments, such as app/1.4")
-        options.read("mode", into: &mode, doc: "what becomes of the request's own User-Agent")
+        mode = UserAgent.usualMode
+        options.read("value", into: &value, doc: "product tokens and comments for User-Agent, such as app/1.4")
+        options.read(
+            "mode", into: &mode, doc: "how the client's User-Agent is treated: kept, extended by the value, or replaced"
+        )
         options.require("value")
         self.value = value ?? ""
         guard let value else { return }

@@ -1,20 +1,15 @@
 public import HttpWare
 
-/// Refuses content larger than a limit: requests with 413 (Content Too Large, RFC 9110 §15.5.14), responses with 502.
+/// Refuses content above a size limit: requests with 413 (Content Too Large, RFC 9110 §15.5.14), responses with 502.
 ///
-/// Content whose length is known is refused before any of it is read. Other content is counted as it streams, and refused at
-/// the first byte over; a response that has begun by then is cut off.
-///
-/// | option     | type       | default | allowed   |
-/// |------------|------------|---------|-----------|
-/// | `max`      | byte count | `10MiB` | 1B … 1TiB |
-/// | `response` | byte count | none    | 1B … 1TiB |
-/// | `status`   | status     | `413`   | 400 … 599 |
+/// Content of known length is refused before any of it is read. Other content is counted as it streams, and refused at
+/// the first byte above the limit; a response that has begun by then is cut off.
 public struct BodyLimit: Middleware, Postware {
+    /// The maximum size of a request's content.
     public var max: ByteCount
-    /// The limit of responses; `nil` is none.
+    /// The maximum size of a response's content; `nil` sets no limit.
     public var response: ByteCount?
-    /// Of refused requests.
+    /// The status of the response to refused requests.
     public var status: HttpStatus
 
     public init(
@@ -50,20 +45,24 @@ public struct BodyLimit: Middleware, Postware {
 extension BodyLimit: ConfigurableWare {
     public static let name: WareName = "bodyLimit"
     public static let about = WareAbout(
-        "Refuses content larger than a limit: requests with 413, responses with 502.", source: "RFC 9110 §15.5.14",
+        "Refuses content above a size limit: requests with 413, responses with 502.", source: "RFC 9110 §15.5.14",
         example: #"""
             - bodyLimit: { max: 1MiB, response: 100MiB }
             """#,
         details: #"""
-            Content whose length is stated is refused before any of it is read. Other content is counted as it streams, and refused at the first byte over; a
-            response that has begun by then is cut off.
-            """#)
+            Content of known length is refused before any of it is read. Other content is counted as it streams, and
+            refused at the first byte above the limit. A response that has begun by then is cut off.
+            """#,
+        otherNames: ["buffering", "clientMaxBodySize", "maxBodySize", "requestSizeLimit", "requestBody"])
 
     public init(options: inout OptionsReader) {
         self.init()
         let allowed = ByteCount.bytes(1)...ByteCount.gibibytes(1024)
-        options.read("max", into: &max, in: allowed, doc: "the largest content of a request")
-        options.read("response", into: &response, in: allowed, doc: "the largest content of a response")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of refused requests")
+        options.read("max", into: &max, in: allowed, doc: "maximum size of a request's content")
+        options.read(
+            "response", into: &response, in: allowed,
+            doc: "maximum size of a response's content; by default responses are not limited")
+        options.read(
+            "status", into: &status, in: HttpStatus.errors, doc: "status of the response to requests above the limit")
     }
 }

@@ -1,29 +1,20 @@
 public import HttpWare
 
-/// Lets so many requests be under way at once; a few more may wait for one of them to end.
+/// Limits the number of concurrent requests, with an optional queue.
 ///
-/// | option         | type         | default | allowed       |
-/// |----------------|--------------|---------|---------------|
-/// | `max`          | whole number | `100`   | 1 … 1000000   |
-/// | `key`          | `ip`, `principal`, `header.NAME`, `cookie.NAME`, `jwt.CLAIM`, `route`, or a list of them | one limit for all | |
-/// | `queue`        | whole number | `0`     | 0 … 10000     |
-/// | `queueTimeout` | duration     | `1s`    | 1ms … 1h      |
-/// | `priority`     | `header.NAME`, or map of routes to whole numbers | all the same | -1000 … 1000 |
-/// | `status`       | status       | `503`   | 400 … 599     |
-///
-/// All loops share the slots: they are behind a mutex.
+/// All loops share the slots, which are guarded by a mutex.
 public struct Concurrency: Middleware, CountingWare {
-    /// How many are under way at most, for each key.
+    /// The maximum number of concurrent requests, per key.
     public var max: Int
-    /// What tells those apart who have a limit each; `nil` is one limit for all.
+    /// The property of a request by which the limit applies; `nil` is one limit for all requests.
     public var key: RequestKey?
-    /// How many wait at most, for each key.
+    /// The maximum number of waiting requests, per key.
     public var queue: Int
-    /// How long each waits.
+    /// The maximum wait of a request.
     public var queueTimeout: Duration
-    /// Who of those that wait goes first.
+    /// The priority by which waiting requests continue; higher ones go first.
     public var priority: RequestPriority
-    /// Of the refusal.
+    /// The status of refusals.
     public var status: HttpStatus
 
     private let slots = ConcurrencySlots()
@@ -86,7 +77,7 @@ public struct Concurrency: Middleware, CountingWare {
         slots.noteRefusal()
         exchange.note(
             "rejected: \(max) at once\(key.map { " for \($0.text(exchange))" } ?? "")", asDecision: true)
-        var response = HttpResponse.problem(status, "too many requests are under way")
+        var response = HttpResponse.problem(status, "too many concurrent requests")
         response.fields.set(.retryAfter, to: 1)
         return .abort(with: response)
     }
@@ -102,34 +93,46 @@ extension Concurrency: KeyedWare {
 extension Concurrency: ConfigurableWare {
     public static let name: WareName = "concurrency"
     public static let about = WareAbout(
-        "Lets so many requests be under way at once; a few more may wait for one of them to end.",
+        "Limits the number of concurrent requests, with an optional queue.",
         source: "Traefik inFlightReq",
         example: #"""
             - concurrency: { max: 50, queue: 200, queueTimeout: 2s, priority: { checkout: 10, reports: -10 } }
             """#,
         details: #"""
-            `max` requests are under way at most, from here to the end of the response, in all loops together; with a `key`, so many of each, as
-            `rateLimit` has them. `queue` more may wait, at most for `queueTimeout`: those with the higher `priority` go first, equal ones in the
-            order of coming. All others are answered with `status` and `Retry-After`. A slot is free just before the last byte of the response is
-            sent, or when its exchange ends in another way, so that the client's next request finds it free. A client that leaves gives up
-            its place. A tunnel holds its slot until it is closed.
+            At most `max` requests run at the same time, in all loops together, from this ware to the end of the
+            response. With a `key`, this limit applies to each value of the key; keys are described under `rateLimit`.
+            Up to `queue` more requests wait, each for at most `queueTimeout`. Waiting requests continue in the order of
+            their `priority`, higher ones first, and requests of equal priority in the order of arrival. All others are
+            answered with `status` and `Retry-After`. A slot becomes free just before the last byte of the response is
+            sent, or when the exchange ends otherwise, so that the client's next request finds it free. If a client
+            leaves while it waits, its place becomes free. A tunnel keeps its slot until it is closed.
 
-            `priority` is the number in a field (`header.NAME`), which anybody can write who can send the field, or each route's by its name. What
-            has none has 0.
-            """#)
+            `priority` is either a number in a request field (`header.NAME`), which any client can set, or a number for
+            each route, by name. Requests without a number have priority 0.
+            """#,
+        otherNames: ["inFlightReq", "limitConn", "maxConnections", "bulkhead", "admissionControl"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("max", into: &max, in: 1...1_000_000, doc: "how many are under way at once")
+        options.read(
+            "max", into: &max, in: 1...1_000_000,
+            doc: "maximum number of requests in progress at the same time, per value of key if there is a key")
         options.readKey(
             "key", into: &key,
             doc:
-                "what tells those apart who have a limit each, a list is all of them together; without it all share one"
+                "property of requests that get a limit each, such as ip; by default all requests share one limit"
         )
-        options.read("queue", into: &queue, in: 0...10_000, doc: "how many may wait")
         options.read(
-            "queueTimeout", into: &queueTimeout, in: .milliseconds(1) ... .seconds(3600), doc: "how long each waits")
-        priority = RequestPriority("priority", &options, doc: "who of them goes first: higher ones")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal, with Retry-After")
+            "queue", into: &queue, in: 0...10_000,
+            doc: "maximum number of requests that wait for a free slot, per value of key")
+        options.read(
+            "queueTimeout", into: &queueTimeout, in: .milliseconds(1) ... .seconds(3600),
+            doc: "maximum time that a request waits for a free slot before it is refused")
+        priority = RequestPriority(
+            "priority", &options,
+            doc: "priority of waiting requests, higher first: the number in a request field, or a number per route")
+        options.read(
+            "status", into: &status, in: HttpStatus.errors,
+            doc: "status of the response to refused requests, which also has Retry-After")
     }
 }

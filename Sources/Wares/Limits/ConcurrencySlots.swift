@@ -213,13 +213,13 @@ final class ConcurrencySlots: WareCounter {
     var numbers: [WareNumber] {
         let (used, waiting) = state.withLock { ($0.used, $0.waiting) }
         return [
-            WareNumber("httpware_concurrency_in_use", isGauge: true, "Requests that are under way.", used),
+            WareNumber("httpware_concurrency_in_use", isGauge: true, "Requests in progress.", used),
             WareNumber("httpware_concurrency_waiting", isGauge: true, "Requests that wait for a slot.", waiting),
             WareNumber(
                 "httpware_concurrency_queued_total", "Requests that waited for a slot.",
                 queued.load(ordering: .relaxed)),
             WareNumber(
-                "httpware_concurrency_refused_total", "Requests that found no slot, or none in time.",
+                "httpware_concurrency_refused_total", "Requests refused because no slot was free in time.",
                 refused.load(ordering: .relaxed)),
         ]
     }

@@ -1,29 +1,19 @@
 public import HttpWare
 
-/// Lets each client, or whoever the key tells apart, send so many requests in a time.
+/// Limits the rate of requests per client, or per another key; answers 429 above it.
 ///
-/// | option    | type             | default        | allowed      |
-/// |-----------|------------------|----------------|--------------|
-/// | `rate`    | rate             | required       | 1/h … 1000000/s |
-/// | `burst`   | whole number     | as many as `rate` | 1 … 1000000 |
-/// | `key`     | `ip`, `principal`, `header.NAME`, `cookie.NAME`, `jwt.CLAIM`, `route`, or a list of them | `ip` | |
-/// | `store`   | `memory`, or a redis store | `memory` |          |
-/// | `name`    | text             | none           | with a redis store |
-/// | `onError` | `memory`, `allow`, `refuse` | `memory` |           |
-/// | `mode`    | `reject`, `delay` | `reject`      |              |
-/// | `status`  | status           | `429`          | 400 … 599    |
-/// | `headers` | list of `RateLimit`, `RateLimit-Policy`, `Retry-After` | all | |
-///
-/// All loops share one table: its parts are behind mutexes. With a redis store all gateways that name it share one limit.
+/// All loops share one table, whose parts are guarded by mutexes. With a redis store, all gateways that name it share
+/// one limit.
 public struct RateLimit: Middleware, Postware, CountingWare {
-    /// What happens to a request that is over the limit.
+    /// The treatment of a request above the limit.
     public enum Mode: String, OptionWord {
+        /// It is refused.
         case reject
         /// It waits until it is within the limit, if that is soon.
         case delay
     }
 
-    /// What becomes of a request where the store does not answer within its `timeout`.
+    /// The treatment of a request if the store does not answer within its `timeout`.
     public enum OnError: String, OptionWord {
         /// The gateway counts it by itself.
         case memory
@@ -33,22 +23,26 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         case refuse
     }
 
-    /// A field that tells the client.
+    /// A response field that informs the client of the limit.
     public enum Field: String, OptionWord {
         case rateLimit = "RateLimit"
         case policy = "RateLimit-Policy"
         case retryAfter = "Retry-After"
     }
 
+    /// The number of requests in a period.
     public let rate: Rate
-    /// How many may come at once.
+    /// The number of requests that can come at once.
     public let burst: Int
+    /// The property of a request by which the limit applies.
     public let key: RequestKey
+    /// The treatment of a request above the limit.
     public let mode: Mode
-    /// Of the refusal.
+    /// The status of refusals.
     public let status: HttpStatus
+    /// The response fields that inform the client of the limit.
     public let headers: Set<Field>
-
+    /// The treatment of a request if the store does not answer.
     public let onError: OnError
 
     private let limit: Gcra
@@ -65,8 +59,8 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     public var holdsState: Bool { true }
     public var counter: any WareCounter { table }
 
-    /// Without a `burst` as many as `rate` names may come at once. With a `store` it is counted there, together with all limits of
-    /// that name, rate, burst and key.
+    /// Without a `burst`, the number in `rate` can come at once. With a `store`, requests are counted there, together with those of
+    /// all limits of the same name, rate, burst and key.
     public init(
         _ rate: Rate, burst: Int? = nil, key: RequestKey = .ip, mode: Mode = .reject,
         status: HttpStatus = .tooManyRequests, headers: Set<Field> = Set(Field.allCases), store: RedisClient? = nil,
@@ -124,7 +118,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         case .memory: return decide(takeHere(request, exchange), exchange)
         case .allow: return .pass
         case .refuse:
-            var response = HttpResponse.problem(.serviceUnavailable, "requests cannot be counted")
+            var response = HttpResponse.problem(.serviceUnavailable, "requests cannot be counted at the moment")
             response.fields.append(FieldLine(.retryAfter, number: 1))
             return .abort(with: response)
         }
@@ -151,7 +145,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
 
     private func refuse(for pause: Int64, _ exchange: Exchange) -> Verdict {
         exchange.note("rejected: \(rate) for \(key.text(exchange))", asDecision: true)
-        var response = HttpResponse.problem(status, "more than \(rate) requests")
+        var response = HttpResponse.problem(status, "the rate limit of \(rate) is exceeded")
         if tells {
             tell(&response, .init(left: 0, seconds: RateLimit.seconds(limit.tolerance + pause - limit.interval)))
         }
@@ -203,70 +197,88 @@ extension RateLimit: KeyedWare {
 extension RateLimit: ConfigurableWare {
     public static let name: WareName = "rateLimit"
     public static let about = WareAbout(
-        "Lets each client, or whoever its key tells apart, send so many requests in a time.",
+        "Limits the rate of requests per client, or per another key; answers 429 above it.",
         source: "draft-ietf-httpapi-ratelimit-headers-10, RFC 6585 §4",
         example: #"""
             - rateLimit: { rate: 600/m, burst: 50, key: header.X-Api-Key }
             - rateLimit: { rate: 10/s, key: [ip, route] }
             """#,
         details: #"""
-            `burst` requests may come at once, and then one each time that `rate` allows it (the generic cell rate algorithm). One that is
-            over is answered with `status` and `Retry-After`; with `mode: delay` it waits until it is within the rate, if that takes no longer than
-            `burst` requests do, 10 s at most, and if no more than 10,000 others wait.
+            Up to `burst` requests can come at once, and after that one each time `rate` allows it (generic cell rate
+            algorithm). A request above the limit is answered with `status` and `Retry-After`. With `mode: delay` it
+            waits until it is within the rate, if that takes no longer than `burst` requests at this rate, at most 10 s,
+            and if no more than 10,000 other requests wait.
 
-            A limit is one client's (`ip`; of IPv6 the upper 64 bits), one principal's (`principal`: the one that the last
-            authenticating ware before this one found, else that of the client's certificate), of one value of a field (`header.NAME`), of a cookie (`cookie.NAME`), or of a claim that a
-            ware before this one accepted (`jwt.CLAIM`), or the route's (`route`). With a list each combination has its limit. Requests without an
-            address, a principal, the field, the cookie or the claim, or with two such fields, share one limit.
+            The `key` decides which requests share a limit: those with the same client address (`ip`; for IPv6 the upper
+            64 bits), principal (`principal`), field value (`header.NAME`), cookie (`cookie.NAME`), claim of an accepted
+            token (`jwt.CLAIM`) or route (`route`). The principal is that of the last authenticating ware before this
+            one, or else that of the client's certificate. With a list of keys, each combination has its own limit.
+            Requests without the address, principal, field, cookie or claim, and those in which the field occurs twice,
+            share one limit.
 
-            A field or a cookie is read as it stands at this place of the chain. If a ware before took it away as a credential that it accepted, as
-            `apiKey` does, the value that was accepted counts. `check` warns of a key that can never be there.
+            Fields and cookies are read as they are at this place of the chain. If an earlier ware accepted one as a
+            credential and removed it, as `apiKey` does, its value still counts. `check` warns of a key that can never
+            be present.
 
-            It holds for all loops together. At most 65,536 keys are kept: then one that has its whole burst again gives way, or, where
-            there is none near it, the one that comes to that first. The response says what is left: `RateLimit-Policy: "ip";q=50;w=5` – the burst, and
-            the seconds in which it comes back – and `RateLimit: "ip";r=49;t=1` – what may come now, and when all of it may. The first four limits of a
-            chain tell that.
+            All loops share the limit. At most 65,536 keys are kept. When the table is full, a key with its whole burst
+            available is forgotten, or, if none is near, the key that is closest to that. The response informs the
+            client: `RateLimit-Policy: "ip";q=50;w=5` is the burst, and the seconds until it is available again;
+            `RateLimit: "ip";r=49;t=1` is the number of requests left, and the seconds until all of them are available.
+            Only the first four limits of a chain do so.
 
-            With the name of a redis store (`stores`) it holds for all gateways that name that store: limits of the same `name`, `rate`, `burst` and
-            `key` are one. Redis decides, by its own clock; version 5 or later, or Valkey. Where it does not answer within the store's `timeout`, 40 ms, or failed just
-            before, each gateway counts by itself (`onError: memory`), lets the request pass (`allow`), or answers 503 (`refuse`).
-            """#)
+            With the name of a redis store (`stores`), all gateways that name this store share the limit. Limits with
+            the same `name`, `rate`, `burst` and `key` are one limit. The store decides, by its own clock; it must be
+            Redis 5 or later, or Valkey. If it does not answer within its `timeout` (40 ms), or failed just before,
+            `onError` decides: each gateway counts by itself (`memory`), the request passes (`allow`), or it is answered
+            with 503 (`refuse`).
+            """#,
+        otherNames: ["limitReq", "throttle", "localRateLimit", "requestLimit"])
 
     public init(options: inout OptionsReader) {
-        var rate = Rate(1, per: .second)
-        var given: Rate?
+        let usual = RateLimit(Rate(1, per: .second))
+        var rate: Rate?
         var burst: Int?
-        var key = RequestKey.ip
+        var key = usual.key
         var store = "memory"
         var name: String?
-        var onError = OnError.memory
-        var mode = Mode.reject
-        var status = HttpStatus.tooManyRequests
-        var headers = Field.allCases
+        var onError = usual.onError
+        var mode = usual.mode
+        var status = usual.status
+        var headers = Field.allCases.filter(usual.headers.contains)
         options.read(
-            "rate", into: &given, in: Rate(1, per: .hour)...Rate(1_000_000, per: .second),
-            doc: "how many may come in which time")
+            "rate", into: &rate, in: Rate(1, per: .hour)...Rate(1_000_000, per: .second),
+            doc: "allowed number of requests per period, such as 600/m")
         options.require("rate")
-        options.read("burst", into: &burst, in: 1...1_000_000, doc: "how many may come at once; as many as rate names")
+        options.read(
+            "burst", into: &burst, in: 1...1_000_000,
+            doc: "number of requests that can come at once; by default the number in rate")
         options.readKey(
-            "key", into: &key, doc: "what tells those apart who have a limit each; a list is all of them together")
-        options.read("store", into: &store, doc: "where it is counted: in memory, or in a redis store for all gateways")
-        options.read("name", into: &name, doc: "tells limits of one store apart that have the same rate, burst and key")
-        options.read("onError", into: &onError, doc: "what becomes of a request where the store does not answer")
-        options.read("mode", into: &mode, doc: "what happens to a request that is over the limit")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of the refusal")
-        options.read("headers", into: &headers, doc: "which fields tell the client")
+            "key", into: &key,
+            doc: "property of requests that get a limit each, such as ip; with a list, each combination gets one")
+        options.read(
+            "store", into: &store,
+            doc: "where requests are counted: memory of this gateway, or a redis store shared by several gateways")
+        options.read(
+            "name", into: &name,
+            doc: "name of the limit in the redis store; separates limits with the same rate, burst and key")
+        options.read(
+            "onError", into: &onError,
+            doc: "treatment of requests if the redis store does not answer: count in memory, allow, or refuse with 503")
+        options.read(
+            "mode", into: &mode,
+            doc: "treatment of requests above the limit: reject at once, or delay until the rate allows them")
+        options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused requests")
+        options.read("headers", into: &headers, doc: "response fields that inform the client of the limit")
         var redis: RedisClient?
         if store != "memory" {
             redis = options.findRedis(store, for: "store")
         } else {
             for key in ["name", "onError"] where options.isGiven(key) {
-                options.fail(at: key, "means nothing without a redis store; write store: NAME")
+                options.fail(at: key, "has no effect without a redis store; write store: NAME")
             }
         }
-        rate = given ?? rate
         self.init(
-            rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers), store: redis,
+            rate ?? usual.rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers), store: redis,
             name: name ?? "", onError: onError)
     }
 }

@@ -78,19 +78,19 @@ final class RateTable: WareCounter {
     var numbers: [WareNumber] {
         [
             WareNumber(
-                "httpware_rate_limited_total", "Requests that were refused, for there were too many.",
+                "httpware_rate_limited_total", "Requests refused because they exceeded the rate.",
                 refused.load(ordering: .relaxed)),
             WareNumber(
-                "httpware_rate_delayed_total", "Requests that waited until they were within the rate.",
+                "httpware_rate_delayed_total", "Requests delayed until they were within the rate.",
                 delayed.load(ordering: .relaxed)),
             WareNumber(
-                "httpware_rate_waiting", isGauge: true, "Requests that wait until they are within the rate.",
+                "httpware_rate_waiting", isGauge: true, "Requests that are being delayed at the moment.",
                 waiting.load(ordering: .relaxed)),
             WareNumber(
-                "httpware_rate_keys_forgotten_total", "Keys that gave way to others before their time.",
+                "httpware_rate_keys_forgotten_total", "Keys forgotten early because the table was full.",
                 forgotten.load(ordering: .relaxed)),
             WareNumber(
-                "httpware_rate_unanswered_total", "Requests that were decided without the store that counts them.",
+                "httpware_rate_unanswered_total", "Requests decided without the store because it did not answer.",
                 unanswered.load(ordering: .relaxed)),
         ]
     }

@@ -1,12 +1,12 @@
 public import HttpWare
 
-/// How important a request is among those that wait; higher goes first.
+/// The priority of a request among those that wait; higher ones go first.
 public enum RequestPriority: Sendable {
-    /// All are the same.
+    /// All requests have the same priority.
     case none
-    /// A number in a field of the request, from -1000 to 1000; 0 where there is none. For clients that are trusted.
+    /// The number in a field of the request, from -1000 to 1000; 0 if it is missing. For trusted clients.
     case header(FieldName)
-    /// The route's, by its name; 0 where it has none.
+    /// The number of the request's route, by name; 0 for all other routes.
     case routes([String: Int])
 
     /// The number for a request.
@@ -38,7 +38,7 @@ public enum RequestPriority: Sendable {
         for entry in node.entries ?? [] {
             guard let text = entry.value.text, let number = try? Int(optionText: text), (-1000...1000).contains(number)
             else {
-                options.fail(at: key, "of \(entry.key) is not a whole number from -1000 to 1000")
+                options.fail(at: key, "the priority of \(entry.key) is not a whole number from -1000 to 1000")
                 continue
             }
             numbers[entry.key] = number

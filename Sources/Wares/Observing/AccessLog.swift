@@ -1,48 +1,40 @@
 public import HttpWare
 
-/// Writes a line for each exchange when it has ended, also for those that the client left (status 499).
+/// Writes one access log line for each exchange, including those that the client aborted (status 499).
 ///
-/// Of targets and of `Referer`, the values of query parameters that are named like credentials are `…`, and so is user information
-/// before a host, as in all records; what could not be read of a request is `-`.
-///
-/// Lines are built once, as bytes, and written by a thread of their own; when the output cannot keep up, lines are dropped
-/// and a line says how many. Whatever a peer sends, a line stays one line: everything from outside is escaped.
-///
-/// `json` is an object a line: `time` (RFC 3339, when the exchange ended), `client`, `method`, `target`, `host`, `protocol`,
-/// `status`, `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `unfilteredBytes` (of content before
-/// filters such as `compress`, where they changed its length), `principal`, `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `traceId` (behind `traceparent`), `fault`, `end` (unless complete), `fields` and `wares`. `combined` is Apache's and
-/// nginx's format. `template` is the text of that option with placeholders: those of the configuration and `{time}`, `{target}`,
-/// `{protocol}`, `{status}`, `{bytes}`, `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}`, `{fault}`.
-///
-/// | option     | type                               | default          | allowed |
-/// |------------|------------------------------------|------------------|---------|
-/// | `format`   | `json`, `combined` or `template`   | `json`           |         |
-/// | `template` | text with placeholders             | none             | with `format: template` |
-/// | `output`   | `stdout`, `stderr`, `file:PATH` or `syslog` | `stdout` |        |
-/// | `sample`   | ratio                              | `1.0`            | 0 … 1   |
-/// | `always`   | list of `errors`, `slow`           | `[errors, slow]` | errors: 5xx, a fault or a cut-off; slow: a second or more |
-/// | `fields`   | list of field names                | `[]`             | request fields, as received; `json` only |
-/// | `wares`    | boolean                            | `false`          | what each ware did and how long it took; `json` only |
-/// | `redact`   | list of field names                | `[authorization, proxy-authorization, cookie, set-cookie, x-api-key]` | shown as `…`, in `fields` and in `template` |
+/// Lines are built once, as bytes, and written by a separate thread. If the output is too slow, lines are dropped, and
+/// a line reports their number. Each exchange is exactly one line, whatever a peer sends: everything from outside is
+/// escaped. In targets and in `Referer`, values of query parameters with names of credentials, and user information
+/// before a host, are replaced by `…`.
 public struct AccessLog: Postware, WareObserver, ExchangeObserver {
-    /// How a line looks.
+    /// The format of the lines.
     public enum Format: String, OptionWord {
         case json, combined, template
     }
 
-    /// What is written whatever the sample.
+    /// A kind of exchange that is logged regardless of the sample.
     public enum Always: String, OptionWord {
-        case errors, slow
+        /// Responses with a 5xx status, faults and cut-off responses.
+        case errors
+        /// Exchanges of one second or more.
+        case slow
     }
 
+    /// The format of the lines.
     public var format = Format.json
+    /// The text of a line with placeholders; needed with `format: template`.
     public var template: LogTemplate? { didSet { prepareFields() } }
-    public var output = LogOutput.stdout
+    /// The place where lines are written.
+    public var output: LogOutput
+    /// The share of exchanges that are logged.
     public var sample: Ratio = 1.0
+    /// The exchanges that are logged regardless of the sample.
     public var always: [Always] = [.errors, .slow]
+    /// Request fields that are added to a line.
     public var fields: [FieldName] = [] { didSet { prepareFields() } }
-    /// Whether a line says what each ware did.
+    /// Whether a line contains what each ware did.
     public var wares = false
+    /// Request fields whose values are hidden.
     public var redact = Redaction.fields { didSet { prepareFields() } }
 
     /// Each name with its key as JSON.
@@ -54,8 +46,11 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     public var failsOpen: Bool { true }
     public var observesWares: Bool { wares }
 
+    /// The place where lines are written, unless the ware is told otherwise.
+    public static let usualOutput = LogOutput.stdout
+
     /// Writes JSON to this output.
-    public init(output: LogOutput = .stdout) {
+    public init(output: LogOutput = usualOutput) {
         self.output = output
         sink = LogWriter.shared.sink(for: output, notice: AccessLog.jsonNotice)
     }
@@ -267,7 +262,7 @@ extension GatewayError.Fault {
 extension AccessLog: ConfigurableWare {
     public static let name: WareName = "accessLog"
     public static let about = WareAbout(
-        "Writes a line for each exchange when it has ended, also for one that the client left (status 499).",
+        "Writes one access log line for each exchange, including those that the client aborted (status 499).",
         source: "nginx, Envoy; RFC 3339, RFC 8259",
         example: #"""
             - accessLog: { format: json, output: stdout, sample: 10%, fields: [Accept-Language] }
@@ -277,51 +272,60 @@ extension AccessLog: ConfigurableWare {
                 output: stderr
             """#,
         details: #"""
-            `json` writes an object: `time` (when the exchange ended, RFC 3339), `client`, `method`, `target`, `host`, `protocol`, `status`,
-            `bytes` (of content sent), `duration` (milliseconds), and, where there is one, `unfilteredBytes` (of content before filters such
-            as `compress`, where they changed its length), `principal` (the client's name, as an authenticating ware
-            found it, else the subject of its certificate), `upstream`, `route`, `service`, `responder`, `userAgent`,
-            `referer`, `id`, `traceId` (behind `traceparent`), `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each did). `combined` is the format of Apache and nginx, with the principal as the user. `template` takes
-            the placeholders of any template, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`, `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`,
-            `{service}`, `{responder}`, `{fault}`; what has no value is `-`.
+            With `json`, a line is an object with `time` (the end of the exchange, RFC 3339), `client`, `method`,
+            `target`, `host`, `protocol`, `status`, `bytes` (content sent) and `duration` (milliseconds). These members
+            are present if they have a value: `unfilteredBytes` (content before filters such as `compress`, if they
+            changed its length), `principal` (the client's name from an authenticating ware, or else the subject of its
+            certificate), `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `traceId` (after
+            `traceparent`), `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each ware did).
+            `combined` is the format of Apache and nginx, with the principal as the user. `template` accepts all
+            placeholders of other templates, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`,
+            `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}` and `{fault}`. A
+            placeholder without a value becomes `-`.
 
-            No line holds credentials: in targets, in `Referer` and in `{request.query.NAME}`, values of parameters that are named like credentials
-            (`token`, `secret`, `password`, `code`, `…key` and others) are `…`, as in all records; so is user information before a host. Of a
-            request that could not be read, method, target and protocol are `-`.
+            No line contains credentials. In targets, in `Referer` and in `{request.query.NAME}`, the values of
+            parameters with names such as `token`, `secret`, `password`, `code` or `…key` are replaced by `…`, and so is
+            user information before a host. If a request could not be read, its method, target and protocol are `-`.
 
-            A thread of its own writes the lines: after 100 ms, or sooner when 64 KiB are together. Where the output does not keep up, up to 16 MiB
-            wait; further lines are dropped, and a line says how many. Whatever a peer sends, a line stays one line. A file is made with mode 0640, and
-            opened again after SIGHUP, or when it was renamed or removed. A relative path is relative to the file that writes it.
-            """#)
+            A separate thread writes the lines, every 100 ms or when 64 KiB have collected. If the output is too slow,
+            up to 16 MiB are buffered; further lines are dropped, and a line reports their number. Each exchange is
+            exactly one line, whatever a peer sends. A log file is created with mode 0640. It is reopened after SIGHUP,
+            and when it was renamed or removed. A relative path is relative to the configuration file that contains it.
+            """#,
+        otherNames: ["log", "logger", "logging", "accesslogs"])
 
     public init(options: inout OptionsReader) {
-        options.read("format", into: &format, doc: "how a line looks")
-        options.read("output", into: &output, doc: "where the lines go")
+        output = AccessLog.usualOutput
+        options.read(
+            "format", into: &format,
+            doc: "format of the lines: JSON objects, the combined format of Apache, or the option template")
+        options.read("output", into: &output, doc: "place where lines are written: stdout, stderr, syslog or file:PATH")
         sink =
             options.isDescribing
             ? LogSink(output, writer: .shared)
             : LogWriter.shared.sink(
                 for: output, notice: format == .json ? AccessLog.jsonNotice : AccessLog.textNotice)
-        options.read("template", into: &template, doc: "the line, for format: template")
-        options.read("sample", into: &sample, doc: "the share of exchanges that is written, 0 … 1")
+        options.read("template", into: &template, doc: "text of a line with placeholders; needed with format: template")
+        options.read("sample", into: &sample, doc: "share of exchanges that are logged; others only by always")
         options.read(
-            "always", into: &always, doc: "written whatever the share: 5xx, a fault or a cut-off; a second or more")
+            "always", into: &always,
+            doc: "exchanges logged regardless of sample: errors (5xx, faults, cut-offs), slow (one second or more)")
         options.read(
-            "fields", into: &fields, doc: "request fields that are written too, as received; with format: json")
+            "fields", into: &fields, doc: "request fields to add to each line, as received; only with format: json")
         options.read(
-            "wares", into: &wares, doc: "says what each ware did, and how long it took; with format: json")
+            "wares", into: &wares, doc: "adds what each ware did and how long it took; only with format: json")
         options.read(
             "redact", into: &redact,
-            doc: "request fields whose values are shown as …, in fields and in template")
+            doc: "request fields whose values are replaced by … in fields and in template")
         prepareFields()
         if format == .template && template == nil {
             options.fail(at: "format", "needs the option template; write such as template: \"{client.ip} {status}\"")
         }
         if format != .template && template != nil {
-            options.fail(at: "template", "is of no use without format: template")
+            options.fail(at: "template", "has no effect without format: template")
         }
-        if format != .json && !fields.isEmpty { options.fail(at: "fields", "is of no use without format: json") }
-        if format != .json && wares { options.fail(at: "wares", "is of no use without format: json") }
+        if format != .json && !fields.isEmpty { options.fail(at: "fields", "has no effect without format: json") }
+        if format != .json && wares { options.fail(at: "wares", "has no effect without format: json") }
         if !options.isDescribing, let problem = output.problem { options.fail(at: "output", problem) }
     }
 }

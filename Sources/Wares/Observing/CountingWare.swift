@@ -2,13 +2,13 @@ public import HttpWare
 
 /// A ware that counts what it does, for metrics.
 public protocol CountingWare: Ware {
-    /// What counts: the same object for all copies of the ware.
+    /// The object that counts, the same for all copies of the ware.
     var counter: any WareCounter { get }
 }
 
-/// Counts for a ware. From any thread.
+/// Counts for a ware. Safe to use from any thread.
 public protocol WareCounter: AnyObject, Sendable {
-    /// The present numbers, always the same ones in the same order.
+    /// The current numbers, always the same metrics in the same order.
     var numbers: [WareNumber] { get }
 }
 
@@ -16,10 +16,11 @@ public protocol WareCounter: AnyObject, Sendable {
 public struct WareNumber: Sendable, Equatable {
     /// The metric's name: `httpware_rate_limited_total`.
     public let name: String
-    /// It may fall, too.
+    /// Whether the number can also fall.
     public let isGauge: Bool
-    /// A sentence for people.
+    /// A sentence that explains the metric.
     public let help: String
+    /// The current value.
     public let value: Int
 
     init(_ name: String, isGauge: Bool = false, _ help: String, _ value: Int) {

@@ -1,28 +1,23 @@
 public import HttpWare
 
-/// Gives error responses one face. Status and all fields that say nothing about the content stay as they are.
+/// Replaces the content of error responses with a page in JSON, HTML or text; the status is kept.
 ///
-/// The content becomes `body`, a `file` that is read when the configuration is loaded, or, without either, a page
-/// made of the status: `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept`
-/// (RFC 9110 §12.5.1), and then says so in `Vary`. `format` fixes the choice; with a `body` or a `file` it says what that is.
-///
-/// | option     | type                                  | default      | allowed |
-/// |------------|---------------------------------------|--------------|---------|
-/// | `statuses` | set of statuses                       | `[4xx, 5xx]` |         |
-/// | `body`     | text with placeholders                | none         | one of body, file |
-/// | `file`     | path                                  | none         | at most 16MiB |
-/// | `format`   | `negotiate`, `json`, `html` or `text` | `negotiate`; with `body` or `file` by its beginning or its name | |
+/// The page is `body`, a `file` that is read when the configuration is loaded, or, without either, a page made from the
+/// status: `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept` (RFC 9110
+/// §12.5.1), and adds that field to `Vary`. Fields that do not describe the content are kept.
 public struct ErrorPage: Postware {
-    /// What the page is.
+    /// The format of the page.
     public enum Format: String, OptionWord {
         case negotiate, json, html, text
     }
 
+    /// The statuses of the responses that get the page.
     public var statuses: StatusSet
+    /// The format of the page.
     public var format: Format
-    /// What is sent in place of a page that is made of the status, and its media type.
+    /// A fixed page and its media type, in place of one that is made from the status.
     public var fixed: (content: [UInt8], type: FieldLine)?
-    /// Stands in place of the fixed content where that holds placeholders.
+    /// The page with placeholders; used in place of the fixed content.
     public var filled: FilledContent?
 
     public var responseStatuses: StatusSet { statuses }
@@ -142,32 +137,39 @@ public struct ErrorPage: Postware {
 extension ErrorPage: ConfigurableWare {
     public static let name: WareName = "errorPage"
     public static let about = WareAbout(
-        "Gives error responses one face; status and all fields that say nothing about the content stay as they are.",
+        "Replaces the content of error responses with a page in JSON, HTML or text; the status is kept.",
         source: "RFC 9457, RFC 9110 §12.5.1",
         example: #"""
             - errorPage: { statuses: [404], body: "There is nothing at {request.path}.\n" }
             - errorPage: { statuses: [5xx], format: negotiate }
             """#,
         details: #"""
-            Without `body` and `file` the page is made of the status alone. `negotiate` then chooses problem+json, HTML or plain text by the request's
-            `Accept`, JSON where nothing else is better, and says so in `Vary`. With `body` or `file`, `format` says what that is; `negotiate` tells
-            it by the file's name, else by its beginning. A relative `file` is relative to the file that writes it.
+            Without `body` and `file`, the page is made from the status alone. `negotiate` then chooses problem+json,
+            HTML or plain text by the request's `Accept`, and JSON if no other format is preferred; it adds `Accept` to
+            `Vary`. With `body` or `file`, `format` states the format of that page. `negotiate` then detects it by the
+            file's extension, or else by its first character. A relative `file` is relative to the configuration file
+            that contains it. Fields that do not describe the content are kept.
 
-            `body` may hold placeholders, of the request as it went upstream. Their values are escaped for HTML or JSON, where the page is that. In JSON a
-            placeholder stands inside a string. `{{name}` is the text `{name}`; other braces stand for themselves. A `file` is sent as it is.
-            """#)
+            `body` may contain placeholders, which get their values from the request as it went upstream. In HTML and
+            JSON pages values are escaped. In JSON a placeholder must be inside a string. `{{name}` stands for the text
+            `{name}`; other braces stand for themselves. A `file` is sent unchanged.
+            """#,
+        otherNames: ["errors", "customErrors", "handleErrors", "localReply"])
 
     public init(options: inout OptionsReader) {
         var body: ContentTemplate?
         var file: FilePath?
         self.init()
-        options.read("statuses", into: &statuses, doc: "the responses that get the page")
-        options.read("body", into: &body, doc: "the page; body or file")
+        options.read("statuses", into: &statuses, doc: "statuses of the responses that get the page")
+        options.read("body", into: &body, doc: "text of the page, with placeholders; only one of body and file")
         options.read(
-            "file", into: &file, doc: "the page, read when the configuration is loaded; body or file, at most 16MiB")
-        options.read("format", into: &format, doc: "what the page is")
+            "file", into: &file,
+            doc: "file with the page, read when the configuration is loaded; at most 16MiB; only one of body and file")
+        options.read(
+            "format", into: &format,
+            doc: "format of the page; negotiate chooses by the request's Accept, or detects that of body or file")
         if options.isGiven("statuses"), statuses.isEmpty { options.fail(at: "statuses", "is empty") }
-        if body != nil && file != nil { options.fail(at: "file", "cannot stand beside body") }
+        if body != nil && file != nil { options.fail(at: "file", "cannot be combined with body") }
         if let file {
             let content = FileContent.read(file.path, "file", &options) ?? []
             let named = FileContent.mediaType(ofName: file.path).map { FieldLine(literal: .contentType, $0) }

@@ -1,13 +1,13 @@
 public import HttpWare
 
-/// A ware that has something left to do when the gateway ends.
+/// A ware that still has work to do when the gateway stops.
 public protocol FinishingWare: Ware {
-    /// What does it, the same object for all copies of the ware; `nil`: nothing is ever left.
+    /// The object that does the work, the same for all copies of the ware; `nil` if there is never any.
     var finisher: (any WareFinisher)? { get }
 }
 
-/// Does what is left for a ware. From any thread.
+/// Does the remaining work of a ware. Safe to use from any thread.
 public protocol WareFinisher: AnyObject, Sendable {
-    /// Returns when nothing is left to be done. On a loop that runs on; behind the last exchange, once.
+    /// Returns when the work is done. Called once, after the last exchange, on a loop that keeps running.
     func finish() async
 }

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// A log line with placeholders: those of any template, and those that only an ended exchange can fill.
+/// A log line with placeholders: those of any template, and those whose values are known only when the exchange has ended.
 public struct LogTemplate: Sendable {
     enum Item: String, CaseIterable, Sendable {
         case time, target, `protocol`, status, bytes, unfilteredBytes, duration, upstream, route, service, responder,

@@ -1,14 +1,11 @@
 public import HttpWare
 
-/// Lets the metrics tell methods and classes of statuses apart, with how long they took, and say what each ware did.
+/// Adds detailed metrics: request durations by method and status class, and the decisions and times of each ware.
 ///
-/// | option  | type    | default |
-/// |---------|---------|---------|
-/// | `wares` | boolean | `true`  |
-///
-/// It only marks the exchange: each loop counts by itself when the exchange ends, without a lock, and is asked when somebody looks.
+/// The ware only marks the exchange. Each loop counts by itself when the exchange ends, without a lock, and is asked
+/// when the metrics are read.
 public struct Metrics: Postware, WareObserver, ExchangeObserver {
-    /// Whether it is counted what each ware decided, and how long it took.
+    /// Whether the decisions and times of each ware are counted.
     public var wares: Bool
 
     public var failsOpen: Bool { true }
@@ -26,22 +23,25 @@ public struct Metrics: Postware, WareObserver, ExchangeObserver {
 extension Metrics: ConfigurableWare {
     public static let name: WareName = "metrics"
     public static let about = WareAbout(
-        "Lets the metrics tell methods and classes of statuses apart, and say what each ware did and how long it took.",
+        "Adds detailed metrics: request durations by method and status class, and the decisions and times of each ware.",
         source: "OpenTelemetry semantic conventions (HTTP metrics), Prometheus text format 0.0.4",
         example: #"""
             - metrics
             """#,
         details: #"""
-            `/metrics` of the admin listener has a few numbers of each route without it. For exchanges that pass it there are
-            `http_server_request_duration_seconds`, a histogram by listener, route, service, method and class of status, and by ware
-            `httpware_ware_duration_seconds` and `httpware_ware_decisions_total`. A client that left before it had a response has the class
-            `none`. Labels are names from the configuration, never a path: a method that is not registered is `_OTHER`.
+            Without this ware, `/metrics` of the admin listener has a few numbers for each route. For exchanges that
+            pass this ware it also has `http_server_request_duration_seconds`, a histogram by listener, route, service,
+            method and status class, and, for each ware, `httpware_ware_duration_seconds` and
+            `httpware_ware_decisions_total`. If a client left before it had a response, the status class is `none`.
+            Labels are names from the configuration, never paths. A method that is not registered is `_OTHER`.
 
-            With `wares: false` wares are not counted, and where nobody else looks at them (the inspector, `timeLog`, `accessLog`) their time is not taken.
-            """#)
+            With `wares: false`, wares are not counted. Their times are then measured only if the inspector, `timeLog`
+            or `accessLog` needs them.
+            """#,
+        otherNames: ["prometheus", "statsd"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("wares", into: &wares, doc: "counts what each ware decided, and how long it took")
+        options.read("wares", into: &wares, doc: "counts the decisions of each ware and the time that it took")
     }
 }

@@ -183,12 +183,13 @@ extension SpanExporter: WareCounter {
             ($0.waiting.count, $0.exported, $0.dropped, $0.failures)
         }
         return [
-            WareNumber("httpware_spans_exported_total", "Spans that the collector took.", exported),
+            WareNumber("httpware_spans_exported_total", "Spans that the collector accepted.", exported),
             WareNumber(
-                "httpware_spans_dropped_total", "Spans that found no room, or that the collector did not take.", dropped
+                "httpware_spans_dropped_total",
+                "Spans dropped because there was no room, or because the collector did not accept them.", dropped
             ),
             WareNumber("httpware_span_export_failures_total", "Calls to the collector that failed.", failures),
-            WareNumber("httpware_spans_waiting", isGauge: true, "Spans that wait to be sent.", waiting),
+            WareNumber("httpware_spans_waiting", isGauge: true, "Spans waiting to be sent.", waiting),
         ]
     }
 }

@@ -1,19 +1,13 @@
 public import HttpWare
 
-/// Tells how long each phase of an exchange took, and each ware, in the gateway's own log.
+/// Logs how long each phase of an exchange and each ware took, with a warning for slow exchanges.
 ///
-/// The phases of each attempt are `queue` (waiting for a connection), `dns`, `connect`, `tls`, `send` (the request), `firstByte` (waiting for the response) and
-/// `content`; `backoff` is the pause between two attempts. A phase that a fault ended has the fault beside it. An exchange that took longer than `slow` is a warning, any other a line of level debug. `serverTiming` tells the client what
-/// is known when the response's head goes out (W3C Server-Timing): names of wares and times, so not for strangers.
-///
-/// | option         | type     | default | allowed    |
-/// |----------------|----------|---------|------------|
-/// | `slow`         | duration | `1s`    | 1ms … 24h  |
-/// | `serverTiming` | boolean  | `false` |            |
+/// An exchange longer than `slow` is logged as a warning, any other with level debug. With `serverTiming`, the client
+/// gets the times that are known when the header section of the response is sent (W3C Server-Timing).
 public struct TimeLog: Postware, WareObserver, ExchangeObserver {
-    /// What takes longer is worth a warning.
+    /// The duration above which an exchange is logged as a warning.
     public var slow: Duration
-    /// Whether the client is told.
+    /// Whether responses carry `Server-Timing`.
     public var serverTiming: Bool
     private let log: WareLog
 
@@ -96,22 +90,26 @@ extension String {
 extension TimeLog: ConfigurableWare {
     public static let name: WareName = "timeLog"
     public static let about = WareAbout(
-        "Tells how long each phase of an exchange took, and each ware, in the gateway's own log.",
+        "Logs how long each phase of an exchange and each ware took, with a warning for slow exchanges.",
         source: "W3C Server-Timing",
         example: #"""
             - timeLog: { slow: 500ms }
             """#,
         details: #"""
-            The phases of each attempt are `queue` (waiting for a connection), `dns` (finding the address), `connect`, `tls` (the handshake), `send` (the request), `firstByte` (waiting
-            for the response) and `content`; `backoff` is the pause between two attempts. A phase that did not take place is left out. A phase
-            that a fault ended lasts until then and names the fault. `Server-Timing` holds what is known when the response's head goes out. It names wares and times, so it is not for strangers.
-            """#)
+            The phases of each attempt are `queue` (waiting for a connection), `dns` (resolving the name), `connect`,
+            `tls` (the handshake), `send` (the request), `firstByte` (waiting for the response) and `content`. `backoff`
+            is the pause between two attempts. A phase that did not take place is left out. A phase that a fault ended
+            is logged with the name of the fault. The lines go to the gateway's own log. `Server-Timing` contains the
+            times known when the header section of the response is sent. It reveals the names of wares to clients.
+            """#,
+        otherNames: ["slowLog", "serverTiming"])
 
     public init(options: inout OptionsReader) {
         self.init()
         options.read(
             "slow", into: &slow, in: .milliseconds(1) ... .seconds(86_400),
-            doc: "what takes longer is a warning, anything else a line of level debug")
-        options.read("serverTiming", into: &serverTiming, doc: "tells the client too, in Server-Timing")
+            doc: "duration above which an exchange is logged as a warning; all others are logged with level debug")
+        options.read(
+            "serverTiming", into: &serverTiming, doc: "adds the times to responses, in the field Server-Timing")
     }
 }

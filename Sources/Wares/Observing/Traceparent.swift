@@ -1,50 +1,50 @@
 public import HttpWare
 
-/// Gives every request its place in a trace, and tells a collector how long it took. W3C Trace Context level 2, W3C Baggage, OTLP.
-///
-/// | option        | type                                | default                      | allowed |
-/// |---------------|-------------------------------------|------------------------------|---------|
-/// | `propagators` | list of `tracecontext`, `baggage`   | both                         |         |
-/// | `ratio`       | ratio                               | `1.0`                        | 0 … 1   |
-/// | `export`      | `none`, `otlp`                      | `none`                       |         |
-/// | `endpoint`    | URL                                 | `http://127.0.0.1:4318/v1/traces` | with otlp |
-/// | `service`     | text                                | `httpware`                   | with otlp |
-/// | `exportHeaders` | map of field names to secret texts | none                        | with otlp |
-/// | `timeout`     | duration                            | `10s`                        | 10ms … 5m, with otlp |
+/// Continues or starts a distributed trace for each request, and can export spans to an OpenTelemetry collector. W3C
+/// Trace Context level 2, W3C Baggage, OTLP.
 public struct Traceparent: Middleware, ExchangeObserver, CountingWare, FinishingWare {
-    /// A set of fields that are passed on.
+    /// A standard whose fields are passed on.
     public enum Propagator: String, OptionWord {
         /// `traceparent` and `tracestate`.
         case tracecontext
+        /// `baggage`.
         case baggage
     }
 
-    /// Who is told of spans.
+    /// The protocol by which spans are exported.
     public enum Export: String, OptionWord {
         case none, otlp
     }
 
+    /// The standards whose fields are passed on.
     public let propagators: Set<Propagator>
-    /// The chance of a trace that begins here to be sampled; others are as those who began them said.
+    /// The share of new traces that are sampled; for others, the sender of the trace has decided.
     public let ratio: Ratio
-    /// `nil` where nobody is told.
+    /// `nil` without an export.
     private let exporter: SpanExporter?
     private let counts: any WareCounter
+
+    /// The share of new traces that are sampled, unless the ware is told otherwise.
+    public static let usualRatio: Ratio = 1.0
+    /// The service name of spans, unless the ware is told otherwise.
+    public static let usualService = "httpware"
+    /// The maximum duration of a call to the collector, unless the ware is told otherwise.
+    public static let usualTimeout = Duration.seconds(10)
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { exporter != nil }
     public var counter: any WareCounter { counts }
     public var finisher: (any WareFinisher)? { exporter }
 
-    /// Tells nobody of spans.
-    public init(propagators: Set<Propagator> = Set(Propagator.allCases), ratio: Ratio = 1.0) {
+    /// Makes a ware that exports no spans.
+    public init(propagators: Set<Propagator> = Set(Propagator.allCases), ratio: Ratio = usualRatio) {
         self.init(propagators: propagators, ratio: ratio, exporter: nil)
     }
 
-    /// Tells a collector of spans, where this gateway is called `service`; `exportFields` go with each call, such as an API key.
+    /// Makes a ware that exports spans, with the service name `service`; each call carries `exportFields`, such as an API key.
     public init(
-        propagators: Set<Propagator> = Set(Propagator.allCases), ratio: Ratio = 1.0, endpoint: HttpUrl,
-        service: String = "httpware", exportFields: HttpFields = [:], timeout: Duration = .seconds(10),
+        propagators: Set<Propagator> = Set(Propagator.allCases), ratio: Ratio = usualRatio, endpoint: HttpUrl,
+        service: String = usualService, exportFields: HttpFields = [:], timeout: Duration = usualTimeout,
         client: any HttpClient = SideCaller()
     ) {
         let exporter = SpanExporter(
@@ -59,7 +59,7 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
         counts = exporter ?? NoCounter()
     }
 
-    /// Where nothing is counted.
+    /// A counter for a ware that exports nothing.
     private final class NoCounter: WareCounter {
         var numbers: [WareNumber] { [] }
     }
@@ -112,43 +112,54 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
 extension Traceparent: ConfigurableWare {
     public static let name: WareName = "traceparent"
     public static let about = WareAbout(
-        "Gives every request its place in a trace, and tells a collector how long it took.",
+        "Continues or starts a distributed trace for each request, and can export spans to an OpenTelemetry collector.",
         source: "W3C Trace Context level 2, W3C Baggage, OpenTelemetry Protocol (OTLP/HTTP, JSON)",
         example: #"""
             - traceparent: { ratio: 10%, export: otlp, endpoint: "http://collector:4318/v1/traces" }
             """#,
         details: #"""
-            A `traceparent` that is sound is gone on with, and one that is not – or two – begins a new trace, of which `ratio` are sampled; whether
-            others are, those decide who began them. `tracestate` goes along as it came, unless it is malformed or has more than 32 members. `baggage`
-            goes along up to 64 members and 8192 bytes. What is not in `propagators` is taken away.
+            A valid `traceparent` is continued. An invalid or repeated one is replaced by a new trace, sampled with
+            probability `ratio`. For continued traces, the sender has decided about sampling. `tracestate` is passed on
+            unchanged, unless it is malformed or has more than 32 members. `baggage` is passed on if it has at most 64
+            members and 8192 bytes. Fields of standards that are not in `propagators` are removed.
 
-            With `export: otlp` each sampled exchange is a span of kind server, sent to `endpoint` as JSON, at most a second later and 512 at a time; the
-            origin server's parent is that span. At most 2048 spans, or 4 MiB, wait; more are dropped and counted, as are those that the collector
-            did not take in three calls. The spans name the path without the query. Without export the trace goes on as it came. `exportHeaders` go with each
-            call, such as the collector's API key; their values are shown nowhere. A gateway that ends sends what waits behind its last exchange, for
-            5 s at most.
-            """#)
+            With `export: otlp`, each sampled exchange is exported as a span of kind server, which is the parent of the
+            origin server's spans. Spans are sent to `endpoint` as JSON, up to 512 in a call, at most one second after
+            the exchange. At most 2048 spans, or 4 MiB, wait; further ones are dropped and counted, and so are spans
+            that the collector did not accept in three calls. Spans contain the path without the query. Without export,
+            the received `traceparent` is passed on unchanged. Values of `exportHeaders` are secrets and never shown.
+            When the gateway stops, it sends the waiting spans after its last exchange, for at most 5 s.
+            """#,
+        otherNames: ["tracing", "opentelemetry", "otel", "zipkin", "jaeger"])
 
     public init(options: inout OptionsReader) {
         var propagators = Propagator.allCases
-        var ratio: Ratio = 1.0
+        var ratio = Traceparent.usualRatio
         var export = Export.none
         // A literal that is a URL.
         var endpoint = try? HttpUrl(optionText: "http://127.0.0.1:4318/v1/traces")
-        var service = "httpware"
+        var service = Traceparent.usualService
         var headers = OptionMap<FieldName, Secret>()
-        var timeout = Duration.seconds(10)
-        options.read("propagators", into: &propagators, doc: "which fields are passed on; others are taken away")
-        options.read("ratio", into: &ratio, doc: "how many of the traces that begin here are sampled")
-        options.read("export", into: &export, doc: "who is told of spans")
-        options.read("endpoint", into: &endpoint, doc: "where the collector takes traces")
-        options.read("service", into: &service, doc: "what the collector calls this gateway (service.name)")
-        options.read("exportHeaders", into: &headers, doc: "what goes with each call, such as an API key")
+        var timeout = Traceparent.usualTimeout
         options.read(
-            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(300), doc: "how long a call to it may take")
+            "propagators", into: &propagators,
+            doc: "standards whose fields are passed on; fields of the other one are removed")
+        options.read("ratio", into: &ratio, doc: "share of the new traces that are sampled")
+        options.read(
+            "export", into: &export, doc: "protocol by which spans are sent to a collector; none sends no spans")
+        options.read(
+            "endpoint", into: &endpoint, doc: "URL of the collector that receives the spans; only with export: otlp")
+        options.read(
+            "service", into: &service, doc: "name of this gateway in the spans (service.name); only with export: otlp")
+        options.read(
+            "exportHeaders", into: &headers,
+            doc: "header fields of each call to the collector, such as an API key; only with export: otlp")
+        options.read(
+            "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(300),
+            doc: "maximum duration of one call to the collector; only with export: otlp")
         if export == .none {
             for key in ["endpoint", "service", "exportHeaders", "timeout"] where options.isGiven(key) {
-                options.fail(at: key, "means nothing where nobody is told; write export: otlp")
+                options.fail(at: key, "has no effect without export; write export: otlp")
             }
         }
         let fields = Self.fields(headers, &options)
@@ -161,15 +172,15 @@ extension Traceparent: ConfigurableWare {
             timeout: timeout)
     }
 
-    /// What goes with each call. No value is named in an error: it may be a credential.
+    /// The fields of each call. Errors do not show values, because these may be credentials.
     private static func fields(_ headers: OptionMap<FieldName, Secret>, _ options: inout OptionsReader) -> HttpFields {
         var fields = HttpFields()
         for entry in headers {
             if entry.key == .host || entry.key == .contentType || entry.key.isGatewayOwned {
-                options.fail(at: "exportHeaders", in: entry.location, "\(entry.key) is the gateway's own")
+                options.fail(at: "exportHeaders", in: entry.location, "\(entry.key) is set by the gateway itself")
             } else if (try? fields.set(entry.key, to: entry.value.revealed)) == nil {
                 options.fail(
-                    at: "exportHeaders", in: entry.location, "the value of \(entry.key) is none that a field can have")
+                    at: "exportHeaders", in: entry.location, "the value of \(entry.key) is invalid in a field")
             }
         }
         return fields

@@ -1,21 +1,23 @@
 public import HttpWare
 import Synchronization
 
-/// A service's circuit: how its requests fared lately, and whether more of them are let through. One for all loops and all entries of
-/// `circuitBreaker`.
+/// The circuit of a service: the outcomes of its recent requests, and whether further requests pass. One circuit for all loops and all
+/// entries of `circuitBreaker`.
 ///
-/// From any thread. While it is closed no lock is taken but for a failure; else a mutex guards the state.
+/// Safe to use from any thread. While the circuit is closed, only a failure takes a lock; otherwise a mutex guards the state.
 public final class Circuit: ServiceNote {
-    /// How it is, for people.
+    /// The state and the counts of the circuit, for people.
     public struct Report: Sendable, Equatable {
+        /// Whether requests pass, are refused, or test the service.
         public enum State: String, Sendable { case closed, open, halfOpen }
 
+        /// The state at the time of the report.
         public let state: State
-        /// How long it stays open; `nil` unless it is.
+        /// How long the circuit stays open; `nil` unless it is open.
         public let openFor: Duration?
-        /// How often it was opened.
+        /// The number of times that the circuit opened.
         public let opened: Int
-        /// How many requests were refused.
+        /// The number of refused requests.
         public let refused: Int
     }
 
@@ -77,7 +79,7 @@ public final class Circuit: ServiceNote {
         state.withLock { isAside.store($0.phase != .closed, ordering: .relaxed) }
     }
 
-    /// How it is at this time of the loops' clock.
+    /// The state and the counts at this time of the loops' clock.
     public func report(at now: LoopInstant) -> Report {
         let phase = state.withLock { $0.phase }
         var openFor: Duration?

@@ -1,33 +1,22 @@
 public import HttpWare
 
-/// Stops asking a service that fails: once too many of the last requests failed, none goes there for a while, then a few find out
-/// whether it is well again.
+/// Refuses requests to a service that keeps failing, and lets a few through later to test whether it has recovered.
 ///
-/// | option         | type            | default                   | allowed   |
-/// |----------------|-----------------|---------------------------|-----------|
-/// | `failureRatio` | ratio           | `0.5`                     |           |
-/// | `minRequests`  | whole number    | `20`                      | 1 … 1000000 |
-/// | `window`       | duration        | `10s`                     | 1s … 5m   |
-/// | `openFor`      | duration        | `10s`                     | 1ms … 1h  |
-/// | `halfOpen`     | whole number    | `3`                       | 1 … 1000  |
-/// | `failures`     | set of failures | `[connect, timeout, 5xx]` |           |
-/// | `status`       | status          | `503`                     | 400 … 599 |
-///
-/// The circuit is the service's: all loops, and all entries of this ware for the service, share it.
+/// The circuit belongs to the service: all loops and all entries of this ware for the service share it.
 public struct CircuitBreaker: Middleware, Postware {
-    /// The part of the requests that has to fail.
+    /// The share of failed requests that opens the circuit.
     public var failureRatio: Ratio
-    /// How many there have to be before they are judged.
+    /// The minimum number of requests in `window` before the circuit can open.
     public var minRequests: Int
-    /// How far back they are counted, in whole seconds.
+    /// The period in which requests count, in whole seconds.
     public var window: Duration
-    /// How long no request goes there.
+    /// How long the open circuit refuses all requests.
     public var openFor: Duration
-    /// How many have to pass then, one after the other or at once.
+    /// The number of test requests that must succeed before the circuit closes.
     public var halfOpen: Int
-    /// What counts as failed.
+    /// The outcomes that count as failures.
     public var failures: FailureSet
-    /// Of what is answered while none goes there.
+    /// The status of refusals.
     public var status: HttpStatus
 
     public init(
@@ -60,7 +49,7 @@ public struct CircuitBreaker: Middleware, Postware {
         switch circuit.enter(probes: halfOpen, at: exchange.now) {
         case .passes: return .pass
         case .probes(let probe):
-            exchange.note("probes whether \(exchange.service ?? "") is well again")
+            exchange.note("probes whether \(exchange.service ?? "") has recovered")
             exchange[Probe.self] = probe
             // A client that leaves takes its probe along, and another request may be one.
             exchange.onEnd { _ in circuit.gaveUp(probe) }
@@ -69,7 +58,7 @@ public struct CircuitBreaker: Middleware, Postware {
             let seconds = RetryAfter.seconds(pause)
             exchange.note(
                 "rejected: the circuit of \(exchange.service ?? "") is open for \(seconds)s", asDecision: true)
-            var response = HttpResponse.problem(status, "too many requests to this service failed; it is left alone")
+            var response = HttpResponse.problem(status, "too many requests to this service failed; the circuit is open")
             response.fields.set(.retryAfter, to: seconds)
             return .abort(with: response)
         }
@@ -112,39 +101,52 @@ public struct CircuitBreaker: Middleware, Postware {
 extension CircuitBreaker: ConfigurableWare {
     public static let name: WareName = "circuitBreaker"
     public static let about = WareAbout(
-        "Stops asking a service that fails, and finds out after a while whether it is well again.",
+        "Refuses requests to a service that keeps failing, and lets a few through later to test whether it has recovered.",
         source: "Traefik circuitBreaker, Polly",
         example: #"""
             - circuitBreaker: { failureRatio: 30%, minRequests: 50, openFor: 30s }
             """#,
         details: #"""
-            It counts what becomes of each try in the last `window`, in whole seconds: one of `failures`, or not. Once there were
-            `minRequests`, and `failureRatio` of them failed, the circuit opens, and for `openFor` every request is answered with
-            `status` and `Retry-After`. Then it is half-open: `halfOpen` requests go there, the others are still refused. Have all of
-            them passed, it closes; the first that fails opens it again.
+            The ware counts the outcome of each try in the last `window`, in whole seconds. If there are at least
+            `minRequests`, and the share of failures reaches `failureRatio`, the circuit opens: for `openFor` every
+            request is answered with `status` and `Retry-After`. Then the circuit is half-open: `halfOpen` test requests
+            go to the service, and all others are still refused. If all test requests succeed, the circuit closes. The
+            first one that fails opens it again.
 
-            The circuit is the service's: all loops share it, all entries of this ware, and reloads that do not change the service.
-            `/v1/services` and the metrics tell how it is. A status among `failures` means the origin server's response with it, and a
-            fault that is told with it; `connect` is a connection that could not be made, `reset` one that ended before the response,
-            `timeout` any step that took too long. The origins of `passthrough` have nothing in common, so requests there just pass.
+            The circuit belongs to the service. All loops and all entries of this ware share it, and it survives reloads
+            that do not change the service. `/v1/services` and the metrics show its state. A status in `failures`
+            matches responses of the origin server, and faults that the client is told of with that status. `connect` is
+            a connection that could not be made, `reset` one that ended before the response, and `timeout` any step that
+            took too long. The origins of `passthrough` are independent of each other, so their requests always pass.
 
-            It stands behind `retry`, so that it counts tries.
-            """#)
+            List this ware after `retry`, so that it counts each try.
+            """#,
+        otherNames: ["breaker", "outlierDetection"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("failureRatio", into: &failureRatio, doc: "the part of the requests that has to fail")
-        options.read("minRequests", into: &minRequests, in: 1...1_000_000, doc: "how many there have to be")
+        options.read("failureRatio", into: &failureRatio, doc: "share of failed requests that opens the circuit")
         options.read(
-            "window", into: &window, in: .seconds(1) ... .seconds(300), doc: "how far back they count, in whole seconds"
+            "minRequests", into: &minRequests, in: 1...1_000_000,
+            doc: "minimum number of requests in window before the circuit can open")
+        options.read(
+            "window", into: &window, in: .seconds(1) ... .seconds(300),
+            doc: "period in which requests and failures are counted, in whole seconds"
         )
         options.read(
-            "openFor", into: &openFor, in: .milliseconds(1) ... .seconds(3600), doc: "how long none goes there then")
-        options.read("halfOpen", into: &halfOpen, in: 1...1000, doc: "how many have to pass before it closes")
-        options.read("failures", into: &failures, doc: "what counts: statuses, `connect`, `reset`, `timeout`")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of what is refused, with Retry-After")
+            "openFor", into: &openFor, in: .milliseconds(1) ... .seconds(3600),
+            doc: "how long the open circuit refuses all requests before it tests the service")
+        options.read(
+            "halfOpen", into: &halfOpen, in: 1...1000,
+            doc: "number of test requests that must succeed before the circuit closes")
+        options.read(
+            "failures", into: &failures,
+            doc: "outcomes that count as failures: statuses, connect (no connection), reset (closed early), timeout")
+        options.read(
+            "status", into: &status, in: HttpStatus.errors,
+            doc: "status of the response to refused requests, which also has Retry-After")
         if failures.statuses.isEmpty, failures.kinds.isEmpty, options.isGiven("failures") {
-            options.fail(at: "failures", "names nothing, so nothing ever fails")
+            options.fail(at: "failures", "is empty, so the circuit never opens; write such as [5xx]")
         }
     }
 }

@@ -1,21 +1,23 @@
 public import HttpWare
 
-/// Which ends of a try count as failures of a service: statuses, and kinds of faults.
+/// The outcomes of a try that count as failures of a service: statuses, and kinds of faults.
 ///
-/// A status stands for the origin server's response with it, and for a fault that the client is told of with it. What a cache, another
-/// ware or the client did is no failure of the service.
+/// A status matches a response of the origin server, and a fault that the client is told of with that status. Responses
+/// of a cache or of another ware, and faults of the client, are not failures of the service.
 public struct FailureSet: Sendable, Hashable {
     /// A kind of fault.
     public enum Kind: String, OptionWord {
-        /// There was no connection: nothing of the request was sent.
+        /// No connection was made, so nothing of the request was sent.
         case connect
-        /// The connection ended before the response's head was whole.
+        /// The connection ended before the response's header section was complete.
         case reset
         /// A step took too long.
         case timeout
     }
 
+    /// The statuses that are failures.
     public var statuses: StatusSet
+    /// The kinds of faults that are failures.
     public var kinds: Set<Kind>
 
     public init(_ kinds: Set<Kind> = [], statuses: StatusSet = []) {

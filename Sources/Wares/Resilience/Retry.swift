@@ -1,33 +1,22 @@
 public import HttpWare
 
-/// Sends a request again that failed, if that can do no harm and may help.
-///
-/// | option       | type              | default                            | allowed      |
-/// |--------------|-------------------|------------------------------------|--------------|
-/// | `attempts`   | whole number      | `2`                                | 1 … 5        |
-/// | `retryOn`    | set of failures   | `[connect, reset, 502, 503, 504]`  |              |
-/// | `methods`    | list of methods   | the idempotent ones                |              |
-/// | `backoff`    | range of durations | `100ms..2s`                       |              |
-/// | `retryAfter` | duration          | `10s`                              | 0s … 5m      |
-/// | `perTry`     | duration          | none                               | 1ms … 1h     |
-/// | `maxBody`    | byte count        | `1MiB`                             | 0B … 1GiB    |
-/// | `budget`     | ratio             | `0.2`                              |              |
+/// Sends failed requests again, if they are safe to repeat, with a pause and within a budget.
 public struct Retry: Middleware, Postware {
-    /// How often a request is sent at most, the first time included.
+    /// The maximum number of tries, including the first.
     public var attempts: Int
-    /// What is worth another try.
+    /// The outcomes after which a request is sent again.
     public var retryOn: FailureSet
-    /// The methods whose requests may be processed twice. RFC 9110 §9.2.2.
+    /// The methods whose requests are safe to process twice. RFC 9110 §9.2.2.
     public var methods: [HttpMethod]
-    /// How long is waited before a try: a random part of the lower end, doubled for each further one up to the upper end.
+    /// The pause before a try: a random part of the lower end, which doubles with each try up to the upper end.
     public var backoff: DurationRange
-    /// The longest `Retry-After` that is waited for; a longer one is the end.
+    /// The longest `Retry-After` that is obeyed; a longer one ends the tries.
     public var retryAfter: Duration
-    /// How long each try may take until the response's head; `nil` leaves it to the service.
+    /// The time limit of each try until the response begins; `nil` leaves that of the service.
     public var perTry: Duration?
-    /// The most content that a request may have to be sent again.
+    /// The maximum size of a request's content that is kept for another try.
     public var maxBody: ByteCount
-    /// The part of a service's requests that may be sent again: of all that went upstream in the last ten seconds; ten always may.
+    /// The share of a service's requests of the last ten seconds that can be sent again; ten requests always can.
     public var budget: Ratio
 
     private let pauses: Backoff
@@ -36,7 +25,7 @@ public struct Retry: Middleware, Postware {
     public var mayReplay: Bool { true }
     public var responseStatuses: StatusSet { retryOn.responseStatuses }
 
-    /// A `seed` makes the pauses the same each time.
+    /// With a `seed`, the pauses are the same each time.
     public init(
         attempts: Int = 2,
         retryOn: FailureSet = FailureSet([.connect, .reset], statuses: [502, 503, 504]),
@@ -142,38 +131,53 @@ public struct Retry: Middleware, Postware {
 extension Retry: ConfigurableWare {
     public static let name: WareName = "retry"
     public static let about = WareAbout(
-        "Sends a request again that failed, if that can do no harm and may help.",
+        "Sends failed requests again, if they are safe to repeat, with a pause and within a budget.",
         source: "RFC 9110 §9.2.2 and §10.2.3, Envoy",
         example: #"""
             - retry: { attempts: 3, perTry: 2s, backoff: 50ms..1s }
             """#,
         details: #"""
-            A failure is one of `retryOn`, as `circuitBreaker` has them: statuses, `connect`, `reset`, `timeout`. A request is sent again
-            with one of `methods` only – another one where no connection was made, or where the origin server says that it did not look
-            at it – and with content only if all of it was kept. It goes to another endpoint of the service where there is one. Several entries
-            count together, so that they do not multiply the requests.
+            Failures are described as in `circuitBreaker`: statuses, `connect`, `reset` and `timeout`. Only requests
+            with one of `methods` are sent again. Other requests are sent again if no connection was made, or if the
+            origin server says that it did not process them. A request with content is sent again only if all of its
+            content was kept. The next try uses another endpoint of the service, if there is one. Several entries of
+            this ware count together, so that they do not multiply the requests.
 
-            Before each further try a random part of `backoff` is waited for: from nothing to its lower end, which doubles up to the upper one; or
-            `Retry-After`, if that is longer. Asks the response for more than `retryAfter`, or is less time left for the whole, it goes on as it is.
+            Before each further try the ware pauses for a random part of `backoff`: from zero to its lower end, which
+            doubles with each try up to its upper end. If `Retry-After` is longer, the ware pauses for that. If the
+            response asks for a longer wait than `retryAfter`, or too little of the total time is left, the response is
+            passed on unchanged.
 
-            `budget` is the part of a service's requests that may be sent again: of all that went upstream in the last ten seconds, by whichever
-            route and loop; ten in that time always may. `perTry` ends a try whose response has not begun by then, with 504.
-            """#)
+            `budget` limits the repeated requests to a share of all requests that went to the service in the last ten
+            seconds, by any route and loop. Ten repeated requests in that time are always allowed. `perTry` ends a try
+            whose response has not begun in time, with 504.
+            """#,
+        otherNames: ["retries", "proxyNextUpstream"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("attempts", into: &attempts, in: 1...5, doc: "how often it is sent, the first time included")
-        options.read("retryOn", into: &retryOn, doc: "what is worth another try")
-        options.read("methods", into: &methods, doc: "which may be processed twice")
-        options.read("backoff", into: &backoff, doc: "what is waited for before, at random up to it")
+        options.read("attempts", into: &attempts, in: 1...5, doc: "maximum number of tries, including the first")
         options.read(
-            "retryAfter", into: &retryAfter, in: .zero ... .seconds(300), doc: "the longest Retry-After to wait for")
+            "retryOn", into: &retryOn,
+            doc:
+                "outcomes after which a request is sent again: statuses, connect (no connection), reset (closed early), timeout"
+        )
+        options.read("methods", into: &methods, doc: "methods whose requests are safe to repeat")
+        options.read(
+            "backoff", into: &backoff,
+            doc: "range of the pause before each further try; the pause is random and grows with each try")
+        options.read(
+            "retryAfter", into: &retryAfter, in: .zero ... .seconds(300),
+            doc: "longest Retry-After of a response to wait for; a longer one ends the tries")
         options.read(
             "perTry", into: &perTry, in: .milliseconds(1) ... .seconds(3600),
-            doc: "how long one may take to the head of its response")
+            doc: "time limit of each try until its response begins; by default only the service's limits apply")
         options.read(
-            "maxBody", into: &maxBody, in: .bytes(0) ... .gibibytes(1), doc: "the most content that is kept for it")
-        options.read("budget", into: &budget, doc: "the part of a service's requests that may be sent again")
+            "maxBody", into: &maxBody, in: .bytes(0) ... .gibibytes(1),
+            doc: "maximum size of a request's content that is kept for another try")
+        options.read(
+            "budget", into: &budget,
+            doc: "maximum share of a service's requests that are repeated, counted over ten seconds")
         if backoff.upper > .seconds(300) { options.fail(at: "backoff", "is too long; write at most 5m") }
     }
 }

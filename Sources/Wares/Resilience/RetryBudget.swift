@@ -1,16 +1,16 @@
 public import HttpWare
 import Synchronization
 
-/// What part of a service's requests was sent again lately: a service in trouble is not asked twice for everything. One for all loops
-/// and all entries of `retry`.
+/// The share of a service's recent requests that were sent again, so that a service in trouble does not get twice the load. One budget
+/// for all loops and all entries of `retry`.
 ///
-/// From any thread, without a lock. Loops that ask at the very same time may go over by one each.
+/// Safe to use from any thread, without a lock. Loops that ask at the very same time can exceed the budget by one request each.
 public final class RetryBudget: ServiceNote {
-    /// What it came to so far, for people.
+    /// The counts so far, for people.
     public struct Report: Sendable, Equatable {
-        /// Requests that were sent again.
+        /// The number of requests that were sent again.
         public let retries: Int
-        /// Those that were not, because too many had been.
+        /// The number of requests that were not sent again because the budget was spent.
         public let denied: Int
     }
 
@@ -38,6 +38,7 @@ public final class RetryBudget: ServiceNote {
         return true
     }
 
+    /// The counts so far.
     public var report: Report {
         Report(retries: retries.load(ordering: .relaxed), denied: denied.load(ordering: .relaxed))
     }

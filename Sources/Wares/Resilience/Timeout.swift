@@ -1,24 +1,16 @@
 public import HttpWare
 
-/// Limits how long the steps of an exchange may take, in place of the service's limits.
-///
-/// | option     | type     | default       | allowed     |
-/// |------------|----------|---------------|-------------|
-/// | `connect`  | duration | the service's | 1ms … 1h    |
-/// | `response` | duration | the service's | 1ms … 1h    |
-/// | `idle`     | duration | the service's | 1ms … 1h    |
-/// | `total`    | duration | the service's | 1ms … 24h   |
-/// | `status`   | status   | `504`         | 400 … 599   |
+/// Sets time limits for connecting, responding, idle time and the whole exchange, in place of the service's limits.
 public struct Timeout: Middleware {
-    /// Until a connection is made; `nil`, here and below, leaves the service's limit.
+    /// The limit until a connection is made; `nil`, here and below, leaves the service's limit.
     public var connect: Duration?
-    /// From the request's end to the response's head.
+    /// The limit from the end of the request to the response's header section.
     public var response: Duration?
-    /// Without progress.
+    /// The limit without progress.
     public var idle: Duration?
-    /// From the request's head to the response's end.
+    /// The limit from the request's header section to the end of the response.
     public var total: Duration?
-    /// Of the answer where the response has not begun by then; `nil` leaves it at that of another entry, or 504.
+    /// The status if the response has not begun in time; `nil` leaves that of another entry, or 504.
     public var status: HttpStatus?
 
     public init(
@@ -45,31 +37,43 @@ public struct Timeout: Middleware {
 extension Timeout: ConfigurableWare {
     public static let name: WareName = "timeout"
     public static let about = WareAbout(
-        "Limits how long the steps of an exchange may take, in place of the service's limits.",
+        "Sets time limits for connecting, responding, idle time and the whole exchange, in place of the service's limits.",
         source: "RFC 9110 §15.6.5, nginx, Envoy",
         example: #"""
             - timeout: { response: 2s, total: 10s }
               if: { path: /search/** }
             """#,
         details: #"""
-            `connect` is the time until there is a connection, `response` from the request's end to the head of the response, `idle` without
-            progress, `total` from the request's head to the end of the response, waits and further tries included. What is not written is
-            the service's. A response that has not begun when its time is over becomes `status`; one that has is cut off. While the client
-            sends its content the listener's limits count: what stops coming is answered with 408, as it is when `total` is over by then.
-            """#)
+            `total` includes waits and further tries. The service's limits apply to all options that are not given. If a
+            response has not begun when its time is over, the client gets `status`. If it has begun, it is cut off.
+            While the client sends its content, the listener's limits apply: if the content stops coming, the client
+            gets 408. It also gets 408 if `total` is over by then.
+            """#,
+        otherNames: ["requestTimeout", "deadline"])
 
     public init(options: inout OptionsReader) {
         self.init()
         let allowed = Duration.milliseconds(1)...Duration.seconds(3600)
-        options.read("connect", into: &connect, in: allowed, doc: "until a connection is made")
-        options.read("response", into: &response, in: allowed, doc: "from the request's end to the response's head")
-        options.read("idle", into: &idle, in: allowed, doc: "without progress")
+        options.read(
+            "connect", into: &connect, in: allowed,
+            doc: "time limit until a connection to the origin server is made; by default that of the service")
+        options.read(
+            "response", into: &response, in: allowed,
+            doc:
+                "time limit from the end of the request to the beginning of the response; by default that of the service"
+        )
+        options.read(
+            "idle", into: &idle, in: allowed, doc: "time limit without any progress; by default that of the service")
         options.read(
             "total", into: &total, in: .milliseconds(1) ... .seconds(86_400),
-            doc: "from the request's head to the response's end")
-        options.read("status", into: &status, in: HttpStatus.errors, doc: "of what came too late; 504 without")
+            doc:
+                "time limit from the beginning of the request to the end of the response; by default that of the service"
+        )
+        options.read(
+            "status", into: &status, in: HttpStatus.errors,
+            doc: "status of the response if a limit is exceeded; by default 504")
         if !["connect", "response", "idle", "total"].contains(where: { options.isGiven($0) }) {
-            options.fail("limits nothing; write connect, response, idle or total")
+            options.fail("sets no limit; write connect, response, idle or total")
         }
     }
 }

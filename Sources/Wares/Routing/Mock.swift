@@ -1,45 +1,39 @@
 public import HttpWare
 import Synchronization
 
-/// Answers by itself; nothing goes upstream.
+/// Answers with a fixed response or a sequence of responses; nothing goes upstream.
 ///
-/// The content is `body`, a `file` that is read when the configuration is loaded, or `json`. `sequence` lists several responses:
-/// each request takes the next, the last one stays. Header values, `body` and texts in `json` may hold placeholders.
-///
-/// | option     | type                           | default | allowed |
-/// |------------|--------------------------------|---------|---------|
-/// | `status`   | status                         | `200`   | 200 … 599 |
-/// | `headers`  | map of field name to template  | `{}`    | no framing fields |
-/// | `body`     | text with placeholders         | none    | one of body, file, json |
-/// | `file`     | path                           | none    | at most 16MiB |
-/// | `json`     | any                            | none    |         |
-/// | `delay`    | duration                       | none    | up to 1h |
-/// | `sequence` | list of these options          | `[]`    | alone   |
+/// The content is `body`, a `file` that is read when the configuration is loaded, or `json`. `sequence` lists several
+/// responses: each request gets the next one, and the last one repeats. Values of `headers`, `body` and texts in `json`
+/// may contain placeholders.
 public struct Mock: Middleware {
     /// One response.
     public struct Reply: Sendable {
+        /// The status of the response.
         public var status = HttpStatus.ok
+        /// The header fields of the response.
         public var headers = FieldEdits()
+        /// The content of the response.
         public var content: [UInt8] = []
-        /// Stands in place of `content` where that holds placeholders.
+        /// The content with placeholders; used in place of `content`.
         public var filled: FilledContent?
-        /// Waited for before the response is made.
+        /// The delay before the response is made.
         public var delay: Duration?
 
         public init() {}
     }
 
-    /// At least one.
+    /// The responses, in order; at least one.
     public let replies: [Reply]
     private let turn = Turn()
 
     /// The place in the sequence.
     public var holdsState: Bool { replies.count > 1 }
 
-    /// Answers with these in turn, the last one again and again.
+    /// Answers with these in turn; the last one repeats.
     public init(_ first: Reply, _ others: Reply...) { replies = [first] + others }
 
-    /// Answers with this: `Mock(json: #"{"id":1}"#)`. Text goes as `text/plain`.
+    /// Answers with this content: `Mock(json: #"{"id":1}"#)`. Text has the type `text/plain`.
     public init(_ status: HttpStatus = .ok, json: String? = nil, text: String? = nil, delay: Duration? = nil) {
         var reply = Reply()
         reply.status = status
@@ -98,14 +92,14 @@ public struct Mock: Middleware {
 }
 
 extension Mock: AccessRule {
-    /// All that it answers is 401 or 403: it stands there to keep clients off.
+    /// True if every response is 401 or 403: then the ware is there to refuse clients.
     public var restrictsAccess: Bool { replies.allSatisfy { [401, 403].contains($0.status.code) } }
 }
 
 extension Mock: ConfigurableWare {
     public static let name: WareName = "mock"
     public static let about = WareAbout(
-        "Answers by itself; nothing goes upstream.", source: "mitmproxy, APISIX",
+        "Answers with a fixed response or a sequence of responses; nothing goes upstream.", source: "mitmproxy, APISIX",
         example: #"""
             - mock: { body: "hello\n", headers: { Content-Type: text/plain } }
               if: { path: /hello }
@@ -115,28 +109,32 @@ extension Mock: ConfigurableWare {
                   - { json: { ready: true } }
             """#,
         details: #"""
-            Without a `Content-Type` of its own the response gets that of its content: plain text, JSON, or what the file's name tells.
-            A relative `file` is relative to the file that writes it. In JSON, unquoted numbers, `true`, `false` and `null` are what they
-            are; anything else is a string.
+            Without a `Content-Type` in `headers`, the type follows from the content: plain text for `body`, JSON for
+            `json`, and the file's extension for `file`. A relative `file` is relative to the configuration file that
+            contains it. In `json`, unquoted numbers, `true`, `false` and `null` keep their type; all other scalars are
+            strings.
 
-            Placeholders in `body`, and in the texts of `json`, are filled in; a `file` is sent as it is. Their values are escaped by the `Content-Type`: for
-            HTML and XML, or for JSON, where a placeholder stands inside a string. With any other type but plain text, CSV and Markdown they are an error.
-            `{{name}` is the text `{name}`; other braces stand for themselves.
-            """#)
+            Placeholders in `body` and in texts of `json` are filled in; a `file` is sent unchanged. Values are escaped
+            according to the `Content-Type`: for HTML and XML, or for JSON, where a placeholder must be inside a string.
+            With any other type but plain text, CSV and Markdown, placeholders are an error. `{{name}` stands for the
+            text `{name}`; other braces stand for themselves.
+            """#,
+        otherNames: ["static", "staticFiles", "fileServer", "file", "respond", "directResponse", "return", "fault"])
 
     public init(options: inout OptionsReader) {
         var replies: [Reply] = []
         let single = Reply(options: &options)
         options.readEach(
             "sequence",
-            doc: "maps of the options above, which then stand there: each request takes the next, the last one stays"
+            doc:
+                "responses in order, each with the options above in place of those here; each request gets the next one, the last one repeats"
         ) { options in
             replies.append(Reply(options: &options))
         }
         if options.isGiven("sequence") {
-            if replies.isEmpty { options.fail(at: "sequence", "lists no response") }
+            if replies.isEmpty { options.fail(at: "sequence", "is empty; list at least one response") }
             for key in Reply.keys where options.isGiven(key) {
-                options.fail(at: key, "cannot stand beside sequence; write it in the members")
+                options.fail(at: key, "cannot be combined with sequence; write it in its members")
             }
         }
         self.replies = replies.isEmpty ? [single] : replies
@@ -151,17 +149,21 @@ extension Mock.Reply {
         var fields: OptionMap<FieldName, Template> = [:]
         var body: ContentTemplate?
         var file: FilePath?
-        options.read("status", into: &status, in: HttpStatus.finals, doc: "of the response")
-        options.read("headers", into: &fields, doc: "the response's fields; no framing fields, no Host")
-        options.read("body", into: &body, doc: "the content; one of body, file, json")
+        options.read("status", into: &status, in: HttpStatus.finals, doc: "status of the response")
+        options.read("headers", into: &fields, doc: "header fields of the response; no framing fields, no Host")
+        options.read("body", into: &body, doc: "content of the response; only one of body, file and json")
         options.read(
             "file", into: &file,
-            doc: "the content, read when the configuration is loaded; one of body, file, json, at most 16MiB")
-        let json = options.readNode("json", type: "any", doc: "the content, as JSON; one of body, file, json")
-        options.read("delay", into: &delay, in: .zero ... .seconds(3600), doc: "waited for before the response is made")
+            doc:
+                "file with the content, read when the configuration is loaded; at most 16MiB; only one of body, file and json"
+        )
+        let json = options.readNode(
+            "json", type: "any",
+            doc: "content of the response, written as YAML and sent as JSON; only one of body, file and json")
+        options.read("delay", into: &delay, in: .zero ... .seconds(3600), doc: "delay before the response is sent")
 
         let contents = ["body", "file", "json"].filter { options.isGiven($0) }
-        for key in contents.dropFirst() { options.fail(at: key, "cannot stand beside \(contents[0])") }
+        for key in contents.dropFirst() { options.fail(at: key, "cannot be combined with \(contents[0])") }
         if status.neverHasContent || status == .resetContent, let key = contents.first {
             options.fail(at: key, "a response with status \(status) has no content")
         }

@@ -1,11 +1,14 @@
 public import HttpWare
 
-/// What `rewrite` does to a query: rename, remove, set, in this order.
+/// The changes that `rewrite` makes to a query: rename, remove, set, in this order.
 ///
-/// A query is taken as `name=value` pairs between `&`. Names are compared decoded, so that no spelling of a name escapes.
+/// A query is a list of `name=value` pairs, separated by `&`. Names are compared decoded, so that each spelling of a name matches.
 public struct QueryEdits: Sendable {
+    /// Parameters that get another name.
     public var rename: [(from: String, to: String)]
+    /// Parameters that are removed.
     public var remove: [String]
+    /// Parameters that get this value, in place of all of their name.
     public var set: [(name: String, value: Template)]
 
     public init(
@@ -55,7 +58,8 @@ public struct QueryEdits: Sendable {
                 let value = placeholder.value(request, in: exchange)
                 guard value.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f && $0 != 0x26 && $0 != 0x23 }) else {
                     throw GatewayError(
-                        .downstream, .requestMalformed, "a placeholder of rewrite brings what no query value may hold")
+                        .downstream, .requestMalformed,
+                        "a placeholder of rewrite produced a character that is invalid in a query")
                 }
                 text += value
             }
@@ -85,9 +89,11 @@ public struct QueryEdits: Sendable {
         self.init()
         var set: OptionMap<String, Template> = [:]
         var rename: OptionMap<String, String> = [:]
-        options.read("set", into: &set, doc: "puts the parameter in place of all of its name; not percent-encoded")
-        options.read("remove", into: &remove, doc: "takes all parameters of the name away")
-        options.read("rename", into: &rename, doc: "gives a parameter another name")
+        options.read(
+            "set", into: &set,
+            doc: "sets a query parameter and replaces all of its name; write values without percent-encoding")
+        options.read("remove", into: &remove, doc: "removes all query parameters of these names")
+        options.read("rename", into: &rename, doc: "gives query parameters another name")
         self.set = set.map { ($0.key, $0.value) }
         self.rename = rename.map { ($0.key, $0.value) }
     }

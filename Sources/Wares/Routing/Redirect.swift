@@ -1,28 +1,23 @@
 public import HttpWare
 
-/// Answers with a redirection and sends nothing upstream. RFC 9110 §15.4.
+/// Redirects clients to another URL; nothing goes upstream. RFC 9110 §15.4.
 ///
-/// `to` is a URI or a path; its host is fixed text or `{request.host}`, and a path never begins with two slashes, so that no
-/// request can choose where the client is sent. With `scheme` alone, the request's own URI in that scheme; requests that came
-/// with it pass.
-///
-/// | option      | type                      | default | allowed |
-/// |-------------|---------------------------|---------|---------|
-/// | `to`        | template                  | none    | begins with `http://`, `https://`, `/` or `{request.path}` |
-/// | `status`    | status                    | `308`   | 301, 302, 303, 307, 308 |
-/// | `scheme`    | `http` or `https`         | as it is |        |
-/// | `keepQuery` | boolean                   | `true`  |         |
+/// `to` is a URI or a path. No request can choose the host: it is fixed text or `{request.host}`, and a path never
+/// begins with two slashes. With only a `scheme`, the target is the request's own URI in that scheme; requests that
+/// already use it pass.
 public struct Redirect: Middleware {
-    /// What the client is to use instead.
+    /// A scheme of target URIs.
     public enum Scheme: String, OptionWord {
         case http, https
     }
 
-    /// Where to; `nil` is the request's own host and path.
+    /// The target; `nil` is the request's own host and path.
     public var to: Template?
+    /// The status of the response: 301, 302, 303, 307 or 308.
     public var status: HttpStatus
+    /// The scheme of the target; `nil` leaves it unchanged.
     public var scheme: Scheme?
-    /// Whether the request's query goes behind the target's own.
+    /// Whether the request's query is added to that of the target.
     public var keepQuery: Bool
 
     public init(
@@ -37,12 +32,13 @@ public struct Redirect: Middleware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         if to == nil, exchange.isSecure == (scheme == .https) { return .pass }
         guard request.path.hasPrefix("/"), var location = location(request, exchange) else {
-            return .abort(with: .problem(.badRequest, "there is no URI to redirect this request to"))
+            return .abort(with: .problem(.badRequest, "no redirect target can be made for this request"))
         }
         if keepQuery, let query = request.query { location = Redirect.add(query, to: location) }
         guard location.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }), let line = try? FieldLine(.location, location)
         else {
-            return .abort(with: .problem(.badRequest, "a placeholder of redirect brings what no URI may hold"))
+            return .abort(
+                with: .problem(.badRequest, "a placeholder of redirect produced a character that is invalid in a URI"))
         }
         var response = HttpResponse(status)
         response.fields.append(line)
@@ -73,26 +69,28 @@ public struct Redirect: Middleware {
 extension Redirect: ConfigurableWare {
     public static let name: WareName = "redirect"
     public static let about = WareAbout(
-        "Answers with a redirection and sends nothing upstream.", source: "RFC 9110 §15.4",
+        "Redirects clients to another URL; nothing goes upstream.", source: "RFC 9110 §15.4",
         example: #"""
             - redirect: { to: "https://www.example.com{request.path}", status: 301 }
             """#,
         details: #"""
-            `to`, `scheme` or both have to be there. With `scheme` alone, the target is the request's own URI in that scheme, and a request that came
-            with it passes. No request can choose the host: it is fixed text or `{request.host}`, and a path never begins with two slashes.
-            """#)
+            At least one of `to` and `scheme` is needed. With only a `scheme`, the target is the request's own URI in
+            that scheme; requests that already use it pass. No request can choose the host: it is fixed text or
+            `{request.host}`, and a path never begins with two slashes.
+            """#,
+        otherNames: ["redir", "return", "redirectScheme", "redirectRegex", "httpsRedirect"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("to", into: &to, doc: "where to; begins with http://, https://, / or {request.path}")
-        options.read("status", into: &status, doc: "301, 302, 303, 307 or 308")
-        options.read("scheme", into: &scheme, doc: "the scheme that the client is to use; without it, as it is")
-        options.read("keepQuery", into: &keepQuery, doc: "puts the request's query behind the target's own")
+        options.read("to", into: &to, doc: "target of the redirect; begins with http://, https://, / or {request.path}")
+        options.read("status", into: &status, doc: "status of the response: 301, 302, 303, 307 or 308")
+        options.read("scheme", into: &scheme, doc: "scheme of the target; by default that of to, or of the request")
+        options.read("keepQuery", into: &keepQuery, doc: "adds the request's query to that of the target")
         if ![301, 302, 303, 307, 308].contains(status.code) {
             options.fail(at: "status", "\(status) is not a redirection; write 301, 302, 303, 307 or 308")
         }
         if !options.isGiven("to") && !options.isGiven("scheme") {
-            options.fail("says nowhere to go; write to, scheme or both")
+            options.fail("has no target; write to, scheme or both")
         }
         if let to, let problem = to.redirectProblem { options.fail(at: "to", problem) }
     }
@@ -102,7 +100,7 @@ extension Template {
     /// Whether it begins with a scheme.
     fileprivate var isAbsolute: Bool { source.hasPrefix("http://") || source.hasPrefix("https://") }
 
-    /// Why the client could be sent to a host of somebody else's choice; `nil` if it cannot.
+    /// Why a request could choose the host that the client is sent to; `nil` if it cannot.
     var redirectProblem: String? {
         if !isAbsolute {
             return source.hasPrefix("/") || source.hasPrefix("{request.path}")
@@ -128,6 +126,6 @@ extension Template {
     }
 
     private static func authorityProblem(_ text: String) -> String? {
-        Authority(text) == nil ? "the host is none; write one such as https://www.example.com/" : nil
+        Authority(text) == nil ? "the host is invalid; write such as https://www.example.com/" : nil
     }
 }

@@ -1,38 +1,30 @@
 public import HttpWare
 
-/// Changes the target of the request: its path, its query, its host and its method.
+/// Changes the path, query, host or method of requests before they go upstream.
 ///
-/// The path is changed in its normal form (RFC 3986 §6.2.2), in the order strip, add, regex: `strip` takes whole segments
-/// off the front, `add` puts some there, `regex` replaces its first match by `to`, where `$1` … `$9` are groups. The query is
-/// changed in the order rename, remove, set; names are compared decoded, and what is not named stays as it was received.
-/// `host` and query values may hold placeholders; one that brings what cannot stand there refuses the request with 400.
-/// CONNECT and `OPTIONS *` have no path and no query, and their method stays; HEAD stays HEAD.
-///
-/// | option         | type                    | default | allowed |
-/// |----------------|-------------------------|---------|---------|
-/// | `path.strip`   | path                    | none    | `/api/v1` |
-/// | `path.add`     | path                    | none    | `/v2`   |
-/// | `path.regex`   | regular expression      | none    | with `path.to` |
-/// | `path.to`      | text                    | none    | with `path.regex`; no `?`, no `#` |
-/// | `query.set`    | map of text to template | `{}`    |         |
-/// | `query.remove` | list of text            | `[]`    |         |
-/// | `query.rename` | map of text to text     | `{}`    |         |
-/// | `host`         | template                | none    | `host` or `host:port` |
-/// | `method`       | method                  | none    | not CONNECT, HEAD or TRACE |
+/// The path is changed in its normal form (RFC 3986 §6.2.2), in the order strip, add, regex. `strip` removes whole
+/// segments from the front, `add` puts segments in front, and `regex` replaces its first match with `to`, where `$1` …
+/// `$9` are groups. The query is changed in the order rename, remove, set. Names are compared decoded; all other
+/// parameters stay as received. `host` and query values may contain placeholders. If a placeholder produces an invalid
+/// value, the request is refused with 400. CONNECT and `OPTIONS *` have no path and no query, and keep their method;
+/// HEAD stays HEAD.
 public struct Rewrite: Middleware {
-    /// Whole segments that are taken off the front of the path: begins with a slash, does not end with one.
+    /// Whole segments to remove from the front of the path; begins with a slash, does not end with one.
     public var strip: String?
-    /// What is put in front of the path: begins with a slash, does not end with one.
+    /// Segments to put in front of the path; begins with a slash, does not end with one.
     public var add: String?
-    /// What is replaced, and by what.
+    /// An expression whose first match in the path is replaced, and the replacement.
     public var replacement: (regex: Pattern, to: String)?
+    /// Changes of the query.
     public var query: QueryEdits
+    /// The new host, or host and port; `nil` leaves it unchanged.
     public var host: Template?
+    /// The new method; `nil` leaves it unchanged.
     public var method: HttpMethod?
 
     public var changesAuthority: Bool { host != nil }
 
-    /// Changes what is said: `Rewrite(strip: "/api", add: "/v2")`.
+    /// Leaves unchanged what is not given: `Rewrite(strip: "/api", add: "/v2")`.
     public init(
         strip: String? = nil, add: String? = nil, replacement: (regex: Pattern, to: String)? = nil,
         query: QueryEdits = QueryEdits(), host: Template? = nil, method: HttpMethod? = nil
@@ -45,7 +37,7 @@ public struct Rewrite: Middleware {
         self.method = method
     }
 
-    /// Throws when the expression runs into its limit.
+    /// Throws if the expression exceeds its limit.
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         do throws(GatewayError) {
             if request.hasPath {
@@ -92,7 +84,7 @@ public struct Rewrite: Middleware {
         switch result {
         case .success(let replaced): return replaced.map { String(decoding: $0, as: UTF8.self) } ?? path
         case .failure:
-            throw GatewayError(.gateway, .wareFailed, "the regular expression of rewrite ran into its limit")
+            throw GatewayError(.gateway, .wareFailed, "the regular expression of rewrite exceeded its limit")
         }
     }
 
@@ -100,7 +92,7 @@ public struct Rewrite: Middleware {
         _ host: Template, _ request: inout HttpRequest, _ exchange: Exchange
     ) throws(GatewayError) {
         guard let authority = Authority(host.text(request, in: exchange)) else {
-            throw GatewayError(.downstream, .requestMalformed, "the host to be sent to is not a host")
+            throw GatewayError(.downstream, .requestMalformed, "the new host is invalid")
         }
         request.setAuthority(authority)
     }
@@ -109,50 +101,56 @@ public struct Rewrite: Middleware {
 extension Rewrite: ConfigurableWare {
     public static let name: WareName = "rewrite"
     public static let about = WareAbout(
-        "Changes the target of the request: path, query, host and method.", source: "RFC 3986 §6.2.2",
+        "Changes the path, query, host or method of requests before they go upstream.", source: "RFC 3986 §6.2.2",
         example: #"""
             - rewrite: { path: { strip: /api/v1, add: /v2 }, query: { rename: { page: p }, remove: [debug] } }
             - rewrite: { path: { regex: "^/v2/item-([0-9]+)$", to: "/v2/items/$1" } }
             - rewrite: { host: "internal.example.com" }
             """#,
         details: #"""
-            One of them has to be there. The path is changed in its normal form, in the order strip, add, regex; the query in the order rename, remove,
-            set. Names of parameters are compared decoded, and what is not named stays as it was received. Values of `query.set` are percent-encoded,
-            placeholders in them stay as received. A placeholder that brings what cannot stand there refuses the request with 400. CONNECT and
-            `OPTIONS *` have no path and no query, and their method stays; HEAD stays HEAD. In a file `$$` is one `$` before the ware sees
-            it, so a literal dollar sign in `to` is written `$$$$`; `$1` needs no doubling.
-            """#)
+            At least one option is needed. The path is changed in its normal form, in the order strip, add, regex; the
+            query in the order rename, remove, set. Names of parameters are compared decoded; all other parameters stay
+            as received. Values of `query.set` are percent-encoded, but placeholders in them stay as received. If a
+            placeholder produces an invalid value, the request is refused with 400. CONNECT and `OPTIONS *` have no path
+            and no query, and keep their method; HEAD stays HEAD. In a configuration file `$$` stands for one `$`, so a
+            literal dollar sign in `path.to` is written `$$$$`; `$1` needs no doubling.
+            """#,
+        otherNames: ["stripPrefix", "addPrefix", "replacePath", "replacePathRegex", "urlRewrite", "uri"])
 
     public init(options: inout OptionsReader) {
         self.init()
         options.read("path", doc: "changes the path") { readPath(&$0) }
         options.read("query", doc: "changes the query") { query = QueryEdits(options: &$0) }
-        options.read("host", into: &host, doc: "names another authority: host or host:port")
-        options.read("method", into: &method, doc: "asks for something else; not CONNECT, HEAD or TRACE")
+        options.read("host", into: &host, doc: "new authority of the request: host or host:port")
+        options.read("method", into: &method, doc: "new method of the request; not CONNECT, HEAD or TRACE")
         if let fixed = host?.fixedText, Authority(String(decoding: fixed, as: UTF8.self)) == nil {
-            options.fail(at: "host", "is not a host with or without a port")
+            options.fail(at: "host", "is not a valid host; write host or host:port")
         }
         if let method, [.connect, .head, .trace].contains(method) {
             options.fail(at: "method", "\(method) changes how the response is framed; write another method")
         }
         if strip == nil && add == nil && replacement == nil && query.isEmpty && host == nil && method == nil {
-            options.fail("says nothing to do; write path, query, host or method")
+            options.fail("changes nothing; write path, query, host or method")
         }
     }
 
     private mutating func readPath(_ options: inout OptionsReader) {
         var regex: Pattern?
         var to: String?
-        options.read("strip", into: &strip, doc: "whole segments taken off the front, such as /api/v1")
-        options.read("add", into: &add, doc: "put in front, such as /v2")
-        options.read("regex", into: &regex, doc: "its first match is replaced by path.to")
-        options.read("to", into: &to, doc: "with path.regex; no ?, # or space; $1 … $9 are groups, $$ is a dollar sign")
+        options.read("strip", into: &strip, doc: "whole segments to remove from the front of the path, such as /api/v1")
+        options.read("add", into: &add, doc: "segments to put in front of the path, such as /v2")
+        options.read("regex", into: &regex, doc: "expression whose first match in the path is replaced with path.to")
+        options.read(
+            "to", into: &to,
+            doc: "replacement for the match of path.regex; $1 … $9 are groups, $$ is a dollar sign; no ?, # or space")
         strip = Rewrite.prefix(strip, "strip", &options)
         add = Rewrite.prefix(add, "add", &options)
         if let to, to.utf8.contains(where: { $0 == 0x3f || $0 == 0x23 || $0 <= 0x20 || $0 == 0x7f }) {
-            options.fail(at: "to", "holds ?, # or a space; write a path, and see query for the rest")
+            options.fail(at: "to", "contains ?, # or a space; write a path, and use query for the query")
         }
-        if options.isGiven("regex") != options.isGiven("to") { options.fail("regex and to stand together") }
+        if options.isGiven("regex") != options.isGiven("to") {
+            options.fail("regex and to need each other; write both")
+        }
         if let regex, let to { replacement = (regex, to) }
     }
 

@@ -2,36 +2,27 @@ public import Credentials
 public import HttpWare
 import Synchronization
 
-/// Holds requests for a while and lets them go in the order of coming: while a credential is refreshed, while the origin server cannot
-/// be reached, or while somebody says so.
+/// Holds requests during a token refresh, an outage or maintenance, and releases them in order afterwards.
 ///
-/// | option        | type                     | default  | allowed |
-/// |---------------|--------------------------|----------|---------|
-/// | `while`       | `credentialRefreshing`, `upstreamDown`, `manual` | required | |
-/// | `credential`  | name under `credentials` |          | with `credentialRefreshing` |
-/// | `max`         | whole number             | `500`    |         |
-/// | `maxBytes`    | byte count               | `64MiB`  |         |
-/// | `timeout`     | duration                 | `10s`    |         |
-/// | `release`     | `fifo`                   | `fifo`   |         |
-/// | `releaseRate` | rate                     |          | all at once without |
-/// | `overflow`    | status                   | `503`    | 400 … 599 |
-///
-/// Shared by all loops: what changes is in a `HoldQueue` and behind a mutex.
+/// All loops share one instance: its mutable state is in a `HoldQueue` and behind a mutex.
 public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
-    /// When requests are held.
+    /// The condition under which requests are held.
     public enum Reason: String, OptionWord {
-        case credentialRefreshing, upstreamDown, manual
+        /// While the credential has no valid token and one is being requested.
+        case credentialRefreshing
+        /// While the origin server cannot be reached.
+        case upstreamDown
+        /// Between two calls of the admin listener.
+        case manual
     }
 
-    /// In which order they go.
-    public enum Release: String, OptionWord {
-        case fifo
-    }
-
+    /// The condition under which requests are held.
     public let reason: Reason
+    /// The credential whose refresh holds requests.
     public let credential: Credential?
+    /// The limits of waiting requests.
     public let limits: HoldLimits
-    /// What those are answered who find no room, or wait too long.
+    /// The status of refusals.
     public let overflow: HttpStatus
 
     private let releaseRate: Rate?
@@ -162,7 +153,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     }
 
     private func refusal(_ reason: String) -> HttpResponse {
-        var response = HttpResponse.problem(overflow, "the request was not let through: \(reason)")
+        var response = HttpResponse.problem(overflow, "the request was refused: \(reason)")
         response.fields.set(.retryAfter, to: 1)
         return response
     }
@@ -222,43 +213,52 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
 extension Accumulate: ConfigurableWare {
     public static let name: WareName = "accumulate"
     public static let about = WareAbout(
-        "Holds requests for a while and lets them go in the order of coming.", source: "RFC 9110 §15.6.4",
+        "Holds requests during a token refresh, an outage or maintenance, and releases them in order afterwards.",
+        source: "RFC 9110 §15.6.4",
         example: #"""
             - accumulate: { while: manual, releaseRate: 100/s }
             - accumulate: { while: upstreamDown, timeout: 30s }
             """#,
         details: #"""
-            `credentialRefreshing` holds while the credential has no valid token and one is being asked for: for routes without
-            `tokenRefresh`, which holds by itself. `upstreamDown` holds while no endpoint of the service can be connected to, or
-            all of them fail their health checks. The request that finds out is held with the others, if its content has come to no more than
-            1 MiB. Connections that are made and closed again, every 50 ms to 500 ms, find out when an endpoint is back; then all go
-            at once. `manual` holds between
-            `POST /v1/holds/LABEL/close` and `open` of the admin listener; LABEL is that of the entry, else `accumulate`.
+            `credentialRefreshing` holds requests while the credential has no valid token and one is being requested. It
+            is for routes without `tokenRefresh`, which holds requests itself. `upstreamDown` holds requests while no
+            endpoint of the service accepts connections, or all of them fail their health checks. The request that
+            detects this is held as well, if no more than 1 MiB of its content has arrived. The ware makes a test
+            connection every 50 ms to 500 ms, and releases the requests when an endpoint is back. `manual` holds
+            requests between `POST /v1/holds/LABEL/close` and `POST /v1/holds/LABEL/open` of the admin listener. LABEL
+            is the label of the entry, or else `accumulate`.
 
-            With `releaseRate` those that were held go one after the other; what comes meanwhile passes. One that finds no room, or waits
-            longer than `timeout`, its turn included, is answered 503 with `Retry-After`.
-            """#)
+            With `releaseRate` the held requests are released one after the other, while new requests pass. If there is
+            no room for a request, or if it waits longer than `timeout`, its turn included, it is answered with
+            `overflow` and `Retry-After`.
+            """#,
+        otherNames: ["hold", "pause", "maintenance"])
 
     public convenience init(options: inout OptionsReader) {
         var reason: Reason?
         var credential: Credential?
-        var limits = HoldLimits()
-        var release = Release.fifo
+        let usual = Accumulate(while: .manual)
+        var limits = usual.limits
         var rate: Rate?
-        var overflow = HttpStatus.serviceUnavailable
-        options.read("while", into: &reason, doc: "when requests are held")
+        var overflow = usual.overflow
+        options.read(
+            "while", into: &reason,
+            doc: "condition under which requests are held: a token refresh, an outage, or an operator's command")
         options.require("while")
-        options.read("credential", into: &credential, of: "credentials", doc: "for credentialRefreshing")
+        options.read(
+            "credential", into: &credential, of: "credentials",
+            doc: "the credential whose refresh holds requests; only for credentialRefreshing")
         limits.read(&options)
-        options.read("release", into: &release, doc: "in which order they go")
         options.read(
             "releaseRate", into: &rate, in: Rate(1, per: .hour)...Rate(1_000_000, per: .second),
-            doc: "how fast they go; all at once without")
-        options.read("overflow", into: &overflow, in: HttpStatus.errors, doc: "of the refusal, with Retry-After")
+            doc: "rate at which held requests are released; by default all at once")
+        options.read(
+            "overflow", into: &overflow, in: HttpStatus.errors,
+            doc: "status of the response if a request cannot be held, or waits too long; it also has Retry-After")
         if reason == .credentialRefreshing {
             if !options.isGiven("credential") { options.fail(at: "while", "credentialRefreshing needs credential") }
         } else if options.isGiven("credential") {
-            options.fail(at: "credential", "belongs to while: credentialRefreshing")
+            options.fail(at: "credential", "needs while: credentialRefreshing")
         }
         self.init(
             while: reason ?? .manual, credential: credential, limits: limits, releaseRate: rate, overflow: overflow)

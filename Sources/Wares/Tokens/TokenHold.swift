@@ -47,7 +47,7 @@ enum TokenHold {
 
     /// 503 with `Retry-After` (RFC 9110 §15.6.4): what was wrong, without any credential. `nil` is a wait that was too long.
     static func refusal(_ credential: Credential, _ failure: CredentialFailure?) -> HttpResponse {
-        let reason = failure?.reason ?? "no token came in time"
+        let reason = failure?.reason ?? "no token was received in time"
         var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")
         let seconds = failure?.retryAfter.map(RetryAfter.seconds) ?? 1
         response.fields.set(.retryAfter, to: seconds)

@@ -2,44 +2,41 @@ public import Credentials
 public import HttpWare
 import Synchronization
 
-/// Puts a token into requests: that of a credential, or one that is written.
+/// Adds a token to requests: one of a credential that the gateway keeps valid, or a fixed one.
 ///
-/// The client's own field is left as it is unless `overwrite` says otherwise. Without `tokenRefresh` before it, a request for
-/// which there is no token yet waits for the first one, as behind `tokenRefresh` with its defaults.
-///
-/// | option       | type                      | default         | allowed |
-/// |--------------|---------------------------|-----------------|---------|
-/// | `credential` | name under `credentials`  | one of the three |        |
-/// | `value`      | secret text               |                 |         |
-/// | `file`       | path                      |                 |         |
-/// | `header`     | field name                | `Authorization` |         |
-/// | `scheme`     | text                      | `Bearer`        | empty for none |
-/// | `overwrite`  | boolean                   | `false`         |         |
+/// If the client sent the field itself, it is kept unless `overwrite` is set. Without `tokenRefresh` before it, a
+/// request waits for the first token, with the defaults of `tokenRefresh`.
 public struct TokenInject: Middleware, CredentialUser {
+    /// The credential whose tokens are added; `nil` with a fixed token.
     public let credential: Credential?
     /// The field that carries the token.
     public let header: FieldName
-    /// What stands before the token; empty for nothing.
+    /// The scheme before the token; empty for none.
     public let scheme: String
-    /// Whether a field that the client sent is replaced.
+    /// Whether a field from the client is replaced.
     public let overwrite: Bool
     /// The line of a token that never changes.
     private let standing: FieldLine?
     private let made = LastLine()
 
+    /// The field that carries the token, unless the ware is told otherwise.
+    public static let usualHeader = FieldName.authorization
+    /// The scheme before the token, unless the ware is told otherwise.
+    public static let usualScheme = "Bearer"
+
     public var credentialUse: CredentialUse { .injects }
     public var bindsAuthority: Bool { true }
 
-    /// Injects the tokens of a credential.
+    /// Adds the tokens of a credential.
     public init(
-        credential: Credential, header: FieldName = .authorization, scheme: String = "Bearer", overwrite: Bool = false
+        credential: Credential, header: FieldName = usualHeader, scheme: String = usualScheme, overwrite: Bool = false
     ) {
         self.init(credential, header, scheme, overwrite, nil)
     }
 
-    /// Injects one token. Throws where it cannot stand in a field line.
+    /// Adds a fixed token. Throws if it is invalid in a field.
     public init(
-        value: Secret, header: FieldName = .authorization, scheme: String = "Bearer", overwrite: Bool = false
+        value: Secret, header: FieldName = usualHeader, scheme: String = usualScheme, overwrite: Bool = false
     ) throws(InvalidFieldValue) {
         self.init(
             nil, header, scheme, overwrite, try TokenInject.line(header, scheme, value))
@@ -145,40 +142,45 @@ private final class LastLine: Sendable {
 extension TokenInject: ConfigurableWare {
     public static let name: WareName = "tokenInject"
     public static let about = WareAbout(
-        "Puts a token into requests: that of a credential, or one that is written.", source: "RFC 6750 §2.1",
+        "Adds a token to requests: one of a credential that the gateway keeps valid, or a fixed one.",
+        source: "RFC 6750 §2.1",
         example: #"""
             - tokenRefresh: { credential: orders-oauth }
             - tokenInject: { credential: orders-oauth }
             - tokenInject: { value: "${API_KEY:-change-me}", header: X-Api-Key, scheme: "" }
             """#,
         details: #"""
-            The client's own field is left as it is unless `overwrite` says otherwise.
+            If the client sent the field itself, it is kept unless `overwrite` is set.
 
-            The token is for the place that the request goes to here. With the service `passthrough`, a ware further in that sends the
-            request to another scheme, host or port has it refused with 500 (`proxy_configuration_error`): put `rewrite` first. A TRACE
-            request gets no token, because its response would show it to the client (RFC 9110 §9.3.8).
+            The token is meant for the authority that the request has at this place of the chain. With the service
+            `passthrough`, the request is refused with 500 (`proxy_configuration_error`) if a later ware changes its
+            scheme, host or port: put `rewrite` first. A TRACE request gets no token, because its response would show it
+            to the client (RFC 9110 §9.3.8).
 
-            Put `tokenRefresh` with the same credential before it. Without, a request for which there is no token yet waits for
-            the first one as there by default, and a 401 goes to the client.
-            """#)
+            Put `tokenRefresh` with the same credential before this ware. Without it, a request waits for the first
+            token with the defaults of `tokenRefresh`, and a 401 goes to the client.
+            """#,
+        otherNames: ["credentialInjector", "injectToken"])
 
     public init(options: inout OptionsReader) {
         var credential: Credential?
         var value: Secret?
         var file: FilePath?
-        var header = FieldName.authorization
-        var scheme = "Bearer"
+        var header = TokenInject.usualHeader
+        var scheme = TokenInject.usualScheme
         var overwrite = false
-        options.read("credential", into: &credential, of: "credentials", doc: "its tokens")
-        options.readSecret("value", into: &value, doc: "the token itself")
-        options.read("file", into: &file, doc: "a file that holds it, read when the configuration is loaded")
+        options.read("credential", into: &credential, of: "credentials", doc: "the credential whose token is added")
+        options.readSecret("value", into: &value, doc: "the token itself, which never changes")
+        options.read("file", into: &file, doc: "file that contains the token, read when the configuration is loaded")
         options.requireOne(of: "credential", "value", "file")
-        options.read("header", into: &header, doc: "the field that carries it")
-        options.read("scheme", into: &scheme, doc: "what stands before it; \"\" for nothing")
-        options.read("overwrite", into: &overwrite, doc: "whether the client's own field is replaced")
+        options.read("header", into: &header, doc: "name of the header field that carries the token")
+        options.read("scheme", into: &scheme, doc: "authentication scheme written before the token; \"\" for none")
+        options.read(
+            "overwrite", into: &overwrite,
+            doc: "replaces the field if the client sent it; otherwise the client's field is kept")
         if header.isGatewayOwned || header == .host {
-            options.fail(at: "header", "\(header) is the gateway's own; it cannot carry a token")
-            header = .authorization
+            options.fail(at: "header", "\(header) is set by the gateway itself; it cannot carry a token")
+            header = TokenInject.usualHeader
         }
         if let file, let bytes = FileContent.read(file.path, "file", &options) {
             var text = String(decoding: bytes, as: UTF8.self)
@@ -191,10 +193,10 @@ extension TokenInject: ConfigurableWare {
             if standing == nil || value.revealed.isEmpty {
                 let key = options.isGiven("file") ? "file" : "value"
                 options.fail(
-                    at: key, "cannot be sent in a field: it is empty, or holds a line end or another control character")
+                    at: key, "is invalid in a field: it is empty, or contains a line end or another control character")
             }
         } else if (try? TokenInject.line(header, scheme, Secret("x"))) == nil {
-            options.fail(at: "scheme", "cannot stand in a field")
+            options.fail(at: "scheme", "is invalid in a field")
         }
         self.init(credential, header, scheme, overwrite, standing)
     }

@@ -1,19 +1,9 @@
 public import Credentials
 public import HttpWare
 
-/// Keeps a credential's token alive for the requests that pass: holds them while it is refreshed, and sends those again whose token
-/// the origin server refuses.
-///
-/// | option             | type                     | default | allowed |
-/// |--------------------|--------------------------|---------|---------|
-/// | `credential`       | name under `credentials` | required |        |
-/// | `statuses`         | set of statuses          | `[401]` | not 403 |
-/// | `requireChallenge` | `invalid_token`, `any`   | `invalid_token` | |
-/// | `hold`             | `max`, `maxBytes`, `timeout` | `{max: 500, maxBytes: 64MiB, timeout: 10s}` | |
-/// | `replay`           | `maxBody`                | `{maxBody: 1MiB}` | 0B … 1GiB |
-/// | `onFailure`        | `unavailable`, `response` | `unavailable` | |
+/// Keeps a credential's token valid: holds requests during a refresh, and repeats requests whose token was rejected.
 public struct TokenRefresh: Middleware, Postware, CredentialUser {
-    /// What a refusal has to say before its token is renewed.
+    /// The challenge that a rejection must carry before the token is renewed.
     public enum Challenge: String, OptionWord {
         /// `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
         case invalidToken = "invalid_token"
@@ -21,21 +11,25 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         case any
     }
 
-    /// What the client is answered where its request was refused because of the token, and there is no new one for now.
+    /// The answer to a request whose token was rejected while no new token is available.
     public enum OnFailure: String, OptionWord {
-        /// 503 with `Retry-After`: the client's own session is as good as before.
+        /// 503 with `Retry-After`: the client's own session is still valid.
         case unavailable
         /// The origin server's response.
         case response
     }
 
+    /// The credential whose token is kept valid.
     public var credential: Credential?
-    /// What a refusal of the token looks like.
+    /// The statuses of responses that reject the token.
     public var statuses: StatusSet
+    /// The challenge that such a response must carry.
     public var requireChallenge: Challenge
+    /// The limits of requests that wait for a token.
     public var hold: HoldLimits
-    /// The most content that a request may have to be sent again.
+    /// The maximum content of a request that is kept so that it can be repeated.
     public var maxBody: ByteCount
+    /// The answer while no new token is available.
     public var onFailure: OnFailure
 
     public var credentialUse: CredentialUse { .refreshes }
@@ -43,8 +37,9 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public var mayReplay: Bool { true }
     public var responseStatuses: StatusSet { statuses }
 
+    /// Without a credential, the ware does nothing.
     public init(
-        credential: Credential, statuses: StatusSet = [401], requireChallenge: Challenge = .invalidToken,
+        credential: Credential?, statuses: StatusSet = [401], requireChallenge: Challenge = .invalidToken,
         hold: HoldLimits = HoldLimits(), maxBody: ByteCount = .mebibytes(1), onFailure: OnFailure = .unavailable
     ) {
         self.credential = credential
@@ -154,61 +149,58 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
 extension TokenRefresh: ConfigurableWare {
     public static let name: WareName = "tokenRefresh"
     public static let about = WareAbout(
-        "Keeps a credential's token alive: holds requests while it is refreshed, and sends those again whose token is refused.",
+        "Keeps a credential's token valid: holds requests during a refresh, and repeats requests whose token was rejected.",
         source: "RFC 6749 §6, RFC 6750 §3.1",
         example: #"""
             - tokenRefresh: { credential: orders-oauth }
             - tokenInject: { credential: orders-oauth }
             """#,
         details: #"""
-            While there is a valid token, requests pass at once. One that is about to expire is renewed in the background. Where there
-            is none, one refresh runs, and requests of all loops wait behind it, in the order of coming. One that finds no room, waits
-            too long, or for which no token can be had, is answered 503 with `Retry-After`.
+            While there is a valid token, requests pass at once. A token that is about to expire is renewed in the
+            background. If there is no valid token, one refresh runs, and requests of all loops wait for it in the order
+            of arrival. A request is answered with 503 and `Retry-After` if there is no room for it, if it waits too
+            long, or if no token can be obtained.
 
-            A response with one of `statuses` to a request that carried the credential's token – refused with
-            `error="invalid_token"`, or without a challenge – is dropped, and the request is sent again with a new token, if its content
-            was kept whole. Where that cannot be done the response goes on.
+            A response with one of `statuses` rejects the token if the request carried it, and if the response has
+            `error="invalid_token"` or no challenge. Such a response is dropped, and the request is sent again with a
+            new token, if all of its content was kept. Otherwise the response goes to the client.
 
-            If no new token can be had for a reason that may pass – the token endpoint cannot be reached, is too slow, answers 5xx or
-            nonsense, or too many requests wait –, the client is answered 503 with `Retry-After`: its own session has not ended, as a
-            401 would say. With `onFailure: response` the origin server's response goes on. It always does if the authorization
-            server refuses for good, such as with `invalid_grant`, and if the origin server refuses the new token, too.
+            If the refresh fails for a temporary reason, the client is answered with 503 and `Retry-After`. Temporary
+            reasons are: the token endpoint cannot be reached, is too slow, or answers with 5xx or an invalid response;
+            or too many requests wait. A 401 would tell the client that its own session has ended. With
+            `onFailure: response` the client gets the origin server's response instead. The client always gets that
+            response if the authorization server refuses permanently, such as with `invalid_grant`, or if the origin
+            server rejects the new token as well.
 
-            `tokenInject` stands behind it, so that a replay carries the new token. Rules and limits of the refresh are the
-            credential's.
-            """#)
+            List `tokenInject` after this ware, so that a repeated request carries the new token. The rules and limits
+            of refreshes belong to the credential.
+            """#,
+        otherNames: ["refreshToken", "oauthRefresh"])
 
     public init(options: inout OptionsReader) {
         var credential: Credential?
-        options.read("credential", into: &credential, of: "credentials", doc: "whose token it is")
+        options.read(
+            "credential", into: &credential, of: "credentials", doc: "the credential whose token is kept valid")
         options.require("credential")
-        var statuses: StatusSet = [401]
-        var challenge = Challenge.invalidToken
-        var hold = HoldLimits()
-        var maxBody = ByteCount.mebibytes(1)
-        var onFailure = OnFailure.unavailable
-        options.read("statuses", into: &statuses, doc: "what a refusal of the token looks like")
-        options.read("requireChallenge", into: &challenge, doc: "what it has to say; without a challenge nothing")
-        options.read("hold", doc: "how much may wait") { hold.read(&$0) }
-        options.read("replay", doc: "what may be sent again") {
+        self.init(credential: credential)
+        options.read("statuses", into: &statuses, doc: "statuses of responses that reject the token")
+        options.read(
+            "requireChallenge", into: &requireChallenge,
+            doc: "challenge that such a response must have: invalid_token (or no challenge at all), or any")
+        options.read("hold", doc: "limits of the requests that wait for a token") { hold.read(&$0) }
+        options.read("replay", doc: "limits of the requests that can be sent again") {
             $0.read(
                 "maxBody", into: &maxBody, in: .bytes(0) ... .gibibytes(1),
-                doc: "the most content that is kept for sending it again")
+                doc: "maximum size of a request's content that is kept so that the request can be repeated")
         }
         options.read(
             "onFailure", into: &onFailure,
-            doc: "the answer to a refused request while no new token can be had: 503, or the origin server's")
+            doc: "answer to a rejected request while no new token is available: 503, or the origin server's response")
         if statuses.contains(403) {
-            options.fail(at: "statuses", "holds 403: forbidden is not expired, and a new token changes nothing")
+            options.fail(at: "statuses", "contains 403: a new token does not help against a prohibition")
         }
         if credential?.definition.grant == .static {
             options.fail(at: "credential", "is static, so its token cannot be renewed; write tokenInject alone")
         }
-        self.credential = credential
-        self.statuses = statuses
-        requireChallenge = challenge
-        self.hold = hold
-        self.maxBody = maxBody
-        self.onFailure = onFailure
     }
 }

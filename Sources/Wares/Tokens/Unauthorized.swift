@@ -1,45 +1,41 @@
 public import Credentials
 public import HttpWare
 
-/// Does something about a 401 on its way to the client: other content, a redirect to a login, or a credential forgotten.
-///
-/// | option       | type                     | default       | allowed |
-/// |--------------|--------------------------|---------------|---------|
-/// | `statuses`   | set of statuses          | `[401]`       |         |
-/// | `action`     | `passthrough`, `body`, `redirect`, `clearCredential` | `passthrough` | |
-/// | `credential` | name under `credentials` |               | with `clearCredential` |
-/// | `body`       | text with placeholders   |               | with `body` |
-/// | `location`   | template                 |               | with `redirect` |
+/// Handles 401 responses: replaces the content, redirects to a login page, or discards the stored token.
 public struct Unauthorized: Postware, CredentialUser {
-    /// What is done.
+    /// An action on a 401 response.
     public enum Action: Sendable {
-        /// Nothing but a word in the record.
+        /// The response is passed on unchanged, and noted in the record.
         case passthrough
-        /// The content is replaced: text, or JSON where it looks like that.
+        /// The content is replaced by this text, which is JSON if it begins with a brace or a bracket.
         case body(String)
-        /// The content is replaced by one that is made for the request.
+        /// The content is replaced by text whose placeholders are filled in for the request.
         case page(FilledContent, type: FieldLine)
-        /// The client is sent to a place that is made for the request, as with `redirect`.
+        /// The client is redirected to a URI whose placeholders are filled in for the request.
         case redirectTo(Template)
-        /// The client is sent to another place: 302 for GET and HEAD, else 303, so that nothing is sent there twice.
+        /// The client is redirected: with 302 for GET and HEAD, otherwise with 303, so that content is not sent twice.
         case redirect(FieldLine)
-        /// The program is told, and does what it does: logs the user out, say. For chains that are made in code.
+        /// The closure is called, and can log the user out, for example. For chains that are made in code.
         case tell(@Sendable (Event) -> Void)
-        /// The credential's tokens are forgotten: the next request asks for one as after a start.
+        /// The credential's tokens are discarded: the next request obtains a new one, as after a start.
         case clear(Credential)
     }
 
-    /// What a program is told of a refused request.
+    /// A 401 response, as the closure gets it.
     public struct Event: Sendable {
+        /// The status of the response.
         public let status: HttpStatus
-        /// What was asked for.
+        /// The method of the request.
         public let method: HttpMethod
+        /// The path of the request.
         public let path: String
         /// The origin server's challenges, as in `WWW-Authenticate`.
         public let challenges: [String]
     }
 
+    /// The statuses of the responses that are handled.
     public var statuses: StatusSet
+    /// The action on them.
     public var action: Action
 
     public var credential: Credential? { if case .clear(let credential) = action { credential } else { nil } }
@@ -51,7 +47,7 @@ public struct Unauthorized: Postware, CredentialUser {
         self.action = action
     }
 
-    /// Tells the program: `Unauthorized { event in … }`. On the loop of the exchange, so it must not block.
+    /// Calls a closure: `Unauthorized { event in … }`. It runs on the loop of the exchange, and must not block.
     public init(statuses: StatusSet = [401], tell: @escaping @Sendable (Event) -> Void) {
         self.init(statuses: statuses, .tell(tell))
     }
@@ -71,7 +67,7 @@ public struct Unauthorized: Postware, CredentialUser {
         case .redirectTo(let template):
             guard let text = template.location(exchange.request, in: exchange),
                 let location = try? FieldLine(.location, text)
-            else { return .replace(with: .problem(.badRequest, "there is no URI to redirect this request to")) }
+            else { return .replace(with: .problem(.badRequest, "no redirect target can be made for this request")) }
             return redirect(to: location, exchange)
         case .tell(let tell):
             exchange.note("unauthorized")
@@ -113,20 +109,23 @@ public struct Unauthorized: Postware, CredentialUser {
 extension Unauthorized: ConfigurableWare {
     public static let name: WareName = "unauthorized"
     public static let about = WareAbout(
-        "Does something about a 401 on its way to the client: other content, a redirect to a login, a credential forgotten.",
+        "Handles 401 responses: replaces the content, redirects to a login page, or discards the stored token.",
         source: "RFC 9110 §15.5.2",
         example: #"""
             - unauthorized: { action: redirect, location: "https://login.example.com/" }
             - unauthorized: { action: clearCredential, credential: orders-oauth }
             """#,
         details: #"""
-            With `body` the status and its challenges stay. With `redirect` GET and HEAD are answered 302, other methods 303.
-            `clearCredential` forgets the tokens, the file's too: the next request asks for one as after a start.
+            With `body`, the status and its challenges are kept. With `redirect`, GET and HEAD are answered with 302,
+            other methods with 303. `clearCredential` discards the tokens, also those in the credential's file: the next
+            request obtains a new token, as after a start.
 
-            `body` and `location` may hold placeholders, of the request as it went upstream. In a `body` that begins with a brace or a bracket, values are
-            escaped for JSON, and a placeholder stands inside a string. `{{name}` is the text `{name}`. In `location` values are percent-encoded:
-            `"https://login.example.com/?next={request.path}"`. No request can choose the host, as with `redirect`.
-            """#)
+            `body` and `location` may contain placeholders, which get their values from the request as it went upstream.
+            If `body` begins with a brace or a bracket, values are escaped for JSON, and a placeholder must be inside a
+            string. `{{name}` stands for the text `{name}`. In `location`, values are percent-encoded:
+            `"https://login.example.com/?next={request.path}"`. As with `redirect`, no request can choose the host.
+            """#,
+        otherNames: ["loginRedirect"])
 
     private enum Word: String, OptionWord {
         case passthrough, body, redirect, clearCredential
@@ -138,16 +137,22 @@ extension Unauthorized: ConfigurableWare {
         var credential: Credential?
         var body: ContentTemplate?
         var location: Template?
-        options.read("statuses", into: &statuses, doc: "of responses that it is about")
-        options.read("action", into: &word, doc: "what is done")
-        options.read("credential", into: &credential, of: "credentials", doc: "what clearCredential forgets")
-        options.read("body", into: &body, doc: "what body puts in place of the content")
-        options.read("location", into: &location, doc: "where redirect leads to")
+        options.read("statuses", into: &statuses, doc: "statuses of the responses to handle")
+        options.read(
+            "action", into: &word,
+            doc: "what happens to such a response: unchanged, new content, a redirect, or the stored token is discarded"
+        )
+        options.read(
+            "credential", into: &credential, of: "credentials",
+            doc: "the credential whose tokens are discarded; only for action clearCredential")
+        options.read("body", into: &body, doc: "new content of the response; only for action body")
+        options.read(
+            "location", into: &location, doc: "target of the redirect, such as a login page; only for action redirect")
         for (key, owner) in [("credential", Word.clearCredential), ("body", .body), ("location", .redirect)] {
             if word == owner {
                 if !options.isGiven(key) { options.fail(at: "action", "\(owner.rawValue) needs \(key)") }
             } else if options.isGiven(key) {
-                options.fail(at: key, "belongs to action \(owner.rawValue)")
+                options.fail(at: key, "needs action: \(owner.rawValue)")
             }
         }
         switch word {
@@ -175,7 +180,7 @@ extension Unauthorized: ConfigurableWare {
         do {
             action = .redirect(try FieldLine(.location, String(decoding: fixed, as: UTF8.self)))
         } catch {
-            options.fail(at: "location", "cannot stand in a field")
+            options.fail(at: "location", "is invalid in a field")
         }
     }
 }

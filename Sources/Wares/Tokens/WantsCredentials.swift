@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Whether a request is to carry credentials, where whoever made it says so: the token wares pass by one that is not.
+/// Whether a request wants credentials, as the code that made it says: the token wares do not act on a request that does not.
 public enum WantsCredentials: ExchangeKey {
     public typealias Value = Bool
 }

@@ -267,7 +267,7 @@ import Testing
         }
         #expect(await seat.loop.submit { a.current(clock.wallNow())?.value.revealed } == "token-1")
         clock.advance(by: .seconds(60))
-        #expect(try await drive(enter(a)).contains("store cannot be asked"))
+        #expect(try await drive(enter(a)).contains("store of the lock cannot be reached"))
         #expect(endpoint.calls == 1)
         try redis.start()
         // The gateway that had the last tokens goes on from them, as soon as it has found Redis again.
@@ -309,7 +309,7 @@ import Testing
         clock.advance(by: .seconds(101))
         if isStopped { redis.pause() } else { redis.kill() }
         let first = clock.now()
-        #expect(try await drive(enter(a)).contains("store cannot be asked"))
+        #expect(try await drive(enter(a)).contains("store of the lock cannot be reached"))
         // One wait of 40 ms, and what a busy machine makes of it.
         #expect(clock.now() - first < .milliseconds(400))
         #expect(endpoint.calls == 1)
@@ -394,7 +394,7 @@ import Testing
                 _ = try await stores[0].read()
                 return false
             } catch {
-                return "\(error)".contains("another gateway had the last ones")
+                return "\(error)".contains("another gateway wrote the last ones")
             }
         }
         try await stores[0].remove()

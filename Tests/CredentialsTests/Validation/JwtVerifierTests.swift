@@ -64,7 +64,7 @@ import Testing
         asDefault.issuer = "https://login.example.com"
         #expect(try fault(token, asDefault, keys: keys) == .invalid("the token's algorithm is not allowed"))
         let other = JsonWebKeySet([JsonWebKey(try #require(VerifyingKey(secret: secret.reversed())))])
-        #expect(try fault(token, verifier(), keys: other) == .invalid("the token's signature is not that of the key"))
+        #expect(try fault(token, verifier(), keys: other) == .invalid("the token's signature is invalid"))
     }
 
     @Test func `RFC 8725 §3.2, a key that is for one algorithm is for no other`() throws {

@@ -35,7 +35,8 @@ import Testing
     @Test(arguments: [
         ("alpha", 1, 1, "name:sha256-in-hex"), (":abc", 1, 1, "name:sha256-in-hex"),
         ("# x\n a:12", 2, 4, "64 hexadecimal digits"),
-        ("", 1, 1, "names no key"), ("# nothing\n", 1, 1, "names no key"), ("a\u{7}:b", 1, 1, "control characters"),
+        ("", 1, 1, "contains no key"), ("# nothing\n", 1, 1, "contains no key"),
+        ("a\u{7}:b", 1, 1, "control characters"),
         ("\(String(repeating: "n", count: 256)):x", 1, 1, "longer than 255"),
     ])
     func `a mistake has its place`(file: String, line: Int, column: Int, text: String) throws {

@@ -61,7 +61,7 @@ import Testing
         ("a:$2y$4$zoHfVw6ZGvkBV3tRaAi6lebsGZT2wkSQ6j9RLg/mRORKZioMrcDMu", 3, "4 to 15"),
         ("a:$2y$04$zoHfVw6ZGvkBV3tRaAi6lebsGZT2wkSQ6j9RLg/mRORKZioMrcDM", 3, "53 characters"),
         ("a:$2y$04$zoHfVw6ZGvkBV3tRaAi6lebsGZT2wkSQ6j9RLg/mRORKZioMrcD+", 3, "53 characters"),
-        ("ada", 1, "user:hash"), ("", 1, "names no user"),
+        ("ada", 1, "user:hash"), ("", 1, "contains no user"),
     ])
     func `any other hash is a mistake with its place`(line: String, column: Int, text: String) throws {
         var mistakes: [FileMistake] = []

@@ -59,9 +59,9 @@ import Testing
         try await send(4, .internalServerError, exchange)
         await exchange.advance(by: .seconds(10))
         #expect(try await send(1, .ok, exchange).status == .ok)
-        #expect(exchange.notes == ["probes whether upstream is well again"])
+        #expect(exchange.notes == ["probes whether upstream has recovered"])
         #expect(try await send(1, .ok, exchange).status == .ok)
-        #expect(exchange.notes == ["probes whether upstream is well again", "closed: 2 of 2 probes passed"])
+        #expect(exchange.notes == ["probes whether upstream has recovered", "closed: 2 of 2 probes passed"])
         // What was before it opened is forgotten.
         try await send(3, .internalServerError, exchange)
         #expect(try await send(1, .ok, exchange).status == .ok)

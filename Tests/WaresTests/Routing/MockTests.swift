@@ -130,8 +130,8 @@ import Wares
         (#"{"a":{request.path}}"#, "application/json", "inside a JSON string"),
         (#"{"a":"\{request.path}"}"#, "application/json", "inside a JSON string"),
         ("<script>a='{request.path}'</script>", "text/html", "a script or a style"),
-        ("a='{request.path}'", "text/javascript", "not a type that placeholders are written for"),
-        ("{request.path}", "{request.header.Accept}", "not a type that placeholders are written for"),
+        ("a='{request.path}'", "text/javascript", "placeholders are filled in only for"),
+        ("{request.path}", "{request.header.Accept}", "placeholders are filled in only for"),
         ("{request.pth}", "text/plain", "is not a placeholder"),
     ])
     func `a placeholder that cannot be made safe is refused at load`(body: String, type: String, text: String) {
