@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Writes one access log line for each exchange, including those that the client aborted (status 499).
+/// Writes one access log line for each exchange, including exchanges that the client aborted (status 499).
 ///
 /// Lines are built once, as bytes, and written by a separate thread. If the output is too slow, lines are dropped, and
 /// a line reports their number. Each exchange is exactly one line, whatever a peer sends: everything from outside is
@@ -262,7 +262,7 @@ extension GatewayError.Fault {
 extension AccessLog: ConfigurableWare {
     public static let name: WareName = "accessLog"
     public static let about = WareAbout(
-        "Writes one access log line for each exchange, including those that the client aborted (status 499).",
+        "Writes one access log line for each exchange, including exchanges that the client aborted (status 499).",
         source: "nginx, Envoy; RFC 3339, RFC 8259",
         example: #"""
             - accessLog: { format: json, output: stdout, sample: 10%, fields: [Accept-Language] }
