@@ -130,6 +130,7 @@ public struct Retry: Middleware, Postware {
 
 extension Retry: ConfigurableWare {
     public static let name: WareName = "retry"
+    public static let chainPlace: ChainPlace? = .retry
     public static let about = WareAbout(
         "Sends failed requests again, if they are safe to repeat, with a pause and within a budget.",
         source: "RFC 9110 §9.2.2 and §10.2.3, Envoy",
@@ -162,7 +163,14 @@ extension Retry: ConfigurableWare {
             doc:
                 "outcomes after which a request is sent again: statuses, connect (no connection), reset (closed early), timeout"
         )
-        options.read("methods", into: &methods, doc: "methods whose requests are safe to repeat")
+        var listed = methods.map { Located($0, at: options.location) }
+        options.read("methods", into: &listed, doc: "methods whose requests are safe to repeat")
+        methods = listed.map(\.value)
+        for method in listed where !method.value.isIdempotent {
+            options.warn(
+                at: "methods", in: method.location,
+                "\"\(method.value)\" is not idempotent: a second try may do the work twice (RFC 9110 §9.2.2)")
+        }
         options.read(
             "backoff", into: &backoff,
             doc: "range of the pause before each further try; the pause is random and grows with each try")

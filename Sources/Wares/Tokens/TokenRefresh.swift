@@ -148,6 +148,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
 
 extension TokenRefresh: ConfigurableWare {
     public static let name: WareName = "tokenRefresh"
+    public static let chainPlace: ChainPlace? = .tokenRefresh
     public static let about = WareAbout(
         "Keeps a credential's token valid: holds requests during a refresh, and repeats requests whose token was rejected.",
         source: "RFC 6749 §6, RFC 6750 §3.1",
