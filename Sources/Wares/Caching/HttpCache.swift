@@ -177,7 +177,7 @@ public struct HttpCache: Middleware, Postware {
         }
         if asked.wishes.onlyIfCached {
             exchange.cacheResult = .miss
-            exchange.note("only-if-cached, and nothing is stored that will do")
+            exchange.note("only-if-cached, and no suitable response is stored")
             return .abort(
                 with: .problem(
                     .gatewayTimeout, "the request accepts only a stored response, and no suitable one is stored"))
