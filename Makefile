@@ -68,9 +68,13 @@ stores: setup
 images: build
 	python3 docker/check.py --binary $(BINARY)
 
-# The article about wares, from what they declare.
+# The article about wares and the table of wares in the README, from what they declare.
 reference: build
 	$(BINARY) wares --markdown > Sources/HttpGateway/HttpGateway.docc/Wares.md
+	$(BINARY) wares --table > .build/wares.table
+	awk 'NR == FNR { table = table $$0 "\n"; next } /^\| ware \| side \|/ { printf "%s", table; skips = 1 } !/^\|/ { skips = 0 } !skips' \
+		.build/wares.table README.md > .build/README.md
+	cp .build/README.md README.md
 
 format:
 	swift format format --in-place --parallel --recursive Sources Tests Package.swift

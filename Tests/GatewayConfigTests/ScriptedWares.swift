@@ -13,6 +13,7 @@ enum ScriptedWares {
 
     final class BodyLimit: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "bodyLimit"
+        static let chainPlace: ChainPlace? = .contentLimits
         static let about = WareAbout("Limits content.")
         let max: ByteCount
         let status: HttpStatus?
@@ -54,6 +55,7 @@ enum ScriptedWares {
 
     struct RateLimit: Middleware, KeyedWare, ConfigurableWare {
         static let name: WareName = "rateLimit"
+        static let chainPlace: ChainPlace? = .rateLimits
         static let about = WareAbout("Limits rates.")
         var key = RequestKey.ip
         var keys: [RequestKey] { key.parts }
@@ -65,6 +67,7 @@ enum ScriptedWares {
 
     struct IpRule: AccessGuard, Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "ipRule"
+        static let chainPlace: ChainPlace? = .accessRules
         static let about = WareAbout("Lets addresses in.")
         var allow: [IPNetwork] = []
         var admitsOnlyKnown: Bool { !allow.isEmpty }
@@ -97,6 +100,7 @@ enum ScriptedWares {
 
     struct Retry: Middleware, Postware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "retry"
+        static let chainPlace: ChainPlace? = .retry
         static let about = WareAbout("Tries again.")
         var statuses: StatusSet = [502, 503, 504]
         var backoff = DurationRange(.milliseconds(100) ... .seconds(2))
@@ -104,7 +108,14 @@ enum ScriptedWares {
         var methods: [HttpMethod] = [.get]
 
         init(options: inout OptionsReader) {
-            options.read("methods", into: &methods)
+            var listed = methods.map { Located($0, at: options.location) }
+            options.read("methods", into: &listed)
+            methods = listed.map(\.value)
+            for method in listed where !method.value.isIdempotent {
+                options.warn(
+                    at: "methods", in: method.location,
+                    "\"\(method.value)\" is not idempotent: a second try may do the work twice (RFC 9110 §9.2.2)")
+            }
             options.read("retryOn", into: &statuses)
             options.read("backoff", into: &backoff)
             options.read("budget", into: &budget)
@@ -120,6 +131,7 @@ enum ScriptedWares {
         enum Format: String, OptionWord { case json, combined }
 
         static let name: WareName = "accessLog"
+        static let chainPlace: ChainPlace? = .accessLog
         static let about = WareAbout("Writes a line.")
         var format = Format.json
         var output = LogOutput.stdout
@@ -136,6 +148,7 @@ enum ScriptedWares {
 
     struct TimeLog: Postware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "timeLog"
+        static let chainPlace: ChainPlace? = .timing
         static let about = WareAbout("Logs times.")
 
         init(options: inout OptionsReader) {}
@@ -155,12 +168,19 @@ enum ScriptedWares {
         init()
     }
 
-    struct Jwt: NamedMiddleware, AuthenticatingWare {
+    struct Jwt: NamedMiddleware, AuthenticatingWare, AccessGuard {
         static let name: WareName = "jwt"
+        static let chainPlace: ChainPlace? = .authentication
         var givesClaims: Bool { true }
+        var admitsOnlyKnown: Bool { true }
     }
     struct HttpCache: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "httpCache"
+        static let chainPlace: ChainPlace? = .caching
+        static let orderRisks =
+            [OrderRisk].ofSharedResponses + [
+                .before(.tokenInjection, avertedByGuard: true, consequence: "what is fetched is stored for all clients")
+            ]
         static let about = WareAbout("Stores responses.", otherNames: ["proxyCache"])
         var store: NamedStore?
         var holdsState: Bool { false }
@@ -173,6 +193,8 @@ enum ScriptedWares {
     }
     struct Coalesce: NamedMiddleware {
         static let name: WareName = "coalesce"
+        static let chainPlace: ChainPlace? = .coalescing
+        static let orderRisks = [OrderRisk].ofSharedResponses
         static let about = WareAbout("Shares responses.", otherNames: ["proxyCache"])
     }
     /// Does nothing with a credential.
@@ -183,11 +205,16 @@ enum ScriptedWares {
 
     struct TokenRefresh: NamedUser {
         static let name: WareName = "tokenRefresh"
+        static let chainPlace: ChainPlace? = .tokenRefresh
         var credential: Credential?
         var credentialUse: CredentialUse { .refreshes }
     }
     struct TokenInject: NamedUser {
         static let name: WareName = "tokenInject"
+        static let chainPlace: ChainPlace? = .tokenInjection
+        static let orderRisks: [OrderRisk] = [
+            .before(.tokenRefresh, consequence: "a repeated request would carry the old token; put tokenRefresh first")
+        ]
         var credential: Credential?
         var credentialUse: CredentialUse { .injects }
         var bindsAuthority: Bool { true }
@@ -197,7 +224,14 @@ enum ScriptedWares {
         var credential: Credential?
         var credentialUse: CredentialUse { .holds }
     }
-    struct Sign: NamedMiddleware { static let name: WareName = "sign" }
+    struct Sign: NamedMiddleware {
+        static let name: WareName = "sign"
+        static let chainPlace: ChainPlace? = .signing
+        static let orderRisks: [OrderRisk] = [
+            .before(
+                .tokenRefresh, .tokenInjection, consequence: "it would sign another request; put sign after it")
+        ]
+    }
 
     struct Rewrite: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "rewrite"
@@ -214,15 +248,37 @@ enum ScriptedWares {
         var description: String { "rewrite" }
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
     }
-    struct CircuitBreaker: NamedMiddleware { static let name: WareName = "circuitBreaker" }
-    struct Timeout: NamedMiddleware { static let name: WareName = "timeout" }
-    struct HostRule: NamedMiddleware { static let name: WareName = "hostRule" }
+    struct CircuitBreaker: NamedMiddleware {
+        static let name: WareName = "circuitBreaker"
+        static let chainPlace: ChainPlace? = .circuitBreaker
+        static let orderRisks: [OrderRisk] = [
+            .before(.retry, consequence: "it would count exchanges, not attempts; put retry first")
+        ]
+    }
+    struct Timeout: NamedMiddleware {
+        static let name: WareName = "timeout"
+        static let chainPlace: ChainPlace? = .timeLimits
+    }
+    struct HostRule: NamedMiddleware, AccessRule {
+        static let name: WareName = "hostRule"
+        static let chainPlace: ChainPlace? = .accessRules
+    }
     struct Compress: NamedPostware {
         static let name: WareName = "compress"
         static let about = WareAbout("Compresses.", otherNames: ["gzip"])
+        static let chainPlace: ChainPlace? = .compression
+        static let orderRisks: [OrderRisk] = [
+            .before(.contentEditing, consequence: "the later ware would get compressed content; put compress after it")
+        ]
     }
-    struct RewriteBody: NamedPostware { static let name: WareName = "rewriteBody" }
-    struct ResponseHeaders: NamedPostware { static let name: WareName = "responseHeaders" }
+    struct RewriteBody: NamedPostware {
+        static let name: WareName = "rewriteBody"
+        static let chainPlace: ChainPlace? = .contentEditing
+    }
+    struct ResponseHeaders: NamedPostware {
+        static let name: WareName = "responseHeaders"
+        static let chainPlace: ChainPlace? = .fieldEditing
+    }
 }
 
 extension ScriptedWares.NamedMiddleware {

@@ -169,3 +169,23 @@ final class SentBytes: Postware, ExchangeObserver {
 
     var count: Int { total.withLock { $0 } }
 }
+
+/// Counts the requests without `User-Agent`, for metrics.
+struct Unnamed: Middleware, CountingWare {
+    private let count = Count()
+    var counter: any WareCounter { count }
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if !request.fields.contains(.userAgent) { count.requests.add(1, ordering: .relaxed) }
+        return .pass
+    }
+
+    private final class Count: WareCounter {
+        let requests = Atomic(0)
+
+        var numbers: [WareNumber] {
+            let help = "Requests without User-Agent."
+            return [WareNumber("unnamed_requests_total", help, requests.load(ordering: .relaxed))]
+        }
+    }
+}

@@ -82,6 +82,14 @@ import Testing
         #expect(exchange.upstream.requests.map(\.content.text) == ["once", "once"])
     }
 
+    @Test func `a ware of another module counts for metrics`() async throws {
+        let unnamed = Unnamed()
+        let exchange = try TestExchange([unnamed])
+        _ = try await exchange.send(.get("/"))
+        _ = try await exchange.send(.get("/", fields: ["User-Agent": "app/1"]))
+        #expect(unnamed.counter.numbers.map(\.value) == [1])
+    }
+
     @Test func `an observer learns the bytes when the exchange has ended`() async throws {
         let sent = SentBytes()
         let exchange = try TestExchange([sent])

@@ -33,14 +33,20 @@ import Wares
         }
     }
 
-    @Test func `telemetry and caches fail open, everything else closed`() {
-        let open = [
-            "accessLog", "timeLog", "metrics", "traceparent", "httpCache", "notModified", "coalesce", "offline",
-        ]
-        for ware in BuiltinWares.all {
+    @Test func `observers and wares that reuse responses fail open, everything else closed`() {
+        let reusing: [ChainPlace?] = [.offline, .caching, .coalescing]
+        for type in BuiltinWares.all {
             var reader = OptionsReader.describing()
-            let failsOpen = ware.init(options: &reader).failsOpen
-            #expect(failsOpen == open.contains(ware.name.text), "\(ware.name)")
+            let ware = type.init(options: &reader)
+            let isOpen = ware is any ExchangeObserver || reusing.contains(type.chainPlace)
+            #expect(ware.failsOpen == isOpen, "\(type.name)")
+        }
+    }
+
+    @Test func `a ware that controls access has a place where it can do so`() {
+        for type in BuiltinWares.all {
+            guard let rule = type as? any AccessRule.Type, rule.isAccessControl else { continue }
+            #expect([.accessRules, .authentication].contains(type.chainPlace), "\(type.name)")
         }
     }
 }

@@ -1,59 +1,28 @@
 import HttpWare
 
-/// The order in which wares belong, by their names, and what goes wrong in another.
+/// Compares the order of the wares in a chain with the one in which they belong, as they declare it.
 ///
-/// Wares that are not named may stand anywhere. Two entries that both have an `if` may be meant for different requests, and
-/// are not judged against each other.
+/// Wares that declare no place can stand anywhere. Two entries that both have an `if` may apply to different requests, and
+/// are not compared with each other.
 struct ChainOrder {
-    private static let authentication = ["jwt", "introspect", "apiKey", "basicAuth"]
-    private static let caches = ["httpCache", "notModified"]
-
-    /// From the listener's side to the origin's.
-    private static let middlewares = [
-        ["requestId"], ["traceparent"], ["ipRule", "hostRule"], ["bodyLimit"], ["cors"], authentication, ["rateLimit"],
-        ["concurrency"], ["offline"], caches, ["coalesce"], ["tokenRefresh"], ["tokenInject"], ["sign"], ["retry"],
-        ["circuitBreaker"], ["timeout"],
-    ]
-    /// From the origin's side to the listener's.
-    private static let postwares = [
-        ["unauthorized"], ["errorPage"], ["rewriteBody", "jsonTransform"], ["compress"], ["responseHeaders"],
-        ["timeLog"], ["metrics"], ["accessLog"],
-    ]
-
-    /// An order that has a consequence worth telling: one of `first` stands before one of `second`.
-    private struct Rule {
-        let first: Set<String>
-        let second: Set<String>
-        /// Follows "stands before NAME, at PLACE: ".
-        let consequence: String
-    }
-
-    private static let rules = [
-        Rule(
-            first: Set(caches + ["offline", "coalesce"]), second: Set(authentication + ["extAuthz", "oidcLogin"]),
-            consequence:
-                "a response for one client reaches clients that were not authenticated; put authentication first"),
-        Rule(
-            first: Set(caches + ["offline", "coalesce"]), second: ["ipRule", "hostRule"],
-            consequence: "stored responses reach clients that the rule would refuse; put the rule first"),
-        Rule(
-            first: ["tokenInject"], second: ["tokenRefresh"],
-            consequence: "a request that is replayed after a refresh would carry the old token; put tokenRefresh first"),
-        Rule(
-            first: ["sign"], second: ["tokenRefresh", "tokenInject"],
-            consequence: "the signature would not match the request that is sent; put sign after it"),
-        Rule(
-            first: ["circuitBreaker"], second: ["retry"],
-            consequence: "it would count exchanges, not attempts; put retry first"),
-        Rule(
-            first: ["compress"], second: ["rewriteBody", "jsonTransform"],
-            consequence: "the other ware would get compressed content; put compress after it"),
-    ]
-
     private struct Entry {
         let name: String
-        let rank: Int?
+        let place: ChainPlace?
+        let risks: [OrderRisk]
         let entry: ChainEntry
+
+        init?(_ entry: ChainEntry) {
+            guard let type = type(of: entry.ware) as? any ConfigurableWare.Type else { return nil }
+            name = type.name.text
+            place = type.chainPlace
+            risks = type.orderRisks
+            self.entry = entry
+        }
+
+        /// Whether it is a risk to stand before the other entry.
+        func hasRisk(before other: Entry) -> Bool {
+            risks.contains { risk in other.place.map(risk.places.contains) ?? false }
+        }
     }
 
     private(set) var diagnostics = Diagnostics()
@@ -63,44 +32,35 @@ struct ChainOrder {
 
     private struct Told: Hashable {
         let place: SourceLocation
-        /// The place in `rules`; `nil` for the order as such.
-        let rule: Int?
+        /// The number of the risk among those of the ware; `nil` for the order as such.
+        let risk: Int?
     }
 
     /// Judges a joined chain, each once.
     mutating func check(_ chain: WareChain) {
         guard seen.insert(ObjectIdentifier(chain)).inserted else { return }
-        let before = entries(chain.entries.middlewares, Self.middlewares)
-        check(before)
-        check(entries(chain.entries.postwares, Self.postwares))
-        checkSharedCredential(before)
-    }
-
-    private func entries(_ entries: [ChainEntry], _ order: [[String]]) -> [Entry] {
-        entries.compactMap { entry in
-            guard let name = entry.ware.configuredName else { return nil }
-            return Entry(name: name, rank: order.firstIndex { $0.contains(name) }, entry: entry)
-        }
+        check(chain.entries.middlewares.compactMap(Entry.init))
+        check(chain.entries.postwares.compactMap(Entry.init))
     }
 
     private mutating func check(_ entries: [Entry]) {
-        for (number, rule) in Self.rules.enumerated() {
-            guard let end = entries.lastIndex(where: { rule.second.contains($0.name) }) else { continue }
-            for index in 0..<end where rule.first.contains(entries[index].name) {
-                let first = entries[index]
-                let mark = Told(place: first.entry.location, rule: number)
+        for (index, entry) in entries.enumerated() {
+            for (number, risk) in entry.risks.enumerated() {
+                let mark = Told(place: entry.entry.location, risk: number)
                 guard !told.contains(mark),
-                    let second = entries[(index + 1)...].first(where: {
-                        rule.second.contains($0.name) && !Self.areBothConditional(first, $0)
-                    })
+                    let other = entries[(index + 1)...].first(where: {
+                        $0.place.map(risk.places.contains) ?? false && !Self.areBothConditional(entry, $0)
+                    }),
+                    !risk.isAvertedByGuard || !entries[..<index].contains(where: { $0.entry.ware is any AccessGuard })
                 else { continue }
                 told.insert(mark)
+                let unguarded = risk.isAvertedByGuard ? ", with no authentication before it" : ""
                 diagnostics.warning(
-                    at: first.entry.location, first.entry.label,
-                    "stands before \(second.entry.label), at \(second.entry.location): \(rule.consequence)")
+                    at: entry.entry.location, entry.entry.label,
+                    "stands before \(other.entry.label), at \(other.entry.location)\(unguarded): \(risk.consequence)")
             }
         }
-        checkRanks(entries.filter { $0.rank != nil })
+        checkPlaces(entries.filter { $0.place != nil })
     }
 
     private static func areBothConditional(_ one: Entry, _ other: Entry) -> Bool {
@@ -108,18 +68,17 @@ struct ChainOrder {
     }
 
     /// Tells of the fewest entries that would have to move.
-    private mutating func checkRanks(_ entries: [Entry]) {
-        let kept = Self.longestAscent(entries.map { $0.rank ?? 0 })
+    private mutating func checkPlaces(_ entries: [Entry]) {
+        let places = entries.map { $0.place?.rawValue ?? 0 }
+        let kept = Self.longestAscent(places)
         for index in entries.indices where !kept.contains(index) {
             let entry = entries[index]
-            if told.contains(Told(place: entry.entry.location, rule: nil)) { continue }
+            if told.contains(Told(place: entry.entry.location, risk: nil)) { continue }
             let isJudged = { (first: Entry, second: Entry) in
-                Self.areBothConditional(first, second)
-                    || Self.rules.contains { $0.first.contains(first.name) && $0.second.contains(second.name) }
+                Self.areBothConditional(first, second) || first.hasRisk(before: second)
             }
-            let rank = entry.rank ?? 0
-            let earlier = kept.filter { $0 < index && (entries[$0].rank ?? 0) > rank }.min()
-            let later = kept.filter { $0 > index && (entries[$0].rank ?? 0) < rank }.max()
+            let earlier = kept.filter { $0 < index && places[$0] > places[index] }.min()
+            let later = kept.filter { $0 > index && places[$0] < places[index] }.max()
             if let earlier, !isJudged(entries[earlier], entry) {
                 tell(entry, "stands after", entries[earlier], "before")
             } else if let later, !isJudged(entry, entries[later]) {
@@ -129,24 +88,11 @@ struct ChainOrder {
     }
 
     private mutating func tell(_ entry: Entry, _ stands: String, _ other: Entry, _ belongs: String) {
-        told.insert(Told(place: entry.entry.location, rule: nil))
+        told.insert(Told(place: entry.entry.location, risk: nil))
         diagnostics.warning(
             at: entry.entry.location, entry.entry.label,
             "\(stands) \(other.entry.label), at \(other.entry.location); \(entry.name) belongs \(belongs) \(other.name)"
         )
-    }
-
-    /// What is stored behind the cache belongs to the origin server, and so does what was fetched with a credential of ours.
-    private mutating func checkSharedCredential(_ entries: [Entry]) {
-        guard let cache = entries.firstIndex(where: { $0.name == "httpCache" }),
-            let inject = entries[cache...].first(where: { $0.name == "tokenInject" }),
-            !entries[..<cache].contains(where: { WareRegistry.guards.contains($0.name) }),
-            !Self.areBothConditional(entries[cache], inject)
-        else { return }
-        diagnostics.warning(
-            at: entries[cache].entry.location, entries[cache].entry.label,
-            "stands before \(inject.entry.label), at \(inject.entry.location), without authentication before it: responses for"
-                + " the credential are stored for all clients")
     }
 
     /// The places of a longest run of numbers that never fall.

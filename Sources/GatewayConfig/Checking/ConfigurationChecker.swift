@@ -8,7 +8,6 @@ struct ConfigurationChecker {
     private var builder: ChainBuilder
     private let source: ConfigurationFiles
     private var namedFiles: [String] = []
-    private var entryRules = EntryRules()
     private var references = References()
     private let former: [ConfiguredCredential]
     private let formerStores: [ConfiguredStore]
@@ -49,7 +48,6 @@ struct ConfigurationChecker {
         let stores = readStores(entries)
         let credentials = readCredentials(entries, stores)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
-        for case .entry(let entry) in written.flatMap({ $0.items.values.joined() }) { entryRules.check(entry) }
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
         let admin = readSingle("admin", entries) { AdminDefinition(options: &$0) }
@@ -85,7 +83,6 @@ struct ConfigurationChecker {
         if !diagnostics.hasErrors, !isForClient {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
             diagnostics.append(pathReadings.diagnostics.all)
-            diagnostics.append(entryRules.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
             for credential in credentials { warnOfUnused("credentials", credential.name, at: credential.location) }
             for store in stores where store.name != StoreDefinition.builtinName {
@@ -312,9 +309,6 @@ struct ConfigurationChecker {
             var overrides = RouteOverrides(of: route)
             overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
             diagnostics.append(overrides.diagnostics.all)
-            if !route.with.isEmpty {
-                for entry in own.flatMap({ $0.lists.values.joined() }) { entryRules.check(entry) }
-            }
             for index in listeners.indices where route.serves(listeners[index]) {
                 let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
                     $0?.value ?? ""

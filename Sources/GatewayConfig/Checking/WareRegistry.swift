@@ -4,22 +4,19 @@ import HttpWare
 struct WareRegistry {
     private let types: [String: any ConfigurableWare.Type]
 
-    /// Those that keep strangers out: a forward listener open to the network needs one, and dropping one is worth a warning.
-    static let guards: Set<String> = ["ipRule", "basicAuth", "apiKey", "jwt", "introspect", "extAuthz", "oidcLogin"]
-
-    /// Whether an entry refuses requests for the sake of security, so that a route should not drop it without a word.
+    /// Whether an entry refuses requests for the sake of security, so that a route that drops it draws a warning.
     static func keepsOut(_ entry: WrittenEntry) -> Bool {
-        guards.contains(entry.name) || entry.name == "hostRule" || entry.type is any AccessGuard.Type
+        (entry.type as? any AccessRule.Type)?.isAccessControl ?? false
     }
 
+    /// Whether a ware admits only known clients.
     static func isGuard(_ ware: any Ware) -> Bool {
         (ware as? any AccessGuard)?.admitsOnlyKnown ?? false
     }
 
     /// Whether an entry of a joined chain refuses requests for the sake of security.
     static func restrictsAccess(_ entry: ChainEntry) -> Bool {
-        if let name = entry.ware.configuredName, guards.contains(name) || name == "hostRule" { return true }
-        return (entry.ware as? any AccessRule)?.restrictsAccess ?? false
+        (entry.ware as? any AccessRule)?.restrictsAccess ?? false
     }
 
     init(_ wares: [any ConfigurableWare.Type]) {

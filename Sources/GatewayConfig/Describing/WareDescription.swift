@@ -20,6 +20,8 @@ public struct WareDescription: Sendable {
     public let about: WareAbout
     /// In the order in which the ware reads them.
     public let options: [OptionDescription]
+    /// Where it belongs in a chain; `nil` if it can stand anywhere.
+    public let place: ChainPlace?
     /// Whether the exchange continues if the ware cannot do its work.
     public let failsOpen: Bool
 
@@ -33,6 +35,7 @@ public struct WareDescription: Sendable {
             case .twoSided: .both
             }
         about = type.about
+        place = type.chainPlace
         var reader = OptionsReader.describing()
         failsOpen = type.init(options: &reader).failsOpen
         options = reader.described

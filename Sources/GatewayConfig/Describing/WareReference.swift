@@ -11,12 +11,13 @@ public struct WareReference: Sendable {
 
     /// The whole article, in Markdown.
     public var article: String {
-        ([introduction] + wares.map(section)).joined(separator: "\n\n") + "\n"
+        ([introduction] + wares.map(section) + [order]).joined(separator: "\n\n") + "\n"
     }
 
-    /// The rows of a table: name, side, sentence.
-    public var rows: [String] {
-        wares.map { "| `\($0.name)` | \($0.side.rawValue) | \($0.about.sentence) |" }
+    /// A table of the wares, in Markdown: name, side, sentence.
+    public var table: [String] {
+        ["| ware | side | what it does |", "|---|---|---|"]
+            + wares.map { "| `\($0.name)` | \($0.side.rawValue) | \($0.about.sentence) |" }
     }
 
     private var introduction: String {
@@ -87,5 +88,24 @@ public struct WareReference: Sendable {
         let prefix = type.hasPrefix("list of ") ? "list of " : ""
         let words = type.dropFirst(prefix.count).split(separator: " | ").map { "`\($0)`" }
         return prefix + words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
+    }
+
+    private var order: String {
+        """
+        ## The order of wares
+
+        Wares run in the order of the file. `check` warns if it differs from the order in which they belong:
+
+        - `middlewares`: \(order(of: "middlewares"))
+        - `postwares`: \(order(of: "postwares"))
+
+        Wares with a comma between them have the same place. All other wares can stand anywhere.
+        """
+    }
+
+    private func order(of list: String) -> String {
+        let placed = wares.filter { $0.list == list }.compactMap { ware in ware.place.map { ($0, ware.name) } }
+        return Dictionary(grouping: placed) { $0.0 }.sorted { $0.key < $1.key }
+            .map { _, wares in wares.map { "`\($0.1)`" }.joined(separator: ", ") }.joined(separator: " → ")
     }
 }

@@ -4,8 +4,17 @@ public protocol ConfigurableWare: Ware {
     static var name: WareName { get }
     /// The description of the ware, for `httpware wares` and the reference.
     static var about: WareAbout { get }
+    /// Where the ware belongs in a chain; `nil` if it can stand anywhere.
+    static var chainPlace: ChainPlace? { get }
+    /// What happens if the ware stands before some other wares.
+    static var orderRisks: [OrderRisk] { get }
     /// Reads the options: once, when the configuration is loaded, never per request. Mistakes are recorded and reading goes on.
     init(options: inout OptionsReader)
+}
+
+extension ConfigurableWare {
+    public static var chainPlace: ChainPlace? { nil }
+    public static var orderRisks: [OrderRisk] { [] }
 }
 
 /// The name of a ware in configuration files.

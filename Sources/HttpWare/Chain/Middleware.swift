@@ -47,42 +47,6 @@ extension Ware {
     public var order: WareOrder { .middle }
 }
 
-/// A ware that refuses requests for the sake of security: whether it runs must not depend on how a server reads a path.
-public protocol AccessRule: Ware {
-    /// Whether it refuses any, as configured.
-    var restrictsAccess: Bool { get }
-}
-
-extension AccessRule {
-    public var restrictsAccess: Bool { true }
-}
-
-/// A ware that can keep strangers out: what a forward listener that the network reaches must have.
-public protocol AccessGuard: AccessRule {
-    /// Whether it lets in only those it knows, as configured.
-    var admitsOnlyKnown: Bool { get }
-}
-
-/// A ware that authenticates clients (`Exchange.authenticated`): requests behind it have a principal.
-public protocol AuthenticatingWare: Ware {
-    /// Whether what it accepts has claims.
-    var givesClaims: Bool { get }
-}
-
-/// A ware that tells requests apart by keys.
-public protocol KeyedWare: Ware {
-    /// The parts of its keys.
-    var keys: [RequestKey] { get }
-}
-
-/// A ware that removes or sets fields of requests, as configured.
-public protocol FieldEditingWare: Ware {
-    /// The fields that it removes from every request.
-    var takenFields: [FieldName] { get }
-    /// The fields that it may set.
-    var givenFields: [FieldName] { get }
-}
-
 /// What a middleware decides.
 public enum Verdict {
     /// On to the next middleware, or upstream after the last.

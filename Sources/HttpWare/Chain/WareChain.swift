@@ -188,17 +188,6 @@ public final class WareChain: Sendable {
     }
 }
 
-/// A ware that reads what each ware did in the exchange's record: it is noted if one is in the chain, or if somebody else
-/// observes the exchange.
-public protocol WareObserver: Ware {
-    /// Whether it does, as configured. Read once, when the chain is made.
-    var observesWares: Bool { get }
-}
-
-extension WareObserver {
-    public var observesWares: Bool { true }
-}
-
 extension ContentNeed {
     var wholeLimit: Int? {
         if case .whole(let limit) = self { limit } else { nil }

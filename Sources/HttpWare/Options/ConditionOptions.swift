@@ -1,28 +1,32 @@
-/// An `if`, as it was written: when an entry of a chain runs. Keys are ANDed, members of a list ORed.
+/// The options of an `if`, which decides whether an entry of a chain runs. All keys must match, and one member of each list.
 ///
-/// It is decided against an exchange elsewhere (room Chain).
+/// `Condition` in room Chain decides it for an exchange.
 public struct ConditionOptions: Sendable, Hashable {
-    /// The request as it is there; on postwares, the request as received.
+    /// Conditions on the request as it is at this place; on postwares, on the request as received.
     public var request = RequestMatch()
-    /// On postwares only; `nil` asks nothing.
+    /// Statuses of responses, on postwares only; `nil` matches all.
     public var statuses: StatusSet?
-    /// On postwares only: who made the response – `upstream`, `cache`, `gateway`, or a ware's name.
+    /// The makers of responses, on postwares only: `upstream`, `cache`, `gateway`, or the name of a ware.
     public var responders: [String] = []
-    /// On postwares only.
+    /// Fields of responses, on postwares only.
     public var responseHeaders: [NamedMatch] = []
 
-    /// The keys that ask something of the response.
+    /// The keys with conditions on the response.
     public static let responseKeys = ["status", "responder", "responseHeaders"]
 
-    /// A condition that asks nothing.
+    /// A condition that is always met.
     public init() {}
 
-    /// Reads the keys; on a request-side entry those of the response are refused.
+    /// Reads the keys. On a middleware, those of the response are refused.
     public init(options: inout OptionsReader, isPostware: Bool) {
         request.read(&options)
-        options.read("status", into: &statuses)
-        options.read("responder", into: &responders)
-        responseHeaders = NamedMatch.readFields("responseHeaders", &options)
+        options.read("status", into: &statuses, doc: "statuses of the responses that match; only in postwares")
+        options.read(
+            "responder", into: &responders,
+            doc: "makers of the responses that match: upstream, cache, gateway or a ware; only in postwares")
+        responseHeaders = NamedMatch.readFields(
+            "responseHeaders", &options,
+            doc: "header fields that a response must have, each with one of the values; only in postwares")
         guard !isPostware else { return }
         for key in Self.responseKeys where options.isGiven(key) {
             options.fail(at: key, "a middleware runs before there is a response; use it in postwares")

@@ -52,7 +52,7 @@ extension OptionWord {
             let words = Self.allCases.map(\.rawValue)
             throw OptionMistake(
                 "write \(words.joinedByOr)\(didYouMean(optionText, among: words))",
-                problem: "\(optionText.quotedForErrors) is not one of its values")
+                problem: "\(optionText.quotedForErrors) is not an allowed value")
         }
         self = value
     }

@@ -171,6 +171,12 @@ public struct OptionsReader: Sendable {
         diagnostics.warning(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
     }
 
+    /// Records something doubtful at its own place within the value of a key, such as a member of a list.
+    public mutating func warn(at key: String, in place: SourceLocation, _ message: String) {
+        guard !isDescribing else { return }
+        diagnostics.warning(at: place, path(key), message)
+    }
+
     /// Keys that the contract names and this version does not build: refused by name where they are written.
     public mutating func refuse(_ keys: String...) {
         for key in keys {

@@ -1,4 +1,4 @@
-/// What a route or a condition asks of a request. Keys are ANDed, members of a list ORed; an empty list asks nothing.
+/// The conditions of a route, or of an `if`, on a request. All keys must match, and one member of each list; an empty list matches all.
 public struct RequestMatch: Sendable, Hashable {
     /// Case-sensitive (RFC 9110 §9.1).
     public var methods: [HttpMethod] = []
@@ -11,25 +11,30 @@ public struct RequestMatch: Sendable, Hashable {
     /// All of these parameters, each with one of its values; never of a CONNECT.
     public var query: [NamedMatch] = []
 
-    /// A match that asks nothing.
+    /// A match for every request.
     public init() {}
 
-    /// Nothing is asked: every request matches.
+    /// Whether every request matches.
     public var isEmpty: Bool {
         methods.isEmpty && hosts.isEmpty && paths.isEmpty && headers.isEmpty && query.isEmpty
     }
 
     /// Reads `method`, `host`, `path`, `headers` and `query`.
     public mutating func read(_ options: inout OptionsReader) {
-        options.read("method", into: &methods)
-        options.read("host", into: &hosts)
-        options.read("path", into: &paths)
-        headers = NamedMatch.readFields("headers", &options)
-        query = NamedMatch.read("query", &options)
+        options.read("method", into: &methods, doc: "methods of the requests that match, such as [GET, HEAD]")
+        options.read("host", into: &hosts, doc: "hosts of the requests that match, such as *.example.com")
+        options.read("path", into: &paths, doc: "paths of the requests that match, such as /users/{id} or /static/**")
+        headers = NamedMatch.readFields(
+            "headers", &options,
+            doc: "header fields that a request must have, each with one of the values; ~ begins a regular expression")
+        query = NamedMatch.read(
+            "query", &options,
+            doc: "query parameters that a request must have, each with one of the values; ~ begins a regular expression"
+        )
     }
 }
 
-/// A field or a query parameter, and the values of which one is wanted.
+/// A field or a query parameter, and its matching values.
 public struct NamedMatch: Sendable, Hashable {
     /// As written; field names are compared without regard to case.
     public var name: String
@@ -42,17 +47,17 @@ public struct NamedMatch: Sendable, Hashable {
         self.values = values
     }
 
-    static func readFields(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
-        let matches = read(key, &options)
+    static func readFields(_ key: String, _ options: inout OptionsReader, doc: String) -> [NamedMatch] {
+        let matches = read(key, &options, doc: doc)
         for match in matches where FieldName(match.name) == nil {
             options.fail(at: key, "\(match.name.quotedForErrors) is not a field name; write a token such as Accept")
         }
         return matches
     }
 
-    static func read(_ key: String, _ options: inout OptionsReader) -> [NamedMatch] {
+    static func read(_ key: String, _ options: inout OptionsReader, doc: String) -> [NamedMatch] {
         var map: OptionMap<String, [ValueMatch]> = [:]
-        options.read(key, into: &map)
+        options.read(key, into: &map, doc: doc)
         for entry in map where entry.value.isEmpty {
             options.fail(at: key, "\(entry.key): no value is given; write a value, a list of values, or \"~.\" for any")
         }
@@ -60,7 +65,7 @@ public struct NamedMatch: Sendable, Hashable {
     }
 }
 
-/// One value: as it is, or `~regex`, which matches anywhere unless it is anchored.
+/// One value: an exact text, or `~regex`, which matches anywhere unless it is anchored.
 public enum ValueMatch: Sendable, Hashable {
     case exactly(String)
     case pattern(Pattern)

@@ -14,14 +14,19 @@ struct WaresCommand: ParsableCommand {
     var json = false
     @Flag(help: "Print the reference, as an article in Markdown.")
     var markdown = false
+    @Flag(help: "Print a table of all wares, in Markdown.")
+    var table = false
 
     func validate() throws {
-        if markdown, name != nil || json {
-            throw ValidationError("--markdown prints all wares; it takes no name and no --json")
-        }
+        if markdown, name != nil || json { throw ValidationError("--markdown prints all wares; it stands alone") }
+        if table, name != nil || json || markdown { throw ValidationError("--table prints all wares; it stands alone") }
     }
 
     func run() throws {
+        if table {
+            try Terminal.result(WareReference(BuiltinWares.all).table.joined(separator: "\n"))
+            return
+        }
         if markdown {
             try Terminal.result(WareReference(BuiltinWares.all).article, end: "")
             return

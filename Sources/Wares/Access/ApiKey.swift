@@ -72,6 +72,7 @@ extension ApiKey: AccessGuard {
 
 extension ApiKey: ConfigurableWare {
     public static let name: WareName = "apiKey"
+    public static let chainPlace: ChainPlace? = .authentication
     public static let about = WareAbout(
         "Requires an API key that is listed in the keys file; answers 401 otherwise.", source: "Kong key-auth",
         example: #"""

@@ -111,6 +111,7 @@ extension BasicAuth: AccessGuard {
 
 extension BasicAuth: ConfigurableWare {
     public static let name: WareName = "basicAuth"
+    public static let chainPlace: ChainPlace? = .authentication
     public static let about = WareAbout(
         "Requires a user name and password that match an htpasswd file; answers 401 otherwise.",
         source: "RFC 7617",

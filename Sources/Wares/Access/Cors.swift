@@ -153,6 +153,7 @@ public struct Cors: Middleware, Postware {
 
 extension Cors: ConfigurableWare {
     public static let name: WareName = "cors"
+    public static let chainPlace: ChainPlace? = .crossOrigin
     public static let about = WareAbout(
         "Allows web pages of other origins to read responses (CORS), and answers preflight requests.",
         source: "Fetch standard (CORS protocol)",

@@ -32,6 +32,7 @@ extension HostRule: AccessRule {}
 
 extension HostRule: ConfigurableWare {
     public static let name: WareName = "hostRule"
+    public static let chainPlace: ChainPlace? = .accessRules
     public static let about = WareAbout(
         "Restricts the hosts that clients of a forward proxy can reach, CONNECT included; answers 403 for all others.",
         source: "Squid dstdomain",

@@ -118,6 +118,7 @@ extension Introspect: AccessGuard {
 
 extension Introspect: ConfigurableWare {
     public static let name: WareName = "introspect"
+    public static let chainPlace: ChainPlace? = .authentication
     public static let about = WareAbout(
         "Requires an access token that the authorization server reports as active; answers 401 otherwise.",
         source: "RFC 7662, RFC 6750",

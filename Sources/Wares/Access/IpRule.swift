@@ -33,6 +33,7 @@ extension IpRule: AccessGuard {
 
 extension IpRule: ConfigurableWare {
     public static let name: WareName = "ipRule"
+    public static let chainPlace: ChainPlace? = .accessRules
     public static let about = WareAbout(
         "Restricts access by client address; answers 403 to all others.", source: "Traefik ipAllowList",
         example: #"""

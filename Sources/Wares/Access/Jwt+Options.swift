@@ -3,6 +3,7 @@ public import HttpWare
 
 extension Jwt: ConfigurableWare {
     public static let name: WareName = "jwt"
+    public static let chainPlace: ChainPlace? = .authentication
     public static let about = WareAbout(
         "Requires a JSON Web Token signed with a known key; answers 401 otherwise.",
         source: "RFC 7519, RFC 8725, RFC 6750",

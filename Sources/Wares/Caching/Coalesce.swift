@@ -149,6 +149,8 @@ private final class KnownVary: Sendable {
 
 extension Coalesce: ConfigurableWare {
     public static let name: WareName = "coalesce"
+    public static let chainPlace: ChainPlace? = .coalescing
+    public static let orderRisks = [OrderRisk].ofSharedResponses
     public static let about = WareAbout(
         "Sends only one of several identical concurrent requests upstream, and shares its response among them.",
         source: "RFC 9111 §4, RFC 9110 §9.2",

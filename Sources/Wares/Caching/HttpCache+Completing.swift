@@ -101,7 +101,7 @@ extension HttpCache {
         guard let whole = turn.whole, exchange.startBackground(whole, to: fetch) else {
             return .replace(with: .problem(.serviceUnavailable, "too many background requests are in progress"))
         }
-        exchange.note("the part that is stored does not fit: the whole is asked for")
+        exchange.note("the stored part does not fit: the whole is requested")
         // The exchange that asks has limits of its own.
         guard let head = try await fetch.head.value(), var answer = fetch.response.answer(head) else {
             return .replace(with: .problem(.badGateway, "the origin server's response ended before its header section"))

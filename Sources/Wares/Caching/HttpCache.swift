@@ -177,7 +177,7 @@ public struct HttpCache: Middleware, Postware {
         }
         if asked.wishes.onlyIfCached {
             exchange.cacheResult = .miss
-            exchange.note("only-if-cached, and nothing is stored that will do")
+            exchange.note("only-if-cached, and no suitable response is stored")
             return .abort(
                 with: .problem(
                     .gatewayTimeout, "the request accepts only a stored response, and no suitable one is stored"))
@@ -325,6 +325,13 @@ public struct HttpCache: Middleware, Postware {
 
 extension HttpCache: ConfigurableWare {
     public static let name: WareName = "httpCache"
+    public static let chainPlace: ChainPlace? = .caching
+    public static let orderRisks =
+        [OrderRisk].ofSharedResponses + [
+            .before(
+                .tokenInjection, avertedByGuard: true,
+                consequence: "responses fetched with the credential would be stored for all clients")
+        ]
     public static let about = WareAbout(
         "Stores responses and answers repeated requests from them, by the rules of HTTP caching (RFC 9111).",
         source: "RFC 9111, RFC 5861, RFC 8246, RFC 9211, RFC 9213",

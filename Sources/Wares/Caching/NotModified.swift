@@ -35,6 +35,8 @@ public struct NotModified: Middleware, Postware {
 
 extension NotModified: ConfigurableWare {
     public static let name: WareName = "notModified"
+    public static let chainPlace: ChainPlace? = .caching
+    public static let orderRisks = [OrderRisk].ofSharedResponses
     public static let about = WareAbout(
         "Stores responses and revalidates them with the origin server before each use, so that unchanged content is not sent again.",
         source: "RFC 9110 §13, RFC 9111 §4.3",

@@ -124,6 +124,8 @@ private final class Outage: Sendable {
 
 extension Offline: ConfigurableWare {
     public static let name: WareName = "offline"
+    public static let chainPlace: ChainPlace? = .offline
+    public static let orderRisks = [OrderRisk].ofSharedResponses
     public static let about = WareAbout(
         "Serves stored responses while the origin server cannot be reached, or for as long as an operator switches it on.",
         source: "RFC 9111 §4.2.4 and §5.2.1",

@@ -119,6 +119,10 @@ public struct Compress: Postware, CountingWare {
 
 extension Compress: ConfigurableWare {
     public static let name: WareName = "compress"
+    public static let chainPlace: ChainPlace? = .compression
+    public static let orderRisks: [OrderRisk] = [
+        .before(.contentEditing, consequence: "the later ware would get compressed content; put compress after it")
+    ]
     public static let about = WareAbout(
         "Compresses response content with gzip, Brotli or Zstandard, if the client accepts it.",
         source: "RFC 9110 §8.4, §12.5.3; RFC 1952, RFC 7932, RFC 8878",

@@ -76,6 +76,7 @@ public struct RequestId: Middleware, Postware {
 
 extension RequestId: ConfigurableWare {
     public static let name: WareName = "requestId"
+    public static let chainPlace: ChainPlace? = .requestIdentifier
     public static let about = WareAbout(
         "Gives each request a unique identifier, and sends it to the origin server and to the client.",
         source: "RFC 9562",

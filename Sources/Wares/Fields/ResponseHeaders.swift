@@ -36,6 +36,7 @@ public struct ResponseHeaders: Postware {
 
 extension ResponseHeaders: ConfigurableWare {
     public static let name: WareName = "responseHeaders"
+    public static let chainPlace: ChainPlace? = .fieldEditing
     public static let about = WareAbout(
         "Edits the header fields of responses on their way to the client.", source: "RFC 9110 §5, §7.6.1",
         example: #"""

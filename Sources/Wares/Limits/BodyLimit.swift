@@ -44,6 +44,7 @@ public struct BodyLimit: Middleware, Postware {
 
 extension BodyLimit: ConfigurableWare {
     public static let name: WareName = "bodyLimit"
+    public static let chainPlace: ChainPlace? = .contentLimits
     public static let about = WareAbout(
         "Refuses content above a size limit: requests with 413, responses with 502.", source: "RFC 9110 §15.5.14",
         example: #"""

@@ -92,6 +92,7 @@ extension Concurrency: KeyedWare {
 
 extension Concurrency: ConfigurableWare {
     public static let name: WareName = "concurrency"
+    public static let chainPlace: ChainPlace? = .concurrencyLimits
     public static let about = WareAbout(
         "Limits the number of concurrent requests, with an optional queue.",
         source: "Traefik inFlightReq",

@@ -196,6 +196,7 @@ extension RateLimit: KeyedWare {
 
 extension RateLimit: ConfigurableWare {
     public static let name: WareName = "rateLimit"
+    public static let chainPlace: ChainPlace? = .rateLimits
     public static let about = WareAbout(
         "Limits the rate of requests per client, or per another key; answers 429 above it.",
         source: "draft-ietf-httpapi-ratelimit-headers-10, RFC 6585 §4",

@@ -261,6 +261,7 @@ extension GatewayError.Fault {
 
 extension AccessLog: ConfigurableWare {
     public static let name: WareName = "accessLog"
+    public static let chainPlace: ChainPlace? = .accessLog
     public static let about = WareAbout(
         "Writes one access log line for each exchange, including exchanges that the client aborted (status 499).",
         source: "nginx, Envoy; RFC 3339, RFC 8259",

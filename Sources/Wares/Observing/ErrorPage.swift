@@ -136,6 +136,7 @@ public struct ErrorPage: Postware {
 
 extension ErrorPage: ConfigurableWare {
     public static let name: WareName = "errorPage"
+    public static let chainPlace: ChainPlace? = .errorPages
     public static let about = WareAbout(
         "Replaces the content of error responses with a page in JSON, HTML or text; the status is kept.",
         source: "RFC 9457, RFC 9110 §12.5.1",

@@ -22,6 +22,7 @@ public struct Metrics: Postware, WareObserver, ExchangeObserver {
 
 extension Metrics: ConfigurableWare {
     public static let name: WareName = "metrics"
+    public static let chainPlace: ChainPlace? = .metrics
     public static let about = WareAbout(
         "Adds detailed metrics: request durations by method and status class, and the decisions and times of each ware.",
         source: "OpenTelemetry semantic conventions (HTTP metrics), Prometheus text format 0.0.4",

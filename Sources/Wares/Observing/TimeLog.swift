@@ -89,6 +89,7 @@ extension String {
 
 extension TimeLog: ConfigurableWare {
     public static let name: WareName = "timeLog"
+    public static let chainPlace: ChainPlace? = .timing
     public static let about = WareAbout(
         "Logs how long each phase of an exchange and each ware took, with a warning for slow exchanges.",
         source: "W3C Server-Timing",

@@ -111,6 +111,7 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
 
 extension Traceparent: ConfigurableWare {
     public static let name: WareName = "traceparent"
+    public static let chainPlace: ChainPlace? = .tracing
     public static let about = WareAbout(
         "Continues or starts a distributed trace for each request, and can export spans to an OpenTelemetry collector.",
         source: "W3C Trace Context level 2, W3C Baggage, OpenTelemetry Protocol (OTLP/HTTP, JSON)",

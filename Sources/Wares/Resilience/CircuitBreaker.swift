@@ -100,6 +100,10 @@ public struct CircuitBreaker: Middleware, Postware {
 
 extension CircuitBreaker: ConfigurableWare {
     public static let name: WareName = "circuitBreaker"
+    public static let chainPlace: ChainPlace? = .circuitBreaker
+    public static let orderRisks: [OrderRisk] = [
+        .before(.retry, consequence: "it would count exchanges, not attempts; put retry first")
+    ]
     public static let about = WareAbout(
         "Refuses requests to a service that keeps failing, and lets a few through later to test whether it has recovered.",
         source: "Traefik circuitBreaker, Polly",

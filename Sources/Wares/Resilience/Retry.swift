@@ -77,7 +77,7 @@ public struct Retry: Middleware, Postware {
         // What was not sent, or not looked at, cannot have been processed.
         let isUntouched = exchange.failure.map { $0.fault.isBeforeRequest || $0.isUnprocessed } ?? false
         guard isUntouched || methods.contains(method) else {
-            exchange.note("not retried: \(method) may not be processed twice")
+            exchange.note("not retried: \(method) is not safe to repeat")
             return .pass
         }
         let content = exchange.request.content
@@ -89,7 +89,7 @@ public struct Retry: Middleware, Postware {
         var pause = pauses.pause(before: tries, in: backoff)
         if exchange.responder == .upstream, let asked = RetryAfter.pause(response, at: exchange.wallNow) {
             guard asked <= retryAfter else {
-                exchange.note("not retried: it asks to wait for \(RetryAfter.seconds(asked))s")
+                exchange.note("not retried: the response asks to wait for \(RetryAfter.seconds(asked))s")
                 return .pass
             }
             pause = max(pause, asked)
@@ -101,7 +101,7 @@ public struct Retry: Middleware, Postware {
         if let notes = exchange.serviceNotes,
             !notes.note(RetryBudget.self).take(budget, of: notes.requests, at: exchange.now)
         {
-            exchange.note("not retried: too many requests to \(notes.name) were")
+            exchange.note("not retried: the retry budget of \(notes.name) is spent")
             return .pass
         }
         exchange[Tries.self] = TryCount(count: tries + 1, replays: exchange.record.replays + 1)
@@ -130,6 +130,7 @@ public struct Retry: Middleware, Postware {
 
 extension Retry: ConfigurableWare {
     public static let name: WareName = "retry"
+    public static let chainPlace: ChainPlace? = .retry
     public static let about = WareAbout(
         "Sends failed requests again, if they are safe to repeat, with a pause and within a budget.",
         source: "RFC 9110 §9.2.2 and §10.2.3, Envoy",
@@ -162,7 +163,14 @@ extension Retry: ConfigurableWare {
             doc:
                 "outcomes after which a request is sent again: statuses, connect (no connection), reset (closed early), timeout"
         )
-        options.read("methods", into: &methods, doc: "methods whose requests are safe to repeat")
+        var listed = methods.map { Located($0, at: options.location) }
+        options.read("methods", into: &listed, doc: "methods whose requests are safe to repeat")
+        methods = listed.map(\.value)
+        for method in listed where !method.value.isIdempotent {
+            options.warn(
+                at: "methods", in: method.location,
+                "\"\(method.value)\" is not idempotent: a second try may do the work twice (RFC 9110 §9.2.2)")
+        }
         options.read(
             "backoff", into: &backoff,
             doc: "range of the pause before each further try; the pause is random and grows with each try")

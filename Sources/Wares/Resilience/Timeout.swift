@@ -36,6 +36,7 @@ public struct Timeout: Middleware {
 
 extension Timeout: ConfigurableWare {
     public static let name: WareName = "timeout"
+    public static let chainPlace: ChainPlace? = .timeLimits
     public static let about = WareAbout(
         "Sets time limits for connecting, responding, idle time and the whole exchange, in place of the service's limits.",
         source: "RFC 9110 §15.6.5, nginx, Envoy",

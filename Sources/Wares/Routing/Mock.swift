@@ -92,6 +92,7 @@ public struct Mock: Middleware {
 }
 
 extension Mock: AccessRule {
+    public static var isAccessControl: Bool { false }
     /// True if every response is 401 or 403: then the ware is there to refuse clients.
     public var restrictsAccess: Bool { replies.allSatisfy { [401, 403].contains($0.status.code) } }
 }

@@ -141,6 +141,10 @@ private final class LastLine: Sendable {
 
 extension TokenInject: ConfigurableWare {
     public static let name: WareName = "tokenInject"
+    public static let chainPlace: ChainPlace? = .tokenInjection
+    public static let orderRisks: [OrderRisk] = [
+        .before(.tokenRefresh, consequence: "a repeated request would carry the old token; put tokenRefresh first")
+    ]
     public static let about = WareAbout(
         "Adds a token to requests: one of a credential that the gateway keeps valid, or a fixed one.",
         source: "RFC 6750 §2.1",

@@ -79,7 +79,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         var refusals = exchange[Refusals.self] ?? Refusals.Value()
         guard !refusals.hadRefresh, refusals.count < 2 else {
             // A token that was asked for because of this request is refused, too: it is not about its age.
-            exchange.note("not replayed: a new token is refused, too")
+            exchange.note("not replayed: the new token was rejected as well")
             return .pass
         }
         let wall = exchange.wallNow
@@ -94,7 +94,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         if let present = credential.current(wall) {
             guard present.number != carried else { return giveUp(credential, failure, exchange) }
             exchange[Refusals.self] = refusals
-            exchange.note("after \(status), with the present token")
+            exchange.note("after \(status), with the current token")
             return .replay(after: .zero)
         }
         refusals.hadRefresh = true
@@ -102,7 +102,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         let bytes = TokenHold.size(of: exchange.request, kept: maxBody.bytes)
         switch credential.enter(bytes: bytes, limits: hold, at: wall) {
         case .ready:
-            exchange.note("after \(status), with the present token")
+            exchange.note("after \(status), with the current token")
             return .replay(after: .zero)
         case .refused(let failure): return giveUp(credential, failure, exchange)
         case .held(let place):
@@ -125,7 +125,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     /// There is no new token to send the request with; `nil` where none came in time. A failure that may pass says nothing of the
     /// client, who would take a 401 for the end of its own session.
     private func giveUp(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> Answer {
-        exchange.note("not replayed: \(failure?.reason ?? "no token came in time")")
+        exchange.note("not replayed: \(failure?.reason ?? "no token was received in time")")
         guard onFailure == .unavailable, failure?.mayPass ?? true else { return .pass }
         return .replace(with: TokenHold.refusal(credential, failure))
     }
@@ -148,6 +148,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
 
 extension TokenRefresh: ConfigurableWare {
     public static let name: WareName = "tokenRefresh"
+    public static let chainPlace: ChainPlace? = .tokenRefresh
     public static let about = WareAbout(
         "Keeps a credential's token valid: holds requests during a refresh, and repeats requests whose token was rejected.",
         source: "RFC 6749 §6, RFC 6750 §3.1",

@@ -108,6 +108,7 @@ public struct Unauthorized: Postware, CredentialUser {
 
 extension Unauthorized: ConfigurableWare {
     public static let name: WareName = "unauthorized"
+    public static let chainPlace: ChainPlace? = .unauthorized
     public static let about = WareAbout(
         "Handles 401 responses: replaces the content, redirects to a login page, or discards the stored token.",
         source: "RFC 9110 §15.5.2",

@@ -66,7 +66,7 @@ import Testing
             errors == [
                 "ware.max: \"2GiB\" is too large; write 1B to 1GiB",
                 "ware.total: a list is not a duration",
-                "ware.style: \"lnog\" is not one of its values; write short or long; did you mean \"long\"?",
+                "ware.style: \"lnog\" is not an allowed value; write short or long; did you mean \"long\"?",
                 "ware.names: a map is not a list of text; write [first, second]",
                 "ware.statuses[0]: \"999\" is not a set of statuses; write a status from 100 to 599, a class such as 5xx,"
                     + " or a range such as 500-599",

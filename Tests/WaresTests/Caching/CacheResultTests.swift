@@ -24,7 +24,7 @@ import Wares
         try stage.respond(["Cache-Control: max-age=60"])
         _ = try await stage.send()
         #expect(last?.cache == "miss")
-        #expect(notes == ["miss: nothing is stored for it", "stored"])
+        #expect(notes == ["miss: no response is stored", "stored"])
         _ = try await stage.send()
         #expect(last?.cache == "hit")
         #expect(notes == ["hit"])
@@ -43,11 +43,11 @@ import Wares
         try stage.respond(304, ["ETag: \"1\"", "Cache-Control: max-age=60"], "")
         _ = try await stage.send()
         #expect(last?.cache == "validated")
-        #expect(notes == ["miss: what is stored is stale, and is validated", "validated"])
+        #expect(notes == ["miss: the stored response is stale and is validated", "validated"])
         try stage.respond(["Cache-Control: max-age=60", "ETag: \"2\""])
         _ = try await stage.send(.get, "/", ["Cache-Control: no-cache"])
         #expect(last?.cache == "miss")
-        #expect(notes == ["miss: the request wants it validated", "stored"])
+        #expect(notes == ["miss: the request demands validation", "stored"])
     }
 
     @Test func `a request that no cache answers is passed by, and says why`() async throws {
@@ -58,14 +58,14 @@ import Wares
         #expect(notes.first == "passed not for the cache: POST is not answered from stored responses")
         _ = try await stage.send(.get, "/", ["If-Match: \"1\""])
         #expect(last?.cache == "bypass")
-        #expect(notes.first == "passed not for the cache: its conditions are for the origin server")
+        #expect(notes.first == "passed not for the cache: the conditions are for the origin server")
     }
 
     @Test func `why a response is not stored is told`() async throws {
         let stage = try stage()
         try stage.respond(["Cache-Control: no-store"])
         _ = try await stage.send()
-        #expect(notes == ["miss: nothing is stored for it", "passed not stored: the response says no-store"])
+        #expect(notes == ["miss: no response is stored", "passed not stored: the response says no-store"])
         try stage.respond(["Cache-Control: max-age=60", "Vary: *"])
         _ = try await stage.send()
         #expect(notes.last == "passed not stored: Vary: * never matches a request")
@@ -113,7 +113,7 @@ import Wares
         let stage = try stage()
         #expect(try await stage.send(.get, "/", ["Cache-Control: only-if-cached"]).status == 504)
         #expect(last?.cache == "miss")
-        #expect(notes == ["aborted 504 only-if-cached, and nothing is stored that will do"])
+        #expect(notes == ["aborted 504 only-if-cached, and no suitable response is stored"])
     }
 
     @Test func `another variant is a miss of its own kind`() async throws {
@@ -122,7 +122,7 @@ import Wares
         _ = try await stage.send(.get, "/", ["Accept: a/b"])
         _ = try await stage.send(.get, "/", ["Accept: c/d"])
         #expect(last?.cache == "miss")
-        #expect(notes.first == "miss: what is stored answers other request fields")
+        #expect(notes.first == "miss: the stored responses are for other request fields")
     }
 
     @Test func `those who waited for another one's response are collapsed`() async throws {

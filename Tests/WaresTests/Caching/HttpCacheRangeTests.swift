@@ -278,7 +278,7 @@ import Wares
             "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT", "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT", nil
         ),
     ])
-    func `without a strong validator that matches the whole is asked for, RFC 9111 §3.4`(
+    func `without a strong validator that matches the whole is requested, RFC 9111 §3.4`(
         own: String, other: String, condition: String?
     ) async throws {
         let stage = try CacheStage()
@@ -320,7 +320,7 @@ import Wares
     }
 
     @Test(arguments: [(416, ["Content-Range: bytes */3"]), (206, ["Content-Range: bytes 5-9/10", "ETag: \"a\""])])
-    func `an answer that does not fit is let go, and the whole is asked for`(status: Int, lines: [String]) async throws
+    func `an answer that does not fit is let go, and the whole is requested`(status: Int, lines: [String]) async throws
     {
         let stage = try CacheStage()
         try part(stage, 0...3)

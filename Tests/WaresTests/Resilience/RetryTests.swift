@@ -114,14 +114,14 @@ import Testing
     // MARK: Idempotency
 
     @Test(arguments: [HttpMethod.post, .patch])
-    func `a request that may not be processed twice is not sent twice - RFC 9110 §9.2.2`(method: HttpMethod)
+    func `a request that is not safe to repeat is not sent twice - RFC 9110 §9.2.2`(method: HttpMethod)
         async throws
     {
         let exchange = try TestExchange(observing: [retry()])
         exchange.upstream.respond(with: HttpResponse(.serviceUnavailable))
         #expect(try await exchange.send(.make(method, "/", content: .text("x"))).status == .serviceUnavailable)
         #expect(exchange.upstream.requests.count == 1)
-        #expect(exchange.notes == ["not retried: \(method) may not be processed twice"])
+        #expect(exchange.notes == ["not retried: \(method) is not safe to repeat"])
     }
 
     @Test(arguments: [HttpMethod.get, .head, .options, .put, .delete])
@@ -191,7 +191,7 @@ import Testing
         try response.fields.set(.retryAfter, to: value)
         exchange.upstream.respond(with: response)
         #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
-        #expect(exchange.notes == ["not retried: it asks to wait for 11s"])
+        #expect(exchange.notes == ["not retried: the response asks to wait for 11s"])
     }
 
     @Test func `a pause that the exchange has no time for is not begun`() async throws {
@@ -238,7 +238,7 @@ import Testing
         exchange.upstream.always(respondWith: HttpResponse(.serviceUnavailable))
         for _ in 0..<101 { _ = try await exchange.send(.get("/")) }
         #expect(exchange.upstream.requests.count == 121)
-        #expect(exchange.notes == ["not retried: too many requests to upstream were"])
+        #expect(exchange.notes == ["not retried: the retry budget of upstream is spent"])
         // What was is forgotten after ten seconds.
         await exchange.advance(by: .seconds(11))
         for _ in 0..<11 { _ = try await exchange.send(.get("/")) }

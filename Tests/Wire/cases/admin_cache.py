@@ -206,7 +206,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: len(gateway.records()) == 3), gateway.records())
     refused, hit, miss = gateway.records()
     expect_same("results", [record["cache"] for record in (miss, hit, refused)], ["miss", "hit", "miss"])
-    expect_same("miss", [ware["text"] for ware in miss["wares"]], ["miss: nothing is stored for it", "stored"])
+    expect_same("miss", [ware["text"] for ware in miss["wares"]], ["miss: no response is stored", "stored"])
     expect_same("hit", [ware["text"] for ware in hit["wares"]], ["hit"])
     expect_same("refused", refused["wares"][-1]["text"], "passed not stored: the response says no-store")
     text = gateway.command("trace", refused["id"])

@@ -1,0 +1,175 @@
+/// The roles of wares: protocols that say what a ware does besides handling messages, so that the gateway and the checks of a
+/// configuration know it by this and not by its name.
+///
+/// Three roles need types of other modules and are declared there: `CredentialUser` (Credentials), `CachingWare` and
+/// `OfflineSwitch` (Wares).
+
+// MARK: Access
+
+/// A ware that refuses requests for the sake of security: whether it runs must not depend on how a server reads a path.
+public protocol AccessRule: Ware {
+    /// Whether all wares of this type are there to refuse clients: then a route that drops one draws a warning.
+    static var isAccessControl: Bool { get }
+    /// Whether this ware refuses requests, as configured.
+    var restrictsAccess: Bool { get }
+}
+
+extension AccessRule {
+    public static var isAccessControl: Bool { true }
+    public var restrictsAccess: Bool { true }
+}
+
+/// A ware that can keep strangers out. A forward listener that the network can reach needs one.
+public protocol AccessGuard: AccessRule {
+    /// Whether it admits only known clients, as configured.
+    var admitsOnlyKnown: Bool { get }
+}
+
+/// A ware that authenticates clients (`Exchange.authenticated`): requests after it have a principal.
+public protocol AuthenticatingWare: Ware {
+    /// Whether the principal has claims.
+    var givesClaims: Bool { get }
+}
+
+// MARK: Requests
+
+/// A ware that tells requests apart by keys.
+public protocol KeyedWare: Ware {
+    /// The parts of its keys.
+    var keys: [RequestKey] { get }
+}
+
+/// A ware that removes or sets fields of requests, as configured.
+public protocol FieldEditingWare: Ware {
+    /// The fields that it removes from every request.
+    var takenFields: [FieldName] { get }
+    /// The fields that it can set.
+    var givenFields: [FieldName] { get }
+}
+
+/// A ware that holds requests, for `/v1/holds/LABEL/open` and `close` of the admin listener.
+public protocol HoldGate: Ware {
+    /// Whether the configuration lets operators open and close it.
+    var isManual: Bool { get }
+    /// Whether requests are held at the moment.
+    var isClosed: Bool { get }
+    /// The number of requests that are held.
+    var heldCount: Int { get }
+    /// Holds requests from now on, or releases the held ones and holds no more. Safe to call from any thread.
+    func setClosed(_ isClosed: Bool)
+}
+
+// MARK: Observing
+
+/// A ware that is told when the exchange has ended: only then its bytes, its duration and its end are known.
+///
+/// Cheaper than `Exchange.onEnd`, because no closure is made. Any ware of a chain can be one.
+public protocol ExchangeObserver: Ware {
+    /// Called once, on the exchange's loop, after the exchange ended: completed, cut off, or left by the client. Called for each
+    /// entry of the joined chain whose condition holds. A client that left has no response: then only the part of the
+    /// condition about the request counts, and `exchange.finalStatus` is `nil`.
+    ///
+    /// `exchange.request` holds the request as it went upstream, and in its fields the received ones.
+    func ended(_ exchange: Exchange)
+}
+
+/// A ware that reads what each ware did from the exchange's record. This is recorded only if a chain has such a ware, or if
+/// another observer needs it.
+public protocol WareObserver: Ware {
+    /// Whether it reads that, as configured. Read once, when the chain is made.
+    var observesWares: Bool { get }
+}
+
+extension WareObserver {
+    public var observesWares: Bool { true }
+}
+
+/// A ware that counts its work, for metrics.
+public protocol CountingWare: Ware {
+    /// The object that counts, the same for all copies of the ware.
+    var counter: any WareCounter { get }
+}
+
+/// Counts for a ware. Safe to use from any thread.
+public protocol WareCounter: AnyObject, Sendable {
+    /// The current numbers, always the same metrics in the same order.
+    var numbers: [WareNumber] { get }
+}
+
+/// A number for metrics.
+public struct WareNumber: Sendable, Equatable {
+    /// The metric's name: `httpware_rate_limited_total`.
+    public let name: String
+    /// Whether the number can also fall.
+    public let isGauge: Bool
+    /// A sentence that explains the metric.
+    public let help: String
+    /// The current value.
+    public let value: Int
+
+    /// Makes a number; a counter, unless it is a gauge.
+    public init(_ name: String, isGauge: Bool = false, _ help: String, _ value: Int) {
+        self.name = name
+        self.isGauge = isGauge
+        self.help = help
+        self.value = value
+    }
+}
+
+// MARK: The end of the gateway
+
+/// A ware that still has work to do when the gateway stops.
+public protocol FinishingWare: Ware {
+    /// The object that does the work, the same for all copies of the ware; `nil` if there is never any.
+    var finisher: (any WareFinisher)? { get }
+}
+
+/// Does the remaining work of a ware. Safe to use from any thread.
+public protocol WareFinisher: AnyObject, Sendable {
+    /// Returns when the work is done. Called once, after the last exchange, on a loop that keeps running.
+    func finish() async
+}
+
+// MARK: The place in a chain
+
+/// The place where a ware belongs in a chain. `check` warns if the wares of a chain are in another order.
+///
+/// The first list is that of middlewares, from the listener's side to the origin's. The second is that of postwares, from the
+/// origin's side to the listener's.
+public enum ChainPlace: Int, Sendable, Comparable {
+    case requestIdentifier, tracing, accessRules, contentLimits, crossOrigin, authentication, rateLimits
+    case concurrencyLimits, offline, caching, coalescing, tokenRefresh, tokenInjection, signing, retry, circuitBreaker
+    case timeLimits
+
+    case unauthorized, errorPages, contentEditing, compression, fieldEditing, timing, metrics, accessLog
+
+    public static func < (left: ChainPlace, right: ChainPlace) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// A consequence of listing a ware before one of another place, which `check` warns of.
+public struct OrderRisk: Sendable {
+    /// The places of the wares that must not come later in the chain.
+    public let places: [ChainPlace]
+    /// The consequence and the remedy; follows "stands before NAME, at PLACE: ".
+    public let consequence: String
+    /// Whether there is no risk if an `AccessGuard` stands before both wares.
+    public let isAvertedByGuard: Bool
+
+    /// The consequence of standing before a ware of one of these places.
+    public static func before(
+        _ places: ChainPlace..., avertedByGuard: Bool = false, consequence: String
+    ) -> OrderRisk {
+        OrderRisk(places: places, consequence: consequence, isAvertedByGuard: avertedByGuard)
+    }
+}
+
+extension [OrderRisk] {
+    /// The risks of a ware that can give one client's response to another client.
+    public static let ofSharedResponses: [OrderRisk] = [
+        .before(
+            .authentication,
+            consequence: "responses for authenticated clients would go to others; put authentication first"),
+        .before(
+            .accessRules, consequence: "its responses would go to clients that the rule refuses; put the rule first"),
+    ]
+}
