@@ -7,8 +7,8 @@ public import HttpWareClient
 #endif
 
 extension HttpManager {
-    /// Publishes what the route brings, once for each subscriber, and sends nothing before there is one. A subscriber that cancels
-    /// ends the exchange; a demand of none delays the value, not the request.
+    /// Publishes the response of the route, once for each subscriber; nothing is sent before there is one. If a
+    /// subscriber cancels, the exchange ends. A demand of zero delays the value, not the request.
     public func publisher<R: Route>(for route: R) -> AnyPublisher<R.Response, HttpError> {
         Deferred {
             let answer = PendingAnswer<R.Response>()

@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// The admin listener: where it listens, and whom it believes.
+/// The admin listener: its address, and the token that gives access.
 public struct AdminDefinition: Sendable {
-    /// The address that it listens on; 127.0.0.1:9900 where none is written.
+    /// The address that it listens on; 127.0.0.1:9900 by default.
     public internal(set) var bind = SocketAddress.loopback.with(port: 9900)
     /// Whether `/` is the inspector page.
     public internal(set) var ui = true
-    /// What a client has to show; `nil`: nothing.
+    /// The token that a client must send; `nil`: none is needed.
     public internal(set) var token: Secret?
 
-    /// Where the address is written, else where the options begin.
+    /// The place of the address in the file, else of the options.
     public let bindLocation: SourceLocation
 
     /// The options under `admin`.

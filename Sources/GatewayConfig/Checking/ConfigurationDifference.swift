@@ -2,29 +2,29 @@ import Credentials
 import HttpCaching
 public import HttpWare
 
-/// What one configuration changes against another: what a reload does, and what it keeps.
+/// The differences between two configurations: what a reload does, and what it keeps.
 ///
-/// What is compared is what was written, after interpolation, not where it stands: services and wares are kept exactly
-/// where this finds no change.
+/// Compares definitions after interpolation, not their places in the files. Services and wares are kept exactly if this
+/// finds no change.
 public struct ConfigurationDifference: Sendable {
     /// Something that was added, removed, changed or moved.
     public struct Change: Sendable, Hashable {
-        /// What became of it.
+        /// The kind of a change.
         public enum Kind: String, Sendable {
             case added, removed, changed
-            /// It stands at another place among its like: which comes first matters.
+            /// Its position among definitions of its kind changed, and the order matters.
             case moved
         }
 
         /// Such as `listeners.web`, `routes.orders`, `chains.base.middlewares.mock`.
         public let what: String
-        /// What became of it.
+        /// The kind of this change.
         public let kind: Kind
-        /// What a reload does about it, in words; `nil` where that is plain.
+        /// The effect of a reload, as text; `nil` if it is obvious.
         public internal(set) var effect: String?
-        /// Where it is written: in the new files, or in the old ones if it is there no more.
+        /// The place in the new files, or in the old ones if it was removed.
         public let location: SourceLocation
-        /// The options that differ, of what changed.
+        /// The differing options of a changed definition.
         public let keys: [KeyChange]
     }
 
@@ -32,30 +32,30 @@ public struct ConfigurationDifference: Sendable {
     public struct KeyChange: Sendable, Hashable {
         /// Such as `limits.idleTimeout`.
         public let key: String
-        /// As it was written, `nil` if it was not.
+        /// The old value; `nil` if there was none.
         public let old: String?
-        /// As it is written, `nil` if it is not.
+        /// The new value; `nil` if there is none.
         public let new: String?
-        /// Where it is written, or was.
+        /// The present place, or the old one.
         public let location: SourceLocation
     }
 
-    /// State that begins anew.
+    /// State that is lost.
     public struct Loss: Sendable, Hashable {
         /// Such as `chains.base: mock: its state`.
         public let what: String
-        /// Where the one that had the state was written.
+        /// The place of the definition that had the state.
         public let location: SourceLocation
     }
 
     /// By noun, in file order.
     public private(set) var changes: [Change] = []
-    /// What a reload forgets because of them.
+    /// The state that a reload loses.
     public private(set) var losses: [Loss] = []
-    /// The services of the old configuration that stay as they are, with their connections.
+    /// The services of the old configuration that stay unchanged, with their connections.
     public private(set) var keptServices: Set<String> = []
 
-    /// Nothing changes.
+    /// Whether nothing changes.
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Compares two configurations.

@@ -9,17 +9,17 @@ public import HttpWare
 /// guard let configuration = result.configuration else { exit(1) }
 /// ```
 public struct ConfigurationReader: Sendable {
-    /// What reading came to.
+    /// The result of reading.
     public struct Result: Sendable {
-        /// `nil` where there is any error; warnings leave it.
+        /// `nil` if there is any error; warnings are allowed.
         public var configuration: GatewayConfiguration?
         /// Errors and warnings, by file, line and column.
         public var errors: [ConfigError]
-        /// Every file that was read, or that could not be: the ones to watch. Secrets are among them.
+        /// Every file that was read, or could not be read: the files to watch. Secrets are among them.
         public var paths: [String]
-        /// The patterns of `include`: a file that comes to match one is to be read, too.
+        /// The patterns of `include`. A new file that matches one must be read, too.
         public var patterns: [String]
-        /// The file itself cannot be read, whatever stands in it: `errors` says why.
+        /// Whether the file itself cannot be read, whatever its content; `errors` says why.
         public var isUnreadable = false
     }
 
@@ -28,8 +28,8 @@ public struct ConfigurationReader: Sendable {
     private let files: ConfigurationFiles
     private let isForClient: Bool
 
-    /// Names the wares that a file can use, and the variables that `${VAR}` finds. A file for a client needs no listener, and may
-    /// hold more than the client uses.
+    /// Takes the wares that a file can use, and the variables for `${VAR}`. A file for a client needs no listener, and
+    /// may contain more than the client uses.
     public init(
         wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system,
         isForClient: Bool = false
@@ -40,10 +40,9 @@ public struct ConfigurationReader: Sendable {
         self.files = files
     }
 
-    /// Reads a file and all that it includes; `-` is standard input.
-    ///
-    /// Wares of `former`, the configuration that runs, are kept where they would be built the same: the same chain, label – else
-    /// name, and which of them – and options. Their state goes on.
+    /// Reads a file and everything that it includes; `-` is standard input. If wares of `former`, the running
+    /// configuration, would be built the same, they are kept with their state: the same chain, the same label (else
+    /// name and position), and the same options.
     public func read(path: String, keeping former: GatewayConfiguration? = nil) -> Result {
         let tree = SourceTree(path, environment: environment, files: files)
         guard !tree.isBroken else {

@@ -1,13 +1,13 @@
 public import Credentials
 public import HttpWare
 
-/// One name's entry under `credentials`, and the credential that was made of it.
+/// An entry of `credentials`, and the credential that was made from it.
 public struct ConfiguredCredential: Sendable {
-    /// Where its options begin.
+    /// The place of its options.
     public let location: SourceLocation
-    /// Lives on over a reload while its definition is the same.
+    /// Survives a reload while its definition stays the same.
     public let credential: Credential
 
-    /// As metrics, traces, logs and errors call it.
+    /// The name in metrics, traces, logs and errors.
     public var name: String { credential.name }
 }

@@ -1,13 +1,13 @@
 public import HttpCaching
 public import HttpWare
 
-/// One name's entry under `stores`, and the store that was made of it; also the one that is built in.
+/// An entry of `stores`, and the store that was made from it; also the built-in store.
 public struct ConfiguredStore: Sendable {
-    /// Where its options begin; in the code for the one that is built in.
+    /// The place of its options; in the code for the built-in store.
     public let location: SourceLocation
-    /// Lives on over a reload while its definition is the same.
+    /// Survives a reload while its definition stays the same.
     public let store: NamedStore
 
-    /// As metrics, logs and errors call it.
+    /// The name in metrics, logs and errors.
     public var name: String { store.name }
 }

@@ -4,21 +4,21 @@ public import HttpWare
 public struct EndpointDefinition: Sendable, Hashable {
     /// A name in lower case, an IPv4 address, or an IPv6 address in brackets.
     public let host: String
-    /// The TCP port; 80, or 443 of `https`, where the URL has none.
+    /// The TCP port; by default 80, or 443 for `https`.
     public let port: UInt16
-    /// Spoken to over TLS: `https`.
+    /// Whether it uses TLS: `https`.
     public let isSecure: Bool
-    /// What goes before the path of every request: empty, or `/api` without a slash at its end.
+    /// The prefix for the path of every request: empty, or such as `/api`, without a slash at its end.
     public let basePath: String
-    /// Its share of the requests, beside those of the other endpoints.
+    /// Its share of the requests, relative to the other endpoints.
     public var weight = 1
-    /// Where its URL is written.
+    /// The place of its URL.
     public var location: SourceLocation
 
-    /// `host:port`, without the port where it is the scheme's usual one: what goes into `Host`.
+    /// `host:port`, without the scheme's default port: the value of `Host`.
     public var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
-    /// `http://host:port/path` or `https://…`, as short as it can be.
+    /// `http://host:port/path` or `https://…`, in the shortest form.
     public var url: String { (isSecure ? "https://" : "http://") + authority + basePath }
 
     init(_ url: OriginUrl, at location: SourceLocation) {

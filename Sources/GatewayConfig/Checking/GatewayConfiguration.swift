@@ -2,23 +2,23 @@ import Credentials
 import HttpCaching
 public import HttpWare
 
-/// A checked configuration: immutable, and swapped whole on reload.
+/// A checked configuration: immutable, and replaced as a whole on reload.
 public struct GatewayConfiguration: Sendable {
     /// In file order, each with its routes and their joined chains.
     public private(set) var listeners: [ListenerDefinition]
     /// In file order.
     public let credentials: [ConfiguredCredential]
-    /// In file order; the one that is built in is last, where it is not written.
+    /// In file order; the built-in store is last if it is not written.
     public let stores: [ConfiguredStore]
-    /// In file order; the built-in `passthrough` is not among them.
+    /// In file order, without the built-in `passthrough`.
     public let services: [ServiceDefinition]
-    /// In file order; the first that matches wins.
+    /// In file order; the first matching route is used.
     public let routes: [RouteDefinition]
-    /// The admin listener; `nil`: there is none.
+    /// The admin listener; `nil` if there is none.
     public private(set) var admin: AdminDefinition?
     /// The gateway's own log.
     public let log: LogDefinition
-    /// Each chain by itself, by name, with all that it uses; only where the file was read for a client.
+    /// Each chain by name, with the chains that it uses; only if the file was read for a client.
     public internal(set) var chains: [String: WareChain] = [:]
     /// What the files say, joined and interpolated: the keys of the first file and of those it includes, in file order.
     let written: [ConfigNode.Entry]
@@ -27,7 +27,7 @@ public struct GatewayConfiguration: Sendable {
     /// What `${file:…}` brought.
     var fileSecrets: Set<String> = []
 
-    /// One of its listeners alone, bound elsewhere: for a gateway that serves one command. No admin listener is part of it.
+    /// Keeps one listener, bound to another address, without the admin listener: for a gateway that serves one command.
     public func only(_ listener: ListenerDefinition, at bind: SocketAddress) -> GatewayConfiguration {
         var copy = self
         var moved = listener
@@ -39,8 +39,8 @@ public struct GatewayConfiguration: Sendable {
 }
 
 extension ListenerDefinition {
-    /// The same, reaching whatever this machine reaches: every port by CONNECT, private addresses too. For a listener that only
-    /// this machine can reach, and that asks for nothing which its clients could not do themselves.
+    /// The same listener without limits on destinations: CONNECT to every port, and private addresses. For a listener
+    /// that only this machine can reach, whose clients could reach the same destinations themselves.
     public var reachingEverything: ListenerDefinition {
         var copy = self
         copy.connectPorts = Array(1...65_535)
@@ -50,7 +50,7 @@ extension ListenerDefinition {
 }
 
 extension GatewayConfiguration {
-    /// The texts in the files that nothing may print: from `${file:…}`, and of options that are secret.
+    /// The texts in the files that must never be printed: from `${file:…}`, and of secret options.
     public var secretTexts: [String] {
         var texts = fileSecrets.union(written.flatMap(\.value.secretTexts))
         for definition in credentials.map(\.credential.definition) {

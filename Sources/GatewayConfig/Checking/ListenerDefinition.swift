@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// A listener, checked: what it binds, whom it serves, and its routes with their chains.
+/// A checked listener: its address, its limits, and its routes with their chains.
 public struct ListenerDefinition: Sendable {
-    /// Which requests a listener takes.
+    /// The requests that a listener accepts.
     public enum Mode: String, OptionWord {
         /// A gateway: origin-form requests, routed to services.
         case reverse
@@ -10,59 +10,60 @@ public struct ListenerDefinition: Sendable {
         case forward
     }
 
-    /// What becomes of paths that origin servers read differently.
+    /// The handling of paths that origin servers read differently.
     public enum Paths: String, OptionWord {
-        /// They go upstream as they came.
+        /// They go upstream as received.
         case lenient
         /// They are refused with 400.
         case strict
     }
 
-    /// What a client may ask of a listener. Each has a bound.
+    /// The limits for clients of a listener.
     public struct Limits: Sendable, Hashable {
-        /// The largest head of a request; a larger one is 431.
+        /// The maximum size of a request's head; a larger one is answered 431.
         public var head = ByteCount.kibibytes(64)
-        /// The most field lines of a head; more are 431.
+        /// The maximum number of field lines of a head; more are answered 431.
         public var fieldLines = 100
-        /// The longest request target; a longer one is 414.
+        /// The maximum length of a request target; a longer one is answered 414.
         public var requestTarget = ByteCount.kibibytes(16)
-        /// The most connections at a time, over all loops.
+        /// The maximum number of connections at a time, over all loops.
         public var connections = 65_536
-        /// From the first byte of a head to its last; a slower one is 408.
+        /// From the first byte of a head to its last; a slower head is answered 408.
         public var headTimeout = Duration.seconds(10)
-        /// Between requests, and without progress inside one.
+        /// Between requests, and without progress inside a request.
         public var idleTimeout = Duration.seconds(60)
-        /// The least bytes of content in a period; `nil`: no least.
+        /// The minimum number of content bytes in a period; `nil`: no minimum.
         public var bodyMinRate: Rate?
     }
 
-    /// As metrics, traces, logs and errors call it.
+    /// The name in metrics, traces, logs and errors.
     public let name: String
-    /// Where its options begin.
+    /// The place of its options.
     public let location: SourceLocation
     /// The address that it listens on.
     public internal(set) var bind = SocketAddress.loopback
-    /// Which requests it takes.
+    /// The requests that it accepts.
     public internal(set) var mode = Mode.reverse
     /// The ports that a CONNECT may name.
     public internal(set) var connectPorts: [Int] = [443]
-    /// Addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
+    /// Whether addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
     public internal(set) var denyPrivate = true
-    /// What becomes of paths that origin servers read differently; `nil` where the file does not say.
+    /// The handling of paths that origin servers read differently; `nil` if the file does not say.
     public internal(set) var paths: Paths?
-    /// They are refused: the file says so, or the path decides about access and the file does not say otherwise.
+    /// Whether such paths are refused, because the file says so, or because the path decides about access and the file
+    /// says nothing.
     public internal(set) var refusesAmbiguousPaths = false
-    /// How it speaks TLS; `nil` without.
+    /// Its TLS settings; `nil` without TLS.
     public internal(set) var tls: ListenerTls?
-    /// Whether clients may speak HTTP/2.
+    /// Whether clients may use HTTP/2.
     public internal(set) var http2 = true
-    /// Whose forwarding fields are believed.
+    /// The peers whose forwarding fields are trusted.
     public internal(set) var trustedProxies: [IPNetwork] = []
-    /// What a client may ask of it.
+    /// The limits for its clients.
     public internal(set) var limits = Limits()
-    /// The listener's own chain: all that runs where no route matches.
+    /// The listener's own chain, which runs alone if no route matches.
     public internal(set) var chain = WareChain.empty
-    /// The routes that serve this listener, in file order; the first that matches wins.
+    /// The routes that serve this listener, in file order; the first matching route is used.
     public internal(set) var routes: [ResolvedRoute] = []
 
     /// The files that it names, as they were when it was read.
@@ -106,7 +107,8 @@ public struct ListenerDefinition: Sendable {
 }
 
 extension ListenerDefinition {
-    /// Whether a socket of this listener can go on as the other's: the address is the same, and where that is any port, the name.
+    /// Whether a socket of this listener can be used by the other: the address is the same, and for port 0 also the
+    /// name.
     public func isBound(like other: ListenerDefinition) -> Bool {
         bind == other.bind && (bind.port != 0 || name == other.name)
     }

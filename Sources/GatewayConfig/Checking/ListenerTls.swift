@@ -1,16 +1,16 @@
 public import HttpWare
 
-/// How a listener speaks TLS, checked: its certificates were read, and their keys fit.
+/// The checked TLS settings of a listener: its certificates were read, and their keys match.
 public struct ListenerTls: Sendable {
-    /// What becomes of clients without a certificate, where `clientCa` is given.
+    /// The handling of clients without a certificate, if `clientCa` is given.
     public enum ClientCertificates: String, OptionWord {
         /// They are refused.
         case require
-        /// They are served; one that shows a wrong certificate is not.
+        /// They are accepted; a client with an invalid certificate is not.
         case request
     }
 
-    /// Built from the files.
+    /// The context that was built from the files.
     public let context: TlsContext
     /// From the connection to the end of its handshake.
     public let handshakeTimeout: Duration

@@ -2,16 +2,16 @@ public import HttpWare
 
 /// The gateway's own log.
 public struct LogDefinition: Sendable, Hashable {
-    /// How a line looks.
+    /// The form of a line.
     public enum Format: String, OptionWord {
         case text, json
     }
 
-    /// The least that is written.
+    /// The lowest level that is written.
     public internal(set) var level = WareLog.Level.info
-    /// How a line looks.
+    /// The form of a line.
     public internal(set) var format = Format.text
-    /// Where lines go.
+    /// The output for lines.
     public internal(set) var output = LogOutput.stderr
 
     init() {}

@@ -1,16 +1,16 @@
 public import HttpWare
 
-/// A route: which requests it takes, and where they go.
+/// A route: the requests that it matches, and their destination.
 public struct RouteDefinition: Sendable {
     /// As written, or `routes[3]`, counted from 0.
     public let name: String
-    /// The place among all routes.
+    /// The position among all routes.
     public let index: Int
-    /// Where it is written.
+    /// The place in the file.
     public let location: SourceLocation
-    /// What it asks of a request; empty: nothing.
+    /// The conditions for a request; empty: none.
     public internal(set) var match = RequestMatch()
-    /// `nil`: the chain answers by itself, and what passes the whole of it is 404.
+    /// `nil`: the chain answers, and a request that passes all of it is answered 404.
     public internal(set) var service: ServiceDefinition?
 
     /// The names of the listeners that it serves; none: all.
@@ -43,7 +43,7 @@ public struct RouteDefinition: Sendable {
     }
 }
 
-/// A route as one listener has it.
+/// A route as part of one listener.
 public struct ResolvedRoute: Sendable {
     /// The route itself.
     public let route: RouteDefinition

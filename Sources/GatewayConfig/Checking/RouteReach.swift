@@ -13,9 +13,9 @@ struct RouteReach {
     /// What is known of a route.
     enum Finding {
         case reached
-        /// These take all that it matches, in file order.
+        /// Earlier routes, in file order, match everything that it matches.
         case hidden(by: [RouteDefinition])
-        /// Nothing that the listener takes can match it.
+        /// No request that the listener accepts can match it.
         case matchesNothing
     }
 

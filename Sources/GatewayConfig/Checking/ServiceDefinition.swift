@@ -1,22 +1,22 @@
 public import HttpWare
 
-/// A service: the origin servers that requests go to, and how.
+/// A service: the origin servers for requests, and how to use them.
 public struct ServiceDefinition: Sendable {
-    /// Who of the endpoints gets the next request.
+    /// The rule that chooses the endpoint for the next request.
     public enum Balance: String, OptionWord {
         case roundRobin, leastRequests, random2, hash
     }
 
-    /// Which version of HTTP the origin servers are spoken to in.
+    /// The HTTP version for the origin servers.
     public enum WireProtocol: String, OptionWord {
-        /// The one that both sides agree on under TLS; HTTP/1.1 without.
+        /// The version that both sides agree on under TLS; HTTP/1.1 without TLS.
         case auto
         case h1
-        /// HTTP/2, without asking where there is no TLS.
+        /// HTTP/2; without TLS it is used without negotiation.
         case h2
     }
 
-    /// What `Host` goes upstream.
+    /// The `Host` that goes upstream.
     public enum HostPolicy: Sendable, Hashable {
         /// The endpoint's.
         case upstream
@@ -25,67 +25,67 @@ public struct ServiceDefinition: Sendable {
         case fixed(String)
     }
 
-    /// How long each step of a request may take.
+    /// The time limit of each step of a request.
     public struct Timeouts: Sendable, Hashable {
-        /// Until the connection stands, with its name resolved.
+        /// Until the connection is established, including name resolution.
         public var connect = Duration.seconds(5)
         /// From the end of the request to the head of the response.
         public var response = Duration.seconds(30)
         /// Without progress of content, and the life of an idle connection in the pool.
         public var idle = Duration.seconds(60)
-        /// Over the whole exchange; `nil`: no limit.
+        /// For the whole exchange; `nil`: no limit.
         public var total: Duration?
     }
 
-    /// How many connections are kept, and made.
+    /// The limits of connections.
     public struct Pool: Sendable, Hashable {
-        /// How many idle connections to one endpoint are kept, for each loop.
+        /// The number of idle connections to keep for each endpoint and loop.
         public var maxIdle = 128
-        /// The most connections to one endpoint, for each loop; `nil`: no limit.
+        /// The maximum number of connections for each endpoint and loop; `nil`: no limit.
         public var maxPerEndpoint: Int?
     }
 
-    /// The service whose origin is the one that the client asked for; forward listeners only.
+    /// The service whose origin the client names; forward listeners only.
     public static let passthroughName = "passthrough"
 
-    /// As metrics, traces, logs and errors call it.
+    /// The name in metrics, traces, logs and errors.
     public let name: String
-    /// Where its options begin.
+    /// The place of its options.
     public let location: SourceLocation
-    /// At least one, but for `passthrough`, which has none.
+    /// At least one; `passthrough` has none.
     public internal(set) var endpoints: [EndpointDefinition] = []
-    /// Who of the endpoints gets the next request.
+    /// The rule that chooses the endpoint for the next request.
     public internal(set) var balance = Balance.roundRobin
-    /// What chooses the endpoint with `hash`; there with it only.
+    /// The key that chooses the endpoint; only with `hash`.
     public internal(set) var hashKey: RequestKey?
     private(set) var hashKeyLocation: SourceLocation
-    /// How endpoints are asked whether they are well; `nil`: they are not.
+    /// The health checks; `nil`: none.
     public internal(set) var healthCheck: Balancing.HealthCheck?
-    /// When one that fails is left out; `nil`: never.
+    /// When a failing endpoint is ejected; `nil`: never.
     public internal(set) var ejection: Balancing.Ejection?
-    /// How long one that comes back gets less than its share.
+    /// How long a returning endpoint gets less than its share.
     public internal(set) var slowStart = Duration.zero
-    /// Which version of HTTP they are spoken to in.
+    /// The HTTP version for the endpoints.
     public internal(set) var wireProtocol = WireProtocol.auto
-    /// How long each step may take.
+    /// The time limit of each step.
     public internal(set) var timeouts = Timeouts()
-    /// How many connections are kept, and made.
+    /// The limits of connections.
     public internal(set) var pool = Pool()
-    /// What `Host` goes upstream.
+    /// The `Host` that goes upstream.
     public internal(set) var host = HostPolicy.upstream
-    /// Added to a request that has no such field.
+    /// Added to requests without such a field.
     public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
 
-    /// How it speaks TLS; there if any endpoint is `https`.
+    /// Its TLS settings; given if any endpoint is `https`.
     public internal(set) var tls: ServiceTls?
 
     /// The files that it names, as they were when it was read.
     private(set) var files: [FileOfOptions] = []
     var chainName: Located<String>?
-    /// The chain of all requests to it; `nil`: it has none.
+    /// The chain for all requests to it; `nil`: none.
     public var chain: String? { chainName?.value }
 
-    /// The origin is the one that the client asked for.
+    /// Whether the client names the origin.
     public var isPassthrough: Bool { name == Self.passthroughName }
 
     /// The built-in one.

@@ -1,10 +1,10 @@
 public import HttpWare
 
-/// How a service speaks TLS with its `https` endpoints, checked.
+/// The checked TLS settings of a service for its `https` endpoints.
 public struct ServiceTls: Sendable {
-    /// Built from the files.
+    /// The context that was built from the files.
     public let context: TlsContext
-    /// Whom the certificate has to be for, in place of the endpoint's host.
+    /// The name that the certificate must have, in place of the endpoint's host.
     public let serverName: String?
 
     /// Reads `services.NAME.tls`; `nil` when no endpoint is `https`, or something is wrong.

@@ -26,7 +26,7 @@ struct WareRegistry {
     subscript(name: String) -> (any ConfigurableWare.Type)? { types[name] }
 
     enum Side {
-        /// Works on the request; a two-sided ware does both, and is listed there.
+        /// Acts on the request. A two-sided ware also acts on the response, and is listed under middlewares.
         case middleware, twoSided
         case postware
     }

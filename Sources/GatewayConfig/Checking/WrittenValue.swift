@@ -1,17 +1,17 @@
 public import HttpWare
 
-/// One value of a configuration, as it stands in the files: included, interpolated, and masked where it is secret.
+/// One value of a configuration after includes and interpolation, masked if it is secret.
 public struct WrittenValue: Sendable, Hashable {
     /// Such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`.
     public let path: String
-    /// What was read; `nil` where nothing may print it.
+    /// The text; `nil` if it must not be printed.
     public let text: String?
-    /// Where it is written.
+    /// The place in the file.
     public let location: SourceLocation
 }
 
 extension GatewayConfiguration {
-    /// Every value that is written, in file order; what is not written has its default.
+    /// Every written value, in file order; values that are not written have their default.
     public var values: [WrittenValue] {
         var walk = Walk(secrets: Set(ConfigurationDifference.secrets(self).compactMap(\.last)).union(["token"]))
         var counts: [String: Int] = [:]

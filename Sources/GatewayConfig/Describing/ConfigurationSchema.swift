@@ -2,10 +2,10 @@ import Credentials
 import HttpCaching
 public import HttpWare
 
-/// The JSON Schema (2020-12) of configuration files, made from what nouns and wares say of their own options.
-///
-/// It is a necessary condition: what it refuses `check` refuses too, but for a label of a route's `with` that is the name of
-/// another ware. What needs the whole file – names that resolve, options that exclude each other – only `check` knows.
+/// The JSON Schema (2020-12) of configuration files, generated from the options of wares and other definitions. It is a
+/// necessary condition: `check` refuses everything that it refuses. The one exception is a label in a route's `with`
+/// that is the name of another ware. Rules about the whole file, such as names that must resolve and options that
+/// exclude each other, are only in `check`.
 public struct ConfigurationSchema: Sendable {
     private let wares: [WareDescription]
 

@@ -1,20 +1,20 @@
 public import HttpWare
 
-/// A ware as help, reference and schema show it: all of it from the ware's own declarations.
+/// A ware as shown in help, reference and schema, generated from its declarations.
 public struct WareDescription: Sendable {
-    /// Where a ware is listed, and what it works on.
+    /// Where a ware is listed, and what it acts on.
     public enum Side: String, Sendable {
-        /// Under `middlewares`; works on requests.
+        /// Listed under `middlewares`; acts on requests.
         case middleware
-        /// Under `postwares`; works on responses.
+        /// Listed under `postwares`; acts on responses.
         case postware
-        /// Under `middlewares`; its response half runs on the way back.
+        /// Listed under `middlewares`; its response half runs on the way back.
         case both
     }
 
-    /// As files call it.
+    /// The name in files.
     public let name: String
-    /// By what the type conforms to.
+    /// From the conformances of the type.
     public let side: Side
     /// Sentence, source, example, details.
     public let about: WareAbout
@@ -25,7 +25,7 @@ public struct WareDescription: Sendable {
     /// Whether the exchange continues if the ware cannot do its work.
     public let failsOpen: Bool
 
-    /// Runs the ware's own `init` with a reader that describes.
+    /// Runs the ware's own `init` with a describing reader.
     public init(_ type: any ConfigurableWare.Type) {
         name = type.name.text
         side =
@@ -41,7 +41,7 @@ public struct WareDescription: Sendable {
         options = reader.described
     }
 
-    /// Those of several wares, by name.
+    /// The descriptions of several wares, by name.
     public static func all(_ types: [any ConfigurableWare.Type]) -> [WareDescription] {
         types.map(WareDescription.init).sorted { $0.name < $1.name }
     }
@@ -60,7 +60,7 @@ public struct WareDescription: Sendable {
 
     private static func plain(_ name: String) -> String { name.lowercased().filter { $0 != "-" && $0 != "_" } }
 
-    /// The list of a chain that it stands in.
+    /// The list of a chain that contains it.
     public var list: String { side == .postware ? "postwares" : "middlewares" }
 
     /// The ware's example as the list of a chain.
@@ -69,8 +69,8 @@ public struct WareDescription: Sendable {
         return "\(list):\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 
-    /// The options that are values: those that only group others are left out, and in a list of maps those that the ware
-    /// itself has too.
+    /// The options with values, without options that only group others. In a list of maps, options that the ware itself
+    /// also has are left out.
     public var shownOptions: [OptionDescription] {
         let keys = Set(options.map(\.key))
         return options.filter { option in
@@ -79,7 +79,7 @@ public struct WareDescription: Sendable {
         }
     }
 
-    /// All of it as JSON.
+    /// The description as JSON.
     public var json: ConfigNode {
         [
             "name": .text(name), "side": .text(side.rawValue), "sentence": .text(about.sentence),
@@ -93,7 +93,7 @@ extension OptionDescription {
     /// `required`, the default, or `none`.
     public var shownDefault: String { isRequired ? "required" : defaultText.isEmpty ? "none" : defaultText }
 
-    /// What it means, with its bounds.
+    /// The meaning, with bounds.
     public var meaning: String {
         let bounds = allowed?.replacing(" to ", with: " … ")
         return [doc.isEmpty ? nil : doc, bounds].compactMap(\.self).joined(separator: "; ")
@@ -111,14 +111,14 @@ extension OptionDescription {
 }
 
 extension ConfigNode {
-    /// A text, in what is written as JSON.
+    /// A text in JSON.
     public static func text(_ text: String) -> ConfigNode { ConfigNode(stringLiteral: text) }
 
-    /// A map, in the order of its keys.
+    /// A map in JSON, in the order of its keys.
     public static func map(_ entries: [(String, ConfigNode)]) -> ConfigNode {
         ConfigNode(.map(entries.map { Entry(key: $0.0, location: .code, value: $0.1) }))
     }
 
-    /// A list.
+    /// A list in JSON.
     public static func list(_ members: [ConfigNode]) -> ConfigNode { ConfigNode(.list(members)) }
 }

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// The article about the built-in wares, made from what the wares say of themselves.
+/// The article about the built-in wares, generated from their declarations.
 public struct WareReference: Sendable {
     private let wares: [WareDescription]
 

@@ -1,18 +1,18 @@
 import Glibc
 import HttpWare
 
-/// Where the reader finds files. The system's, or in a test some texts in memory.
+/// The source of files: the system's files, or in a test some texts in memory.
 public struct ConfigurationFiles: Sendable {
-    /// Why a file cannot be read, in the words of an error.
+    /// Why a file cannot be read, as the text of an error.
     public struct Fault: Error, Sendable, Equatable {
         /// Such as `no such file or directory`.
         public var reason: String
-        /// There is no such file, as opposed to one that cannot be read.
+        /// Whether the file does not exist, as opposed to a file that cannot be read.
         public var isAbsent: Bool
-        /// It is the machine that does not give the file, whatever may stand in it.
+        /// Whether the machine failed to supply the file, whatever its content.
         public var isOfSystem: Bool
 
-        /// Makes a fault of its words.
+        /// Makes a fault with a reason.
         public init(_ reason: String, isAbsent: Bool = false, isOfSystem: Bool = false) {
             self.reason = reason
             self.isAbsent = isAbsent
@@ -20,14 +20,14 @@ public struct ConfigurationFiles: Sendable {
         }
     }
 
-    /// The content of a file, of at most that many bytes; a longer one is a fault. `-` is standard input.
+    /// The content of a file, of at most that many bytes; a longer file is a fault. `-` is standard input.
     public var read: @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8]
     /// The paths that match a pattern with `*`, `?` or `[…]`, in name order.
     public var list: @Sendable (_ pattern: String) -> [String]
-    /// Whether whoever has an account on this machine can read or write the file.
+    /// Whether every user of this machine can read or write the file.
     public var isOpenToAll: @Sendable (_ path: String) -> Bool
 
-    /// Makes a source of two functions.
+    /// Makes a source from two functions.
     public init(
         read: @escaping @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8],
         list: @escaping @Sendable (_ pattern: String) -> [String],

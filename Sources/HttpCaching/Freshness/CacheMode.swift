@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Whom a cache serves. RFC 9111 §1.
+/// The users of a cache. RFC 9111 §1.
 public enum CacheMode: String, OptionWord {
     /// Many users: a gateway's.
     case shared

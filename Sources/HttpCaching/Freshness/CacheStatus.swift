@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// What a cache did with a request, as it tells others. RFC 9211.
+/// What a cache did with a request, as reported to others. RFC 9211.
 public struct CacheStatus: Sendable, Equatable {
     /// Why a request went on upstream. RFC 9211 §2.2.
     public enum Forward: String, Sendable {
@@ -12,9 +12,9 @@ public struct CacheStatus: Sendable, Equatable {
 
     public var isHit = false
     public var forward: Forward?
-    /// The status of the origin server's answer, where it is not that of the response. §2.3.
+    /// The status of the origin server's answer, if it differs from the response's. §2.3.
     public var forwardStatus: Int?
-    /// Seconds of freshness left, negative when stale. §2.4.
+    /// Remaining seconds of freshness, negative if stale. §2.4.
     public var ttl: Int64?
     public var isStored = false
     /// The request waited for another one's response. §2.6.
@@ -24,7 +24,7 @@ public struct CacheStatus: Sendable, Equatable {
 
     public init() {}
 
-    /// Adds the field line that says this: a structured list's item with parameters.
+    /// Adds the field line: an item with parameters of a structured list.
     public func append(to fields: inout HttpFields) {
         fields.append(.cacheStatus) {
             $0.write("httpware")

@@ -1,6 +1,7 @@
 public import HttpWare
 
-/// What `no-cache` and `private` are about: nothing, the whole response, or some of its fields. RFC 9111 §5.2.2.4, §5.2.2.7.
+/// The scope of `no-cache` and `private`: nothing, the whole response, or some of its fields. RFC 9111 §5.2.2.4,
+/// §5.2.2.7.
 public enum FieldScope: Sendable, Equatable {
     case nothing
     case response

@@ -5,9 +5,9 @@ public struct FreshnessLifetime: Sendable, Equatable {
     /// Where the lifetime comes from.
     public enum Source: Sendable, Equatable {
         case sharedMaxAge, maxAge, expires
-        /// Guessed from `Last-Modified`. §4.2.2.
+        /// From `Last-Modified`. §4.2.2.
         case heuristic
-        /// Nothing says one: the response is stale at once.
+        /// There is no lifetime: the response is stale at once.
         case none
     }
 
@@ -15,13 +15,14 @@ public struct FreshnessLifetime: Sendable, Equatable {
     public var seconds: Int64
     public var source: Source
 
-    /// Whether the response itself says it.
+    /// Whether the response states it.
     public var isExplicit: Bool { source != .heuristic && source != .none }
 
     /// The lifetime of a response with these fields and times.
     ///
-    /// For a shared cache `s-maxage` wins over `max-age`, and both win over `Expires`, which a targeted field silences. An
-    /// `Expires` that is no date is in the past. §5.3. `mayGuess` says whether one may be guessed where the response says none.
+    /// For a shared cache `s-maxage` wins over `max-age`, and both win over `Expires`. A targeted field disables
+    /// `Expires`. An invalid `Expires` is in the past. §5.3. `mayGuess` says whether a heuristic is allowed if the
+    /// response states no lifetime.
     public init(
         status: HttpStatus, fields: HttpFields, directives: ResponseDirectives, isTargeted: Bool = false,
         times: MessageTimes, policy: CachePolicy, mayGuess: Bool = true
@@ -53,7 +54,8 @@ public struct FreshnessLifetime: Sendable, Equatable {
 }
 
 extension HttpStatus {
-    /// Whether a response with this status may be stored and given a guessed lifetime without any directive. RFC 9110 §15.1.
+    /// Whether a response with this status may be stored with a heuristic lifetime, without any directive. RFC 9110
+    /// §15.1.
     public var isHeuristicallyCacheable: Bool {
         switch code {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
@@ -61,7 +63,8 @@ extension HttpStatus {
         }
     }
 
-    /// Whether this cache does what the status asks of caches, so that `must-understand` is met. RFC 9111 §5.2.2.3.
+    /// Whether this cache supports the caching rules of the status, so that `must-understand` is met. RFC 9111
+    /// §5.2.2.3.
     public var isUnderstoodByCaches: Bool {
         switch code {
         case 200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308, 400...417, 421, 422, 426, 500...505: true

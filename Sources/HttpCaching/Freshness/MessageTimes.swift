@@ -1,13 +1,13 @@
 public import HttpWare
 
-/// When a response was asked for and received, and what it says about its age: all that its current age is counted from.
-/// RFC 9111 §4.2.3.
+/// The times of a request and its response, and the age that the response states: the input of the current age. RFC
+/// 9111 §4.2.3.
 public struct MessageTimes: Sendable, Equatable {
     /// `request_time`: the clock when the request was sent.
     public var requested: WallTime
     /// `response_time`: the clock when the response was received.
     public var received: WallTime
-    /// `date_value`: the `Date` field; where there is none that can be read, the time of receipt. RFC 9110 §6.6.1.
+    /// `date_value`: the `Date` field; without a valid one, the time of receipt. RFC 9110 §6.6.1.
     public var date: WallTime
     /// `age_value`: the `Age` field in seconds, 0 without one.
     public var age: Int64
@@ -19,9 +19,8 @@ public struct MessageTimes: Sendable, Equatable {
         self.age = age
     }
 
-    /// Reads `Date` and `Age` of a response that was asked for and received then.
-    ///
-    /// Of several members of `Age` the first counts; one that is not a number of seconds is ignored. RFC 9111 §5.1.
+    /// Reads `Date` and `Age` of a response with these times. Of several members of `Age`, the first counts; an invalid
+    /// one is ignored. RFC 9111 §5.1.
     public init(_ fields: HttpFields, requested: WallTime, received: WallTime) {
         let date = HttpDate.time(of: .date, in: fields, now: received)
         let age = fields.listMembers(of: .age).first.flatMap { DeltaSeconds.read($0) }

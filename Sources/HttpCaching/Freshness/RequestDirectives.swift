@@ -1,10 +1,10 @@
 public import HttpWare
 
-/// What a request's cache directives ask for. RFC 9111 §5.2.1.
+/// The cache directives of a request. RFC 9111 §5.2.1.
 public struct RequestDirectives: Sendable, Equatable {
-    /// Seconds; one that cannot be read counts as 0, which asks for the freshest.
+    /// Seconds; an invalid value counts as 0, which asks for the freshest response.
     public var maxAge: Int64?
-    /// Seconds that the response must still be fresh; one that cannot be read is ignored.
+    /// Seconds that the response must still be fresh; an invalid value is ignored.
     public var minFresh: Int64?
     /// Seconds that the response may be stale; without an argument any staleness is accepted, `DeltaSeconds.most`.
     public var maxStale: Int64?
@@ -18,7 +18,7 @@ public struct RequestDirectives: Sendable, Equatable {
     /// No directives.
     public init() {}
 
-    /// What the `Cache-Control` lines ask for, and `Pragma: no-cache` where there are none. RFC 9111 §5.4.
+    /// Reads the `Cache-Control` lines, or without any, `Pragma: no-cache`. RFC 9111 §5.4.
     public init(_ fields: borrowing HttpFields) {
         guard fields.mayContain(RequestDirectives.sources) else { return }
         guard fields.contains(.cacheControl) else {

@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// What a response's cache directives say. RFC 9111 §5.2.2, RFC 5861, RFC 8246.
+/// The cache directives of a response. RFC 9111 §5.2.2, RFC 5861, RFC 8246.
 public struct ResponseDirectives: Sendable, Equatable {
-    /// Seconds, at most `DeltaSeconds.most`. One that cannot be read counts as 0: stale. §4.2.1.
+    /// Seconds, at most `DeltaSeconds.most`. An invalid value counts as 0: stale. §4.2.1.
     public var maxAge: Int64?
     public var sharedMaxAge: Int64?
     public var isPublic = false
@@ -22,7 +22,7 @@ public struct ResponseDirectives: Sendable, Equatable {
     /// No directives.
     public init() {}
 
-    /// What the `Cache-Control` lines say. Of a directive with several values the first counts. RFC 9111 §4.2.1.
+    /// Reads the `Cache-Control` lines. Of a directive with several values, the first counts. RFC 9111 §4.2.1.
     public init(_ lines: [String]) {
         for directive in CacheDirective.list(lines) { take(directive) }
     }
@@ -124,7 +124,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         value = (directive.isWellFormed ? directive.argument.flatMap { DeltaSeconds.read($0) } : nil) ?? 0
     }
 
-    /// Whether `no-cache` or `private` is about some fields only.
+    /// Whether `no-cache` or `private` concerns some fields only.
     public var namesFields: Bool {
         if case .fields = noCache { return true }
         if case .fields = isPrivate { return true }

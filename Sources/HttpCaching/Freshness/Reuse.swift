@@ -11,13 +11,13 @@ public enum Reuse: Sendable, Equatable {
     /// It must be validated first. §4.3.
     case validate(Reason)
 
-    /// Why a stored response does not do as it is.
+    /// Why a stored response must be validated.
     public enum Reason: Sendable, Equatable {
-        /// Its lifetime is over.
+        /// It is no longer fresh.
         case isStale
-        /// The response allows no use without validation (`no-cache`).
+        /// The response does not allow use without validation (`no-cache`).
         case responseNoCache
-        /// The request asks for validation, or for one fresher than this.
+        /// The request asks for validation, or for a fresher response.
         case request
     }
 
@@ -47,11 +47,10 @@ public enum Reuse: Sendable, Equatable {
         return .validate(.isStale)
     }
 
-    /// Whether a stale response may be used because the origin server could not be asked, or failed. RFC 9111 §4.2.4, RFC 5861 §4.
-    ///
-    /// `isDisconnected` says that the origin server did not answer at all: then a response of any staleness may do, within
-    /// `offlineLimit` seconds, or without a limit where the policy has `staleOnDisconnect`. An answer of 500, 502, 503 or 504
-    /// allows it within `stale-if-error` only.
+    /// Whether a stale response may be used because the origin server could not be asked, or failed. RFC 9111 §4.2.4,
+    /// RFC 5861 §4. If `isDisconnected`, the origin server did not answer at all. Then a response of any staleness may
+    /// be used, within `offlineLimit` seconds, or without a limit if the policy has `staleOnDisconnect`. An answer of
+    /// 500, 502, 503 or 504 allows it within `stale-if-error` only.
     public static func mayUseOnError(
         age: Int64, rules: ReuseRules, request: RequestDirectives, policy: CachePolicy, isDisconnected: Bool,
         offlineLimit: Int64 = 0

@@ -1,11 +1,11 @@
 public import HttpWare
 
-/// Whether a response may be stored, and if not, why: for people to read. RFC 9111 §3.
+/// Whether a response may be stored, and if not, the reason as text. RFC 9111 §3.
 public enum Storability: Sendable, Equatable {
     case may
     case mayNot(Obstacle)
 
-    /// What stands against storing.
+    /// The reason why a response is not stored.
     public enum Obstacle: String, Sendable, CaseIterable {
         case method = "responses to this method are not stored"
         case interim = "the response is interim"
@@ -27,8 +27,9 @@ public enum Storability: Sendable, Equatable {
 
     /// Decides about a final response to a request with that method and fields, both as they were sent and received here.
     ///
-    /// `isAuthorized` says whether the client's request, as it was received, named who asks. A POST's response is stored for
-    /// GET if it says how long it stays fresh and where it is (`Content-Location`), which the caller compares. RFC 9110 §9.3.3.
+    /// `isAuthorized` says whether the client's request, as received, identified its user. The response to a POST is
+    /// stored for GET if it has an explicit lifetime and a `Content-Location`, which the caller compares. RFC 9110
+    /// §9.3.3.
     public static func decide(
         method: HttpMethod, request: RequestDirectives, isAuthorized: Bool, status: HttpStatus, fields: HttpFields,
         directives: ResponseDirectives, lifetime: FreshnessLifetime, policy: CachePolicy

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// What stored responses are found by: the target URI in its normal form, and what the configuration adds to it. RFC 9111 §2.
+/// The key of stored responses: the target URI in normal form, with additions from the configuration. RFC 9111 §2.
 public struct CacheKey: Sendable, Hashable {
     /// The key's text.
     public let bytes: [UInt8]
@@ -30,7 +30,7 @@ public struct CacheKey: Sendable, Hashable {
 
     public func hash(into hasher: inout Hasher) { hasher.combine(hashed) }
 
-    /// For dictionaries, which would hash the hash once more: two thirds of a look-up.
+    /// For dictionaries, which would otherwise hash the hash again: two thirds of a look-up.
     public func _rawHashValue(seed: Int) -> Int { hashed ^ seed }
 }
 
@@ -38,7 +38,7 @@ extension CacheKey: CustomStringConvertible {
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// Which form of the path is part of a key, and goes upstream when nothing is stored under it.
+/// The form of the path in a key. If nothing is stored under the key, the request goes upstream with it.
 public enum KeyPath: String, OptionWord, Sendable {
     /// The normal form: percent-encodings in upper case, unreserved characters decoded. RFC 3986 §6.2.2.
     case normal
@@ -46,13 +46,13 @@ public enum KeyPath: String, OptionWord, Sendable {
     case received
 }
 
-/// How keys are made of requests. They are bytes: what is not UTF-8 differs where its bytes do.
+/// The rule that makes keys from requests. Keys are bytes, so values that are not UTF-8 remain distinct.
 public struct CacheKeyRule: Sendable, Equatable {
     /// The form of the path.
     public var path = KeyPath.normal
-    /// The only query parameters that tell keys apart; `nil` is all of them.
+    /// The only query parameters that count; `nil` means all of them.
     public var query: [String]?
-    /// Query parameters that do not tell keys apart.
+    /// Query parameters that do not count.
     public var ignoredQuery: [String] = []
     /// The longest key, in bytes: a request with a longer one is not looked up, and its response not stored.
     public var longest = 16 * 1024
@@ -82,8 +82,8 @@ public struct CacheKeyRule: Sendable, Equatable {
         identity.appendHex(to: &bytes)
     }
 
-    /// The key of another URI on the same origin, such as a `Content-Location`; `nil` where it is another origin's, or
-    /// cannot be told. RFC 9111 §4.4.
+    /// The key of another URI on the same origin, such as a `Content-Location`; `nil` if the origin differs or cannot
+    /// be determined. RFC 9111 §4.4.
     public func key(for reference: String, from request: HttpRequest) -> CacheKey? {
         let usual: UInt16 = request.scheme == "https" ? 443 : 80
         guard let other = request.resolve(reference), other.scheme == request.scheme, other.host == request.host,

@@ -1,13 +1,13 @@
 public import HttpWare
 
-/// The values of the request fields that a response's `Vary` names, in a form in which equal meanings are equal. They are bytes:
-/// values that are not UTF-8 are equal only where their bytes are. RFC 9111 §4.1.
+/// The values of the request fields that a response's `Vary` names, normalised so that equal meanings are equal. They
+/// are bytes: values that are not UTF-8 are equal only if their bytes are. RFC 9111 §4.1.
 public struct VaryKey: Sendable, Equatable {
     /// The names, in the order of the response.
     public let names: [FieldName]
     let values: [[UInt8]?]
 
-    /// More names than this are not compared: such a response is not stored.
+    /// The maximum number of names; a response with more is not stored.
     public static let mostNames = 64
 
     /// Nothing varies.
@@ -19,8 +19,8 @@ public struct VaryKey: Sendable, Equatable {
         self.values = values
     }
 
-    /// The key of a response to a request with these fields; `nil` when it matches no request (`*`, or a name that is none), or
-    /// names more fields than are compared. `always` are names that tell requests apart whatever the response says.
+    /// The key of a response to a request with these fields; `nil` if it matches no request (`*`, or an invalid name)
+    /// or names too many fields. The fields in `always` count in addition to the response's.
     public init?(_ response: HttpFields, always: [FieldName] = [], of request: HttpFields) {
         self.init(response, always: always, lines: { request.rawValues(of: $0) })
     }
@@ -47,14 +47,14 @@ public struct VaryKey: Sendable, Equatable {
 
     // MARK: Matching
 
-    /// Whether a request with these fields would have had this response.
+    /// Whether a request with these fields would have got this response.
     public func matches(_ request: HttpFields) -> Bool {
         var known = Known()
         return matches(request, &known)
     }
 
-    /// The same for one of several that may be the request's: `known` keeps the request's values from one to the next, so that
-    /// long ones are not read anew for each variant. A value that is written as the stored one is compared where it stands.
+    /// The same for one of several variants. `known` keeps the request's values, so that long ones are not read again
+    /// for each variant. A value with the same bytes as the stored one is compared directly.
     public func matches(_ request: HttpFields, _ known: inout Known) -> Bool {
         for index in names.indices where !isEqual(index, request, &known) { return false }
         return true

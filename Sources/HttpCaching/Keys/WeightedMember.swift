@@ -31,13 +31,13 @@ enum WeightedMember {
     }
 }
 
-/// The language that a request prefers, where a stored response says which one it is in. RFC 9110 §12.5.4, §8.5.
+/// The preferred language of a request, if a stored response names its own language. RFC 9110 §12.5.4, §8.5.
 public struct PreferredLanguage: Sendable, Equatable {
     /// In lower case.
     private let tag: [UInt8]
 
-    /// The single most preferred range of `Accept-Language`; `nil` where there is none, several are preferred alike, it is `*`,
-    /// or a member is not of that form.
+    /// The single most preferred range of `Accept-Language`; `nil` if there is none, several are equally preferred, it
+    /// is `*`, or a member is invalid.
     public init?(_ request: HttpFields) {
         guard request.contains(.acceptLanguage) else { return nil }
         var best: (tag: [UInt8], weight: Int)?
@@ -65,8 +65,8 @@ public struct PreferredLanguage: Sendable, Equatable {
         tag = best.tag
     }
 
-    /// Whether the response is in this language and no other, and varies by languages only where it differs from one that the
-    /// request, with these fields, would have had.
+    /// Whether the response is in this language and no other, and every field of its `Vary` except `Accept-Language`
+    /// matches the request.
     public func selects(_ stored: StoredResponse, for request: HttpFields) -> Bool {
         let vary = stored.vary
         guard vary.names.contains(.acceptLanguage), vary.matchesButLanguage(request) else { return false }

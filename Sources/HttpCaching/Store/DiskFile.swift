@@ -5,12 +5,12 @@ import HttpWare
 final class DiskFile: Sendable {
     /// Something to be written.
     enum Change: Sendable {
-        /// Content before its record: a stop leaves what is known to be incomplete.
+        /// Content before its record: after a stop, it is known to be incomplete.
         case begin(UInt64)
         case chunk(LmdbKey, [UInt8], DiskWriting)
         case record(UInt64, [UInt8], DiskEntry, DiskWriting)
         case update(UInt64, [UInt8])
-        /// The response is found no more; its content stays for those who read it.
+        /// The response is not found any more; its content stays for current readers.
         case forget(UInt64)
         case erase(UInt64)
     }

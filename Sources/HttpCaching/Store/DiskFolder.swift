@@ -2,12 +2,11 @@ import Glibc
 import HttpWare
 import Synchronization
 
-/// The folder of a disk store: whose it is, whether its file was left in order, and what is done with one that was not.
-///
-/// `data.mdb` is the file; `lock` is held while it is open; `clean` says with which size and time the file was left by the
-/// last who closed it. Used on one thread of the store at a time.
+/// The folder of a disk store: its owner, whether its file was closed properly, and the handling of a file that was
+/// not. `data.mdb` is the file; `lock` is held while it is open; `clean` contains the size and time of the file when it
+/// was last closed. Used on one thread of the store at a time.
 public final class DiskFolder: Sendable {
-    /// The program that runs: `httpware` knows `verify-store`.
+    /// The running program: `httpware` has the command `verify-store`.
     public static let ownProgram = "/proc/self/exe"
 
     private let path: String
@@ -109,7 +108,7 @@ public final class DiskFolder: Sendable {
 
     // MARK: Order
 
-    /// What `verify-store` answers: whether a store's file is there and whole. A damaged file may end the process.
+    /// The answer of `verify-store`: whether a store's file exists and is intact. A damaged file may end the process.
     public static func isIntact(_ path: String) -> Bool { DiskFile.isIntact(path: path) }
 
     private static func text(_ status: stat) -> String {

@@ -2,12 +2,11 @@ import Glibc
 public import HttpWare
 import Synchronization
 
-/// Stored responses in a file, so that they are there after a restart; up to a number of bytes, evicted by S3-FIFO.
-///
-/// What it needs to know of each without asking the disk – some seventy bytes – is in memory: a key that is not stored is
-/// answered at once. All else is done by threads of its own, in short transactions; a slow client holds none. Whatever fails is
-/// a miss. The file is opened by the first who asks; after an unclean stop it is verified first, by another process, as a
-/// damaged file may end the one that maps it; a damaged one is moved aside.
+/// Stored responses in a file that survives a restart, up to a number of bytes, evicted by S3-FIFO. Some seventy bytes
+/// of each response are in memory, so a key that is not stored is answered at once. Separate threads do everything else
+/// in short transactions; a slow client holds none. Every failure is a miss. The first request opens the file. After an
+/// unclean stop, another process verifies it first, because a damaged file may end the process that maps it. A damaged
+/// file is renamed.
 public final class DiskStore: CacheStore {
     /// What loops and threads share. Behind a lock that is held for a look-up or a change in memory only.
     private struct State {
@@ -53,8 +52,9 @@ public final class DiskStore: CacheStore {
     /// The share of the file that is used: the rest is for what is being written, and for gaps.
     private static func share(_ bytes: Int) -> Int { bytes / 4 * 3 }
 
-    /// A store in that folder, which is made if need be, with a file of at most `limit` bytes. Nothing is opened before it is
-    /// used. `verifier` is a program that, called with `verify-store` and a path, ends with 0 only if the file there is intact.
+    /// A store in that folder, which is created if needed, with a file of at most `limit` bytes. Nothing is opened
+    /// before its first use. `verifier` is a program that is called with `verify-store` and a path, and exits with 0
+    /// only if the file there is intact.
     public init(path: String, limit: ByteCount, verifier: String = DiskFolder.ownProgram) {
         self.path = path
         fileBytes = max(1 << 20, limit.bytes) / 4096 * 4096
@@ -67,7 +67,7 @@ public final class DiskStore: CacheStore {
 
     // MARK: Opening
 
-    /// Begins to open the file, unless that was done. Answers whether it is open.
+    /// Begins to open the file, unless that has been done. Returns whether it is open.
     @discardableResult
     private func isOpen() -> Bool {
         let now = SystemLoopClock().now().nanoseconds
@@ -87,7 +87,7 @@ public final class DiskStore: CacheStore {
         return false
     }
 
-    /// Whether the file is open: a store that is not has nothing. Begins to open it.
+    /// Whether the file is open; a store without an open file reports nothing stored. Begins to open it.
     public var isReady: Bool { isOpen() }
 
     /// Opens the file. On a thread of the store.
@@ -120,8 +120,8 @@ public final class DiskStore: CacheStore {
         }
     }
 
-    /// Writes what waits and closes the file, so that it need not be verified when it is opened again. Waits for that, at most
-    /// `patience`. Not on a loop.
+    /// Writes waiting responses and closes the file, so that it need not be verified when it is opened again. Waits for
+    /// at most `patience`. Not on a loop.
     public func close(patience: Duration = .seconds(5)) {
         settle(patience: patience)
         let file = state.withLock { state -> DiskFile? in
@@ -387,7 +387,7 @@ public final class DiskStore: CacheStore {
 
     // MARK: Writing
 
-    /// Queues changes; what is not needed may find no room. Answers whether it did.
+    /// Queues changes; if there is no room, optional changes are dropped. Returns whether they were queued.
     @discardableResult
     func enqueue(_ changes: [DiskFile.Change], isNeeded: Bool = false) -> Bool {
         let isTaken = state.withLock { state -> Bool in

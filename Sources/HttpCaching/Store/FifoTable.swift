@@ -53,7 +53,7 @@ struct FifoTable<Item> {
 
     // MARK: Reading
 
-    /// The first of that hash that `isMeant` picks; among those of one hash the order of `insert` holds.
+    /// The first item with that hash that `isMeant` picks; items with one hash have the order of `insert`.
     @inline(__always)
     func first(_ hash: UInt64, where isMeant: (Item) -> Bool) -> Place? {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count &- 1)]
@@ -65,11 +65,11 @@ struct FifoTable<Item> {
         return nil
     }
 
-    /// What lies there.
+    /// The item at that place.
     @inline(__always)
     subscript(place: Place) -> Item? { slots[Int(place)].item }
 
-    /// Notes that it was of use.
+    /// Notes that the item was used.
     @inline(__always)
     mutating func use(_ place: Place) {
         if slots[Int(place)].uses < 3 { slots[Int(place)].uses &+= 1 }
@@ -99,8 +99,8 @@ struct FifoTable<Item> {
 
     // MARK: Changing
 
-    /// Takes an item in, before the first of its hash for which `isBehind` holds, else behind them. The limit may be exceeded
-    /// until `evict` answers nothing any more. Answers `nil` where there are more items than places have numbers.
+    /// Inserts an item before the first one of its hash for which `isBehind` is true, else after them. The limit may be
+    /// exceeded until `evict` returns nothing more. Returns `nil` if there are more items than place numbers.
     @discardableResult
     mutating func insert(_ item: Item, hash: UInt64, size: Int, before isBehind: (Item) -> Bool = { _ in true })
         -> Place?
@@ -137,7 +137,7 @@ struct FifoTable<Item> {
         slots[index].size = size
     }
 
-    /// Takes one away.
+    /// Removes an item.
     @discardableResult
     mutating func remove(_ place: Place) -> Item? {
         let index = Int(place)

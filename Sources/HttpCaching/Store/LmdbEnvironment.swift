@@ -16,13 +16,13 @@ struct LmdbError: Error, CustomStringConvertible {
 
 /// The tables of a disk store's file.
 enum LmdbTable: Int, CaseIterable {
-    /// By number: what is needed to find a response, and to count it.
+    /// By number: the data that is needed to find a response and to count it.
     case index
     /// By number: the record.
     case records
     /// By number and place: the content, in pieces with a checksum each.
     case chunks
-    /// Numbers whose content is there and whose record is not: what a stop leaves of what was being written or taken away.
+    /// Numbers of contents without a record: left after a stop during a write or a removal.
     case open
 
     fileprivate var name: String {
@@ -142,7 +142,7 @@ struct LmdbTransaction {
         try LmdbError.check(code)
     }
 
-    /// Takes a key away; answers whether it was there.
+    /// Removes a key; returns whether it existed.
     @discardableResult
     func delete(_ table: LmdbTable, _ key: LmdbKey) throws(LmdbError) -> Bool {
         let code = key.withValue { mdb_del(transaction, tables[table.rawValue], &$0, nil) }

@@ -2,13 +2,13 @@ public import HttpWare
 
 /// Stored responses in memory, up to a number of bytes, evicted by S3-FIFO.
 ///
-/// Keys are spread over shards, each behind a lock of its own that is held for a look-up or a change only.
+/// Keys are distributed over shards. Each has a separate lock, which is held for a look-up or a change only.
 public final class MemoryStore: CacheStore {
     private let shards: ThreadLocks<MemoryShard>
     /// The most bytes that one response may take: what a shard has room for.
     let largest: Int
 
-    /// `limit` is what all responses together may take, by `StoredResponse.size`.
+    /// `limit` is the maximum size of all responses together, by `StoredResponse.size`.
     public init(limit: ByteCount, shards count: Int = 16) {
         let each = max(1, limit.bytes / count)
         largest = each
@@ -25,7 +25,7 @@ public final class MemoryStore: CacheStore {
         (length ?? 0) <= largest ? MemoryWriter(self, key, length: length) : nil
     }
 
-    /// Stores a response whose content is at hand. Answers whether it had room.
+    /// Stores a response whose content is in memory. Returns whether there was room.
     @discardableResult
     public func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
         let (isStored, grows) = shards.withLock(of: key.spread) { shard in

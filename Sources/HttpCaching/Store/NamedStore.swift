@@ -1,13 +1,13 @@
 public import HttpWare
 
-/// A store that a configuration names: shared by all loops, and by all wares that name it. It lives on over a reload, with
-/// what it holds, while its definition is the same.
+/// A store that a configuration names, shared by all loops and by all wares that name it. It survives a reload with its
+/// contents while its definition stays the same.
 public final class NamedStore: RedisNamed {
     public let definition: StoreDefinition
-    /// Where responses are kept.
+    /// The store of the responses.
     public let store: any CacheStore
 
-    /// As metrics, logs and errors call it.
+    /// The name in metrics, logs and errors.
     public var name: String { definition.name }
 
     public init(_ definition: StoreDefinition) {
@@ -19,19 +19,19 @@ public final class NamedStore: RedisNamed {
         }
     }
 
-    /// Has what waits written, for a gateway that ends; nothing is stored any more. Not on a loop; may take seconds.
+    /// Writes waiting responses before the gateway ends; later ones are not stored. Not on a loop; may take seconds.
     public func close() {
         (store as? DiskStore)?.close()
         redis?.close()
     }
 
-    /// The Redis server that keeps it; `nil` where it is of another kind.
+    /// The Redis server of the store; `nil` for another kind.
     public var redis: RedisClient? { (store as? RedisStore)?.client }
 }
 
 extension OptionsReader {
-    /// Reads the name of a store, `memory` where none is written. Options that no configuration holds, as in code and in
-    /// tests, have a store of their own.
+    /// Reads the name of a store, by default `memory`. Options without a configuration, as in code and in tests, get a
+    /// separate store.
     public mutating func readStore(_ key: String, into store: inout NamedStore?, doc: String = "") {
         read(key, into: &store, of: "stores", otherwise: StoreDefinition.builtinName, doc: doc)
         if store == nil, !isGiven(key), !isDescribing { store = NamedStore(.builtin) }

@@ -2,7 +2,7 @@ import HttpWare
 
 /// What gateways that share a Redis store tell each other: who changed something – 16 bytes by chance –, and what.
 enum RedisChange: Equatable {
-    /// What is stored under this key.
+    /// The responses stored under this key.
     case key(CacheKey)
     /// Any number of responses.
     case several

@@ -1,13 +1,12 @@
 public import HttpWare
 import Synchronization
 
-/// Stored responses in Redis, shared by all gateways that name the same server and prefix, with a small store in memory before
-/// it, so that what is asked for often is at hand.
-///
-/// What that holds is right as long as changes are told: whoever stores, updates or takes away says so on a channel. While that
-/// cannot be heard, it is empty and not used. Redis itself may be slow, away, full or hold anything: that is a miss after its `timeout`
-/// at most. In Redis a key is a hash of its responses (field: what they vary by; value: `RedisRecord`), a content is a hash of
-/// pieces; each has an expiry, so that nothing stays that nobody knows.
+/// Stored responses in Redis, shared by all gateways with the same server and prefix, with a small store in memory for
+/// responses that are requested often. The store in memory is valid while changes are reported: each gateway that
+/// stores, updates or removes a response publishes that on a channel. While the channel is not available, the store in
+/// memory is empty and unused. Redis may be slow, unreachable, full or hold invalid data: each of these is a miss,
+/// after its `timeout` at most. In Redis a key is a hash of its responses (field: the values by which they vary; value:
+/// `RedisRecord`), and a content is a hash of pieces. Each has an expiry, so that unused data disappears.
 public final class RedisStore: CacheStore {
     let client: RedisClient
     private let near: NearCache
@@ -26,7 +25,7 @@ public final class RedisStore: CacheStore {
         func contains(_ key: CacheKey) -> Bool { isEverything || keys.contains(key) }
     }
 
-    /// What is held in memory where nothing else is said.
+    /// The default size of the store in memory.
     public static let usualNear = ByteCount.mebibytes(16)
     /// How long something may take that nobody waits for.
     static let patience = Duration.seconds(1)
@@ -38,7 +37,7 @@ public final class RedisStore: CacheStore {
     private static let piecesAtOnce = 4
     private static let mostOwed = 10_000
 
-    /// A store in the server of this client, of which up to `near` is held in memory, too. Connects to nobody before it is used.
+    /// A store on the server of this client, with up to `near` bytes also in memory. Connects only when it is used.
     public init(_ client: RedisClient, near: ByteCount = usualNear) {
         self.client = client
         self.near = NearCache(limit: near)
@@ -85,7 +84,7 @@ public final class RedisStore: CacheStore {
         }
     }
 
-    /// Whether changes are told, so that responses may be held in memory.
+    /// Whether changes are reported, so that responses may be held in memory.
     public var isTold: Bool { near.store != nil }
 
     // MARK: Looking up
@@ -339,9 +338,9 @@ public final class RedisStore: CacheStore {
         return (items, areAll)
     }
 
-    /// How the server does.
+    /// The state of the server.
     public var status: RedisStatus { client.status }
 
-    /// What is held in memory: how much Redis has is its own affair.
+    /// The contents of the store in memory; the contents of Redis are not counted.
     public var census: StoreCensus { near.census }
 }

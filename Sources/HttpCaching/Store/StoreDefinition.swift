@@ -1,17 +1,17 @@
 public import HttpWare
 
-/// Where responses are stored: one name's entry under `stores`.
+/// A place for stored responses: one entry of `stores`.
 public struct StoreDefinition: Sendable, Hashable {
-    /// What keeps them.
+    /// The kind of a store.
     public enum Kind: Sendable, Hashable {
-        /// This process, up to so many bytes.
+        /// The memory of this process, up to that many bytes.
         case memory(maxSize: ByteCount)
-        /// A file in that folder, up to so many bytes.
+        /// A file in that folder, up to that many bytes.
         case disk(path: FilePath, maxSize: ByteCount)
-        /// A Redis server, which other gateways share; this process holds up to so many bytes of it in memory.
+        /// A Redis server that gateways share; this process holds up to that many bytes in memory.
         case redis(RedisDefinition, near: ByteCount)
 
-        /// The word for it under `stores`.
+        /// The name of the kind under `stores`.
         public var name: String {
             switch self {
             case .memory: "memory"
@@ -21,7 +21,7 @@ public struct StoreDefinition: Sendable, Hashable {
         }
     }
 
-    /// As metrics, logs and errors call it.
+    /// The name in metrics, logs and errors.
     public var name: String
     public var kind: Kind
 
@@ -30,7 +30,7 @@ public struct StoreDefinition: Sendable, Hashable {
         self.kind = kind
     }
 
-    /// Whether what it holds is still there when the store itself is gone.
+    /// Whether its contents survive the end of the store itself.
     public var outlives: Bool {
         switch kind {
         case .memory: false
@@ -38,16 +38,16 @@ public struct StoreDefinition: Sendable, Hashable {
         }
     }
 
-    /// The name of the store that is there without being written.
+    /// The name of the built-in store.
     public static let builtinName = "memory"
     /// Its size.
     public static let builtinSize = ByteCount.mebibytes(256)
-    /// The store that is there without being written.
+    /// The store that exists without an entry.
     public static let builtin = StoreDefinition(name: builtinName, kind: .memory(maxSize: builtinSize))
 }
 
 extension StoreDefinition {
-    /// Reads a name's entry under `stores`.
+    /// Reads an entry of `stores`.
     public init(name: String, options: inout OptionsReader) {
         var maxSize = StoreDefinition.builtinSize
         options.read("memory", doc: "in the memory of this process; it is empty after a restart") { options in

@@ -2,12 +2,12 @@ public import HttpWare
 
 /// The content of a stored response.
 public enum StoredContent: Sendable {
-    /// At hand.
+    /// In memory.
     case bytes([UInt8])
-    /// Brought when it is sent.
+    /// Loaded when it is sent.
     case elsewhere(any StoredContentReader)
 
-    /// How many bytes it is.
+    /// The number of bytes.
     public var count: Int {
         switch self {
         case .bytes(let bytes): bytes.count
@@ -23,7 +23,7 @@ public enum StoredContent: Sendable {
         }
     }
 
-    /// The bytes, where they are in memory; nothing is read from a disk for it.
+    /// The bytes, if they are in memory; nothing is read from a disk.
     public var inMemory: [UInt8]? {
         switch self {
         case .bytes(let bytes): bytes
@@ -31,8 +31,8 @@ public enum StoredContent: Sendable {
         }
     }
 
-    /// All of the bytes, brought from where they are, on the loop of the calling task; `nil` where they are more than so many,
-    /// or cannot be read.
+    /// All bytes, loaded if needed, on the loop of the calling task; `nil` if there are more than `most`, or if they
+    /// cannot be read.
     public func read(atMost most: Int) async -> [UInt8]? {
         guard count <= most else { return nil }
         if let inMemory { return inMemory }
@@ -41,7 +41,7 @@ public enum StoredContent: Sendable {
     }
 }
 
-/// Brings stored content that is not in memory, any part of it, to any number of clients at once.
+/// Loads stored content that is not in memory, any part of it, for any number of clients at once.
 public protocol StoredContentReader: AnyObject, Sendable {
     /// How many bytes it is.
     var count: Int { get }

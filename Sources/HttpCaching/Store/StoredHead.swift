@@ -1,25 +1,26 @@
 public import HttpWare
 
-/// A stored response without its content: the head, and what decides about its reuse.
+/// A stored response without its content: the head, and the values that decide about its reuse.
 public struct StoredHead: Sendable {
     public var status: HttpStatus
-    /// What is stored of its fields, without `Age`, which is written anew for every answer.
+    /// The stored fields, without `Age`, which is written again for every answer.
     public var fields: HttpFields
     /// When it was received, or last validated.
     public var received: WallTime
-    /// How old it was then, in nanoseconds. RFC 9111 §4.2.3.
+    /// Its age at that time, in nanoseconds. RFC 9111 §4.2.3.
     public var initialAge: Int64
-    /// Its `Date`, or when it was received: of several that match, the most recent is used. RFC 9111 §4.1.
+    /// Its `Date`, or the time when it was received: of several matching responses, the most recent is used. RFC 9111
+    /// §4.1.
     public var date: WallTime
     public var rules: ReuseRules
-    /// Which requests it answers, beside the key.
+    /// The request fields that it varies by, in addition to the key.
     public var vary: VaryKey
-    /// The part that its content is, of a response with status 206. RFC 9111 §3.3.
+    /// For a response with status 206, the part that is its content. RFC 9111 §3.3.
     public var part: ContentRange?
     /// Names by which it can be purged.
     public var tags: [String]
 
-    /// The head of a response as it was received then, with what of its fields may be stored.
+    /// The head of a response that was received at that time, with the fields that may be stored.
     public init(
         status: HttpStatus, fields: consuming HttpFields, times: MessageTimes, directives: ResponseDirectives,
         lifetime: FreshnessLifetime, vary: VaryKey, mode: CacheMode, part: ContentRange? = nil, tags: [String] = [],
@@ -37,7 +38,7 @@ public struct StoredHead: Sendable {
         self.tags = tags
     }
 
-    /// A part that is all there is, is the whole.
+    /// Turns a part that contains all bytes into the whole.
     public mutating func becomeWhole() {
         guard let part, part.range.count == part.complete else { return }
         self.part = nil
@@ -70,8 +71,8 @@ public struct StoredHead: Sendable {
         return overflow ? .max : age
     }
 
-    /// The head, updated by a 304 or a HEAD's response that was asked for and received then. RFC 9111 §3.2. `mayGuess` says whether
-    /// its lifetime may be guessed.
+    /// The head, updated by a 304 or by the response to a HEAD with these times. RFC 9111 §3.2. `mayGuess` says whether
+    /// a heuristic lifetime is allowed.
     public func updated(
         by update: HttpFields, requested: WallTime, received: WallTime, policy: CachePolicy, mayGuess: Bool = true
     ) -> StoredHead {

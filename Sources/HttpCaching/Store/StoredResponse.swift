@@ -1,9 +1,8 @@
 import Glibc
 public import HttpWare
 
-/// A response as it was stored, with all that decides about its reuse. Never changed: an update puts another in its place.
-///
-/// Held in few bytes, as there may be millions: the key and the field lines are one array.
+/// A stored response with the values that decide about its reuse. It never changes: an update replaces it. It uses few
+/// bytes, because there may be millions: the key and the field lines are one array.
 public final class StoredResponse: Sendable {
     /// The key, where it is known; then the field lines, packed.
     private let packed: [UInt8]
@@ -11,7 +10,7 @@ public final class StoredResponse: Sendable {
     public let content: StoredContent
     private let received: WallTime
     private let keyCount: Int32
-    /// Of several that match, the most recent is used. RFC 9111 §4.1.
+    /// Of several matching responses, the most recent is used. RFC 9111 §4.1.
     public let date: WallTime
     private let code: UInt16
     private let flags: Flags
@@ -85,7 +84,7 @@ public final class StoredResponse: Sendable {
         lifetime = head.rules.lifetime
     }
 
-    /// The head, put together anew: for updates, and for stores that write it.
+    /// The head, assembled again for updates and for stores that write it.
     public var head: StoredHead {
         StoredHead(
             status: status, fields: fields, received: received, initialAge: initialAge, date: date, rules: rules,
@@ -93,7 +92,7 @@ public final class StoredResponse: Sendable {
     }
 
     public var status: HttpStatus { HttpStatus(Int(code)) ?? .ok }
-    /// A copy, with room for what an answer adds.
+    /// A copy, with room for the fields that an answer adds.
     public var fields: HttpFields {
         rare?.fields ?? HttpFields(packed: packed, from: max(0, Int(keyCount)), sparing: (bytes: 128, lines: 4))
     }
@@ -108,7 +107,7 @@ public final class StoredResponse: Sendable {
     public var tags: [String] { rare?.tags ?? [] }
     public var validators: Validators { Validators(fields, now: received) }
 
-    /// What it counts against a store's limit, in bytes.
+    /// Its size in bytes, as counted against a store's limit.
     public var size: Int { content.size + packed.count + (rare?.size ?? 0) + StoredResponse.overhead }
 
     /// Nanoseconds. RFC 9111 §4.2.3.
@@ -119,7 +118,7 @@ public final class StoredResponse: Sendable {
     /// The key that it holds; an empty one where it holds none.
     var key: CacheKey { CacheKey(Array(packed[..<max(0, Int(keyCount))])) }
 
-    /// Whether it holds this key.
+    /// Whether it has this key.
     @inline(__always)
     func isUnder(_ key: CacheKey) -> Bool {
         let count = Int(keyCount)

@@ -6,14 +6,14 @@ public enum ByteRange: Sendable, Equatable {
     case part(Range<Int>)
     /// Several parts, in the order asked.
     case parts([Range<Int>])
-    /// Nothing that it has: 416.
+    /// No part of the representation: 416.
     case unsatisfiable
 
-    /// More parts than this are no honest wish: the representation is sent whole. RFC 9110 §14.2.
+    /// With more parts than this, the representation is sent whole. RFC 9110 §14.2.
     public static let mostParts = 16
 
-    /// The part of a representation of that length that the field lines ask for; `nil` when the field is to be ignored:
-    /// another unit, several lines, a syntax error, or parts that are too many or overlap.
+    /// The requested part of a representation of that length; `nil` if the field must be ignored: another unit, several
+    /// lines, a syntax error, too many parts, or overlapping parts.
     public init?(_ lines: [String], length: Int) {
         guard lines.count == 1, let equals = lines[0].utf8.firstIndex(of: 0x3d),
             lines[0][..<equals].lowercased() == "bytes"
@@ -61,7 +61,7 @@ public enum ByteRange: Sendable, Equatable {
     }
 }
 
-/// What a 206 carries. RFC 9110 §14.4.
+/// The part in a 206. RFC 9110 §14.4.
 public struct ContentRange: Sendable, Equatable {
     public let range: Range<Int>
     /// The representation's whole length, if it was said.

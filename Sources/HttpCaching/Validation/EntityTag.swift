@@ -6,7 +6,7 @@ public struct EntityTag: Sendable, Hashable {
     /// What stands between the quotes: bytes, which need not be UTF-8.
     private let bytes: [UInt8]
 
-    /// What stands between the quotes, as text.
+    /// The text between the quotes.
     public var opaque: String { String(decoding: bytes, as: UTF8.self) }
 
     public init(_ opaque: String, isWeak: Bool = false) {
@@ -41,7 +41,7 @@ public struct EntityTag: Sendable, Hashable {
     /// Whether both name the same bytes. RFC 9110 §8.8.3.2.
     public func isStronglyEqual(to other: EntityTag) -> Bool { !isWeak && !other.isWeak && bytes == other.bytes }
 
-    /// The members of `If-None-Match` or `If-Match` lines. A comma may be part of a tag. Members that are none are left out.
+    /// The members of `If-None-Match` or `If-Match` lines. A comma may be part of a tag. Invalid members are ignored.
     public static func list(_ lines: [[UInt8]]) -> [EntityTag] {
         lines.flatMap { text -> [EntityTag] in
             var tags: [EntityTag] = []

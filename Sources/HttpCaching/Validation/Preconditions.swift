@@ -1,12 +1,12 @@
 public import HttpWare
 
-/// A request's preconditions, as a cache that answers by itself decides them. RFC 9111 §4.3.2, RFC 9110 §13.
+/// A request's preconditions, as decided by a cache that answers. RFC 9111 §4.3.2, RFC 9110 §13.
 public enum Preconditions {
-    /// What they make of a stored response.
+    /// The result for a stored response.
     public enum Outcome: Sendable, Equatable {
-        /// Send it whole.
+        /// The whole response is sent.
         case send
-        /// The client has it already: 304.
+        /// The client already has it: 304.
         case notModified
     }
 
@@ -18,7 +18,7 @@ public enum Preconditions {
     private static let originConditions = KnownFields(.ifMatch, .ifUnmodifiedSince)
     private static let conditions = KnownFields(.ifNoneMatch, .ifModifiedSince)
 
-    /// Whether the client asks only for something else than it has.
+    /// Whether the client asks only for a response that differs from its own.
     public static func areConditional(_ fields: HttpFields) -> Bool {
         fields.mayContain(conditions) && (fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince))
     }
@@ -26,8 +26,7 @@ public enum Preconditions {
     /// Decides about a stored response with status 200: `If-None-Match` takes precedence over `If-Modified-Since`, and
     /// tags compare weakly. RFC 9110 §13.1.2, §13.1.3, §13.2.2.
     ///
-    /// `received` is when the response was stored: it stands in for `Last-Modified` where that is missing, as RFC 9111
-    /// §4.3.2 says.
+    /// `received` is the time when the response was stored. It replaces a missing `Last-Modified`: RFC 9111 §4.3.2.
     public static func decide(_ fields: HttpFields, stored: Validators, received: WallTime) -> Outcome {
         let lines = fields.rawValues(of: .ifNoneMatch)
         if !lines.isEmpty {

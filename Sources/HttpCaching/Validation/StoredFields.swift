@@ -1,9 +1,10 @@
 public import HttpWare
 
-/// Which fields of a response are stored, and how a later response changes them. RFC 9111 §3.1, §3.2.
+/// The fields of a response that are stored, and their update by a later response. RFC 9111 §3.1, §3.2.
 public enum StoredFields {
-    /// What is stored of a response's fields: none for one hop (they went when it was received), none that concern a proxy's
-    /// own authentication, none that `no-cache` or, in a shared cache, `private` names, and no `Set-Cookie` unless `keepsCookies`.
+    /// The stored fields of a response. Not stored are fields that concern a proxy's own authentication, fields that
+    /// `no-cache` or, in a shared cache, `private` names, and `Set-Cookie` unless `keepsCookies`. Hop-by-hop fields
+    /// were already removed on receipt.
     public static func kept(
         _ fields: consuming HttpFields, directives: ResponseDirectives, mode: CacheMode, keepsCookies: Bool = true
     ) -> HttpFields {
@@ -16,10 +17,9 @@ public enum StoredFields {
         return kept
     }
 
-    /// The stored fields, updated by those of a 304 or of a HEAD's response: each name that is there replaces all lines of
-    /// that name. RFC 9111 §3.2.
-    ///
-    /// Not taken over: the length, and what the stored bytes were made by (coding and range).
+    /// The stored fields, updated by those of a 304 or of the response to a HEAD: each name in the update replaces all
+    /// lines of that name. RFC 9111 §3.2. The length, and the fields that describe the stored bytes (coding and range),
+    /// are not updated.
     public static func updated(_ stored: HttpFields, by update: HttpFields) -> HttpFields {
         var fields = stored
         var seen: Set<FieldName> = []

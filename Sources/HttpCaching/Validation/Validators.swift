@@ -1,10 +1,10 @@
 public import HttpWare
 
-/// What a stored response can be validated by. RFC 9110 §8.8.
+/// The validators of a stored response. RFC 9110 §8.8.
 public struct Validators: Sendable, Equatable {
     public var etag: EntityTag?
     public var lastModified: WallTime?
-    /// The `Date` field, if there is one that can be read.
+    /// The `Date` field, if there is a valid one.
     public var date: WallTime?
 
     public init(etag: EntityTag? = nil, lastModified: WallTime? = nil, date: WallTime? = nil) {
@@ -13,7 +13,7 @@ public struct Validators: Sendable, Equatable {
         self.date = date
     }
 
-    /// The validators that a header section holds.
+    /// The validators in a header section.
     public init(_ fields: HttpFields, now: WallTime) {
         etag = EntityTag(fields)
         lastModified = HttpDate.time(of: .lastModified, in: fields, now: now)
@@ -22,8 +22,8 @@ public struct Validators: Sendable, Equatable {
 
     public var isEmpty: Bool { etag == nil && lastModified == nil }
 
-    /// Whether the modification date names the bytes: it is at least a second before the response's date, so that a second
-    /// change within its second would show. RFC 9110 §8.8.2.2.
+    /// Whether the modification date identifies the bytes: it is at least a second before the response's date, so a
+    /// second change within its second would be noticed. RFC 9110 §8.8.2.2.
     public var isDateStrong: Bool {
         guard let lastModified, let date else { return false }
         return lastModified.seconds + 1 <= date.seconds
@@ -36,7 +36,7 @@ public struct Validators: Sendable, Equatable {
         return lastModified == other.lastModified && isDateStrong && other.isDateStrong
     }
 
-    /// Whether a 304 with `other` validators is about the stored response with these. RFC 9111 §4.3.4.
+    /// Whether a 304 with `other` validators concerns the stored response with these. RFC 9111 §4.3.4.
     public func arePicked(by other: Validators) -> Bool {
         if let tag = other.etag {
             return etag.map { tag.isWeak ? tag.isWeaklyEqual(to: $0) : tag.isStronglyEqual(to: $0) } ?? false

@@ -4,11 +4,11 @@ import HttpWare
 struct AdminEndpoint: Sendable {
     /// Whom it answers.
     enum Access: Sendable {
-        /// Probes, whose answer tells nothing: whatever host they name.
+        /// Probes, whose answers reveal nothing: every client, with any host.
         case everybody
-        /// Those who come from no foreign page.
+        /// Every client, except pages of other origins.
         case local
-        /// Those who, besides, show the token where one is set.
+        /// Like `local`, and the token is required if one is set.
         case known
     }
 

@@ -1,13 +1,13 @@
 public import HttpWare
 
-/// The records of the exchanges that a gateway carried last, over all its loops: a ring for each, bounded together.
+/// The records of the last exchanges of a gateway, over all its loops: one ring for each loop, with a common limit.
 ///
 /// From any thread; each ring guards itself.
 public final class RequestRecords: Sendable {
     /// The ring of each loop.
     let rings: [RecordRing]
 
-    /// The most exchanges, and the most memory, that a gateway keeps.
+    /// The maximum number of exchanges that a gateway keeps.
     public static let mostRecords = 2000
     public static let mostBytes = ByteCount.mebibytes(64)
 
@@ -19,21 +19,21 @@ public final class RequestRecords: Sendable {
         }
     }
 
-    /// The exchanges that ended last, the newest first.
+    /// The last exchanges that ended, the newest first.
     public func recent(_ limit: Int) -> [RecordedExchange] {
         Array(rings.flatMap { $0.recent(limit) }.sorted { $0.endedAt > $1.endedAt }.prefix(limit))
     }
 
-    /// The exchange with that number, or with that id of its own; `nil` when it is not kept.
+    /// The exchange with that number or exchange id; `nil` if it is not kept.
     public func find(_ id: String) -> RecordedExchange? {
         for ring in rings { if let found = ring.find(id) { return found } }
         return nil
     }
 
-    /// Offers every exchange that ends from now on.
+    /// Delivers every exchange that ends from now on.
     public func subscribe(_ subscription: RecordSubscription) { for ring in rings { ring.subscribe(subscription) } }
 
-    /// Ends that.
+    /// Ends a subscription.
     public func unsubscribe(_ subscription: RecordSubscription) {
         for ring in rings { ring.unsubscribe(subscription) }
     }

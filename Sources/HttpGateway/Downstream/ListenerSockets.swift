@@ -162,7 +162,7 @@ struct ListenerSockets {
     }
 }
 
-/// A listener cannot be bound.
+/// An error: a listener cannot be bound.
 public struct ListenError: Error, CustomStringConvertible {
     let listener: ListenerDefinition
     let reason: String

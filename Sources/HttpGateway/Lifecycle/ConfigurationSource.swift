@@ -1,6 +1,6 @@
 public import GatewayConfig
 
-/// Where a gateway's configuration comes from, to be read again.
+/// The origin of a gateway's configuration, for reading it again.
 public struct ConfigurationSource: Sendable {
     /// Reads it.
     let reader: ConfigurationReader
@@ -12,7 +12,7 @@ public struct ConfigurationSource: Sendable {
     /// Taken before the file was read.
     let look: FileLook
 
-    /// Reads a file for the first time, and remembers where from.
+    /// Reads a file for the first time, and remembers its origin.
     public static func read(
         _ path: String, with reader: ConfigurationReader
     ) -> (source: ConfigurationSource, result: ConfigurationReader.Result) {

@@ -6,13 +6,13 @@ import Wares
 
 /// A running gateway: its loops, listeners and services.
 ///
-/// Unchecked: `status`, `reload` and `stop` are for any thread; everything else is touched on the control loop only, or before
-/// it runs.
+/// Unchecked: `status`, `reload` and `stop` may be used from any thread. Everything else is used on the control loop
+/// only, or before it runs.
 public final class Gateway: @unchecked Sendable {
     /// The version of the program.
     public static let version = "0.1.0"
 
-    /// What others may know of it.
+    /// The state that other threads may read.
     public let status: GatewayStatus
 
     private let log: GatewayLog
@@ -43,14 +43,14 @@ public final class Gateway: @unchecked Sendable {
     /// Those who asked meanwhile: what they want to be read may have been written after the files were.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
-    /// What the exchanges did that ended last; `nil` where nobody looks. Changed on the control loop only.
+    /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
     public private(set) var records: RequestRecords?
     private let observes: Bool
 
-    /// Binds every listener and begins to serve, on so many loops. Throws the first listener that cannot be bound, before
-    /// anything is served. Without a source there is nothing to reload; `watches` reloads when its files change;
-    /// `observes` keeps records of exchanges, as an admin listener does; without `takesSignals` they are left to the caller.
-    /// What was inherited is used in place of binding; sockets of a service manager that fit no listener are refused.
+    /// Binds every listener and begins to serve on that number of loops. If a listener cannot be bound, throws before
+    /// anything is served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps
+    /// records of exchanges, as an admin listener does. Without `takesSignals`, the caller handles signals. Inherited
+    /// sockets are used in place of binding; a socket of a service manager that matches no listener is an error.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
         watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
@@ -110,8 +110,9 @@ public final class Gateway: @unchecked Sendable {
         watchLoops()
     }
 
-    /// Serves until SIGTERM or SIGINT: the first drains, the second stops. SIGHUP opens log files again, and reloads; SIGUSR2 starts
-    /// the program anew, hands it the listening sockets, and drains when it serves.
+    /// Serves until SIGTERM or SIGINT: the first one drains, the second one stops. SIGHUP opens log files again and
+    /// reloads. SIGUSR2 starts the program again, hands it the listening sockets, and drains when the new process
+    /// serves.
     public func run() {
         inbox.received = { [self] signal in
             if signal == SIGHUP {
@@ -198,8 +199,8 @@ public final class Gateway: @unchecked Sendable {
 
     // MARK: Reload
 
-    /// Reads the configuration again and runs it, if it is valid. From any thread; `done` is called on the
-    /// control loop, once, when every loop goes by it, or when it was refused. Not called if the gateway ends first.
+    /// Reads the configuration again and uses it if it is valid. From any thread. `done` is called once, on the control
+    /// loop, when every loop uses it or when it was refused. It is not called if the gateway ends first.
     public func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         control.execute { self.startReload(done) }
     }

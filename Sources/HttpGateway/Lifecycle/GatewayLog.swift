@@ -3,9 +3,9 @@ public import HttpWare
 import Synchronization
 import Wares
 
-/// The gateway's own log: what it does, and what goes wrong. Requests are logged by the `accessLog` ware.
+/// The gateway's own log: its actions and errors. Requests are logged by the `accessLog` ware.
 ///
-/// Lines are queued and written by the log writer's thread: from any thread, and no loop waits for a disk.
+/// Lines are queued from any thread and written by the log writer's thread, so no loop waits for a disk.
 public final class GatewayLog: Sendable {
     private struct State {
         var definition: LogDefinition
@@ -21,13 +21,13 @@ public final class GatewayLog: Sendable {
     /// More lines in one second are counted, not written: a fault that comes with every request must not fill a disk.
     private static let linesPerSecond = 100
 
-    /// Begins to log, and takes over what wares have to say.
+    /// Begins to log, and takes over the lines of wares.
     public init(_ definition: LogDefinition) {
         state = Mutex(State(definition: definition, sink: GatewayLog.sink(definition)))
         lead(definition)
     }
 
-    /// Goes by another definition from now on. From any thread.
+    /// Uses another definition from now on. From any thread.
     public func use(_ definition: LogDefinition) {
         let sink = GatewayLog.sink(definition)
         state.withLock { state in
@@ -48,8 +48,8 @@ public final class GatewayLog: Sendable {
         }
     }
 
-    /// Writes a line if its level is asked for. From any thread. One that `isCertain`, because only those who run the gateway
-    /// bring it about, is not counted.
+    /// Writes a line if its level is enabled. From any thread. A line with `isCertain` does not count in the limit,
+    /// because only operators cause it.
     public func write(_ level: WareLog.Level, isCertain: Bool = false, _ message: @autoclosure () -> String) {
         let asked: (dropped: Int, format: LogDefinition.Format, sink: LogSink)? = state.withLock { state in
             guard level >= state.definition.level else { return nil }
@@ -83,7 +83,7 @@ public final class GatewayLog: Sendable {
         if left > 0 { write(.error, isCertain: true, "\(left) more; httpware check shows all") }
     }
 
-    /// Waits until everything is written: before the program ends.
+    /// Waits until everything is written, before the program ends.
     public func flush() { _ = LogWriter.shared.flush() }
 
     private static func line(_ level: WareLog.Level, _ message: String, _ format: LogDefinition.Format) -> String {

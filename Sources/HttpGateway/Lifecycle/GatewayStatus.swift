@@ -2,46 +2,46 @@ public import GatewayConfig
 public import HttpWare
 import Synchronization
 
-/// What others may know of a running gateway, from any thread. One mutex guards it; what is read is a copy.
+/// The state of a running gateway for other threads. One mutex guards it, and readers get a copy.
 public final class GatewayStatus: Sendable {
-    /// Where a listener listens.
+    /// The address of a listener.
     public struct Address: Sendable, Equatable {
         /// The listener's name.
         public let name: String
         /// Whether it is a gateway or a proxy.
         public let mode: ListenerDefinition.Mode
-        /// Whether it speaks TLS.
+        /// Whether it uses TLS.
         public let isSecure: Bool
-        /// Its address; the port is the one that was given for port 0.
+        /// Its address; for port 0, the port that the system chose.
         public let address: SocketAddress
     }
 
-    /// The last time that a configuration was to be taken.
+    /// The last attempt to load a configuration.
     public struct Reload: Sendable {
         /// When it ended.
         public let time: WallTime
-        /// What came of it.
+        /// The result.
         public let outcome: ReloadOutcome
     }
 
-    /// A moment's state.
+    /// The state at one moment.
     public struct Snapshot: Sendable {
-        /// What runs.
+        /// The running configuration.
         public internal(set) var configuration: GatewayConfiguration
         /// Each service that runs, by its name.
         var services: [String: UpstreamService] = [:]
         /// In file order.
         public internal(set) var addresses: [Address] = []
-        /// Where the admin listener listens, if there is one.
+        /// The address of the admin listener, if there is one.
         public internal(set) var adminAddress: SocketAddress?
-        /// The last reload; the start, where there was none.
+        /// The last reload, else the start.
         public internal(set) var lastReload: Reload
-        /// How many reloads there were, and how many of them failed.
+        /// The number of reloads, and of failed ones.
         public internal(set) var reloads = 0
         public internal(set) var failedReloads = 0
-        /// Every loop serves.
+        /// Whether every loop serves.
         public internal(set) var isServing = false
-        /// Nothing is accepted any more.
+        /// Whether no connection is accepted any more.
         public internal(set) var isDraining = false
     }
 

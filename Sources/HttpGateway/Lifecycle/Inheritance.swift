@@ -1,16 +1,16 @@
 import Glibc
 import HttpWare
 
-/// What whoever started the program left it: listening sockets, and somebody to be told how it is.
+/// Resources from the process that started the program: listening sockets, and a service manager to notify.
 ///
-/// | variable | says |
+/// | variable | content |
 /// |---|---|
 /// | `LISTEN_PID`, `LISTEN_FDS`, `LISTEN_FDNAMES` | sockets from descriptor 3 on, for this process: sd_listen_fds(3) |
-/// | `NOTIFY_SOCKET` | where a service manager listens: sd_notify(3) |
-/// | `WATCHDOG_PID`, `WATCHDOG_USEC` | how often it wants to hear something: sd_watchdog_enabled(3) |
-/// | `HTTPWARE_HANDOVER` | sockets of the gateway whose place this one takes: `Successor` |
+/// | `NOTIFY_SOCKET` | the socket of a service manager: sd_notify(3) |
+/// | `WATCHDOG_PID`, `WATCHDOG_USEC` | the interval of its watchdog: sd_watchdog_enabled(3) |
+/// | `HTTPWARE_HANDOVER` | sockets of the gateway that this one replaces: `Successor` |
 public struct Inheritance: Sendable {
-    /// Nothing was left, and nobody can go on in this gateway's place.
+    /// No resources; no other process can replace this gateway.
     public static let none = Inheritance()
 
     /// The command that runs, as it was called: for the one who goes on in its place. Empty where there is none.
@@ -55,8 +55,8 @@ public struct Inheritance: Sendable {
         }
     }
 
-    /// Takes what the variables of this process speak of, and removes them: no child gets what is not meant for it. Before other
-    /// threads are made.
+    /// Takes the resources that the variables of this process name, and removes the variables, so that no child
+    /// inherits them. Call it before other threads exist.
     public static func take(_ variables: [String: String], command: [String]) throws -> Inheritance {
         for variable in self.variables { unsetenv(variable) }
         return try Inheritance(variables, command: command)
@@ -121,7 +121,7 @@ public struct Inheritance: Sendable {
     }
 }
 
-/// What was left to the program makes no sense, or fits nothing.
+/// An error: the inherited resources are invalid, or match no listener.
 public struct InheritanceError: Error, CustomStringConvertible {
     public let description: String
 }

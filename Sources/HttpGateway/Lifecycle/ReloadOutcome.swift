@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// What came of a reload.
+/// The result of a reload.
 public enum ReloadOutcome: Sendable {
-    /// The new configuration runs: so many things changed, and this is doubtful.
+    /// The new configuration runs, with that number of changes and these warnings.
     case done(changes: Int, warnings: [ConfigError])
-    /// The files are wrong; what ran before runs on.
+    /// The files have errors; the previous configuration stays in force.
     case refused([ConfigError])
-    /// Something else stood in the way, such as a port that is taken; what ran before runs on.
+    /// Another error, such as a port in use; the previous configuration stays in force.
     case failed(String)
 
-    /// Whether the configuration that was asked for runs.
+    /// Whether the requested configuration runs.
     public var isSuccess: Bool {
         if case .done = self { true } else { false }
     }

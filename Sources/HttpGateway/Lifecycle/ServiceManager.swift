@@ -13,7 +13,7 @@ struct ServiceManager: Sendable {
     /// How long it is waited for when its queue is full, in milliseconds.
     private static let patience: Int32 = 1000
 
-    /// Sends assignments, such as `READY=1`, in one datagram. Answers what went wrong.
+    /// Sends assignments, such as `READY=1`, in one datagram. Returns the error, if any.
     @discardableResult
     func tell(_ assignments: [String]) -> SystemError? {
         let path = Array(socket.utf8)

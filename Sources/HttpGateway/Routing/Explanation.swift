@@ -1,22 +1,22 @@
 public import GatewayConfig
 public import HttpWare
 
-/// What a configuration would do with a request, and which lines say so. Nothing is sent or written.
+/// How a configuration would handle a request, and by which lines. Nothing is sent or written.
 public struct Explanation: Sendable {
-    /// The request, as a person asks about it.
+    /// The request to explain.
     public struct Question: Sendable {
         /// Such as `GET`.
         public var method: HttpMethod
         /// `http://example.com/a?b`, or `https`; a path alone; `host:port` for CONNECT.
         public var url: String
-        /// Field lines besides `Host`, which the URL gives unless it is among them.
+        /// Field lines in addition to `Host`. The URL gives `Host` unless it is among them.
         public var fields: [(name: String, value: String)] = []
-        /// The listener that it comes to; `nil` takes the one that the URL suggests.
+        /// The listener that receives the request; `nil` takes the one that fits the URL.
         public var listener: String?
         /// The client's address.
         public var client = IPAddress(ipv4: 0x7f00_0001)
 
-        /// The scheme of the URL, in lower case; `nil` where it has none. RFC 3986 §3.1.
+        /// The scheme of the URL, in lower case; `nil` without one. RFC 3986 §3.1.
         public var scheme: String? {
             let scheme = url.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
             guard url.first?.isLetter == true, url[scheme.endIndex...].hasPrefix("://") else { return nil }
@@ -30,7 +30,7 @@ public struct Explanation: Sendable {
         }
     }
 
-    /// A route that comes before the one that was chosen, and why it was not.
+    /// An earlier route that was not chosen, with the reason.
     public struct Passed: Sendable {
         public let route: RouteDefinition
         /// Such as `path`.
@@ -42,7 +42,7 @@ public struct Explanation: Sendable {
         static let undecided = "pattern"
     }
 
-    /// There is no listener to ask about.
+    /// There is no listener for the request.
     public struct NoListener: Error, CustomStringConvertible {
         public let description: String
     }
@@ -52,16 +52,16 @@ public struct Explanation: Sendable {
     public let listener: ListenerDefinition
     /// In file order.
     public let passed: [Passed]
-    /// The route that was chosen, with its chain on this listener; `nil` where none matched or the request cannot be read.
+    /// The chosen route, with its chain on this listener; `nil` if none matched or the request cannot be read.
     public let route: ResolvedRoute?
     /// The chain that runs.
     public let chain: WareChain
-    /// What the gateway's own code did with the request.
+    /// The actions of the gateway's own code for the request.
     public let run: DryRun
-    /// Texts that nothing may print.
+    /// Texts that must never be printed.
     public let secrets: [String]
 
-    /// Explains a request. Throws `NoListener`, or where the system has no room for a loop.
+    /// Explains a request. Throws `NoListener`, or an error if the system has no resources for a loop.
     public init(_ question: Question, in configuration: GatewayConfiguration) throws {
         let listener = try Explanation.listener(for: question, in: configuration)
         self.listener = listener

@@ -1,16 +1,16 @@
-/// Where content is not the value that was asked for.
+/// Why content cannot be decoded to the requested value.
 public struct DecodingProblem: Sendable, Equatable, CustomStringConvertible {
     public enum Kind: Sendable {
-        /// The content, or one of its values, is not what it should be.
+        /// The content, or one of its values, is invalid.
         case invalid
-        /// A value that has to be there is not.
+        /// A required value is missing.
         case missing
     }
 
     public let kind: Kind
     /// The place in the content: `items[3].name`; empty for the whole.
     public let path: String
-    /// What the decoder says of it.
+    /// The decoder's explanation.
     public let reason: String
     /// The first 200 bytes of the content, as text.
     public let excerpt: String

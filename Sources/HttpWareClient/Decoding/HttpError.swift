@@ -1,34 +1,33 @@
-/// Why there is no value: on which side it went wrong, how far the exchange had come, and whether a second try is safe.
-///
-/// Everything that the client throws is one of these, but for `CancellationError` when the task was cancelled.
+/// Why there is no value: the side that failed, how far the exchange had come, and whether a second try is safe. The
+/// client throws no other errors, except `CancellationError` if the task was cancelled.
 public struct HttpError: Error, Sendable {
-    /// Where it went wrong.
+    /// The side that failed.
     public enum Side: Sendable {
-        /// On our side: the request cannot be sent, or its sender gave up.
+        /// Our side: the request cannot be sent, or its sender gave up.
         case client
-        /// At the origin server, or on the way there.
+        /// The origin server, or the way to it.
         case upstream
-        /// In a ware, or in the library.
+        /// A ware, or the library.
         case chain
     }
 
-    /// What went wrong.
+    /// The kind of failure.
     public enum Fault: Sendable, Equatable {
-        /// The request cannot be sent as it is: a bad URL, path or field value.
+        /// The request cannot be sent: an invalid URL, path or field value.
         case invalidRequest
-        /// The content to be sent could not be read whole.
+        /// The content to be sent could not be read completely.
         case uploadFailed
-        /// No whole response came: named as in RFC 9209 §2.3.
+        /// No complete response arrived: named as in RFC 9209 §2.3.
         case exchange(GatewayError.Fault)
         /// The response has a status that is not a success.
         case status(HttpStatus)
-        /// The response leads elsewhere once too often, or where it is not followed.
+        /// The response redirects once too often, or redirects are not followed.
         case redirect
-        /// The content is of another media type than the decoder reads.
+        /// The decoder does not read the content's media type.
         case contentType
-        /// The content is not the value that was asked for.
+        /// The content is not the requested value.
         case decoding
-        /// What came could not be kept in a file.
+        /// The content could not be stored in a file.
         case fileFailed
         /// The client was shut down.
         case shutDown
@@ -40,11 +39,11 @@ public struct HttpError: Error, Sendable {
     public enum Stage: Sendable {
         /// Nothing was sent.
         case making
-        /// The request was on its way, and no response had come.
+        /// The request was being sent, and no response had arrived.
         case sending
-        /// The response was coming.
+        /// The response was arriving.
         case receiving
-        /// The response is here.
+        /// The response was complete.
         case checking
         case decoding
     }
@@ -52,19 +51,19 @@ public struct HttpError: Error, Sendable {
     public let side: Side
     public let fault: Fault
     public let stage: Stage
-    /// What was seen, for people: starts in lower case, ends without a full stop, holds no credentials.
+    /// An explanation for people: starts in lower case, ends without a full stop, contains no credentials.
     public let reason: String
     /// Nothing reached the origin server, or the method is idempotent and no response came. RFC 9110 §9.2.2.
     public let mayRetry: Bool
-    /// What was asked for: the route's type, or the request's name.
+    /// The route's type, or the request's name.
     public internal(set) var route: String?
-    /// The request, where one was made.
+    /// The request, if one was made.
     public internal(set) var request: HttpRequest?
-    /// The response, where one came; with its content, unless that was streamed.
+    /// The response, if one arrived; with its content, unless that was streamed.
     public internal(set) var response: HttpResponse?
-    /// The error that is behind it.
+    /// The underlying error.
     public let underlying: (any Error)?
-    /// Where in the content the value went wrong, for `decoding`.
+    /// The place in the content where decoding failed, for `decoding`.
     public internal(set) var problem: DecodingProblem?
     /// Reads error models.
     var decoder: (any ModelDecoder)?
@@ -81,10 +80,11 @@ public struct HttpError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// The response's status, where one came.
+    /// The response's status, if one arrived.
     public var status: HttpStatus? { response?.status }
 
-    /// What a 4xx or 5xx response says, as a value. Throws when the response has no content, or says something else.
+    /// The content of a 4xx or 5xx response, as a value. Throws if the response has no content, or content of another
+    /// form.
     ///
     /// ```swift
     /// catch let error as HttpError { show(try? error.model(ApiProblem.self)) }

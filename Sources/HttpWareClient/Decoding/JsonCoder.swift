@@ -13,18 +13,18 @@ public struct JsonCoder: ModelEncoder, ModelDecoder {
     private let encoder: JSONEncoder
     private let decoder: JSONDecoder
 
-    /// One that writes and reads as Foundation does by default.
+    /// A coder with Foundation's default settings.
     public init() {
         encoder = JSONEncoder()
         decoder = JSONDecoder()
     }
 
-    /// One whose decoder is set up otherwise.
+    /// A coder with another setting of its decoder.
     public init(decoding: (JSONDecoder) -> Void) {
         self.init(encoding: { _ in }, decoding: decoding)
     }
 
-    /// One that is set up otherwise.
+    /// A coder with other settings.
     public init(encoding: (JSONEncoder) -> Void, decoding: (JSONDecoder) -> Void) {
         encoder = JSONEncoder()
         decoder = JSONDecoder()

@@ -1,9 +1,9 @@
-/// An array that skips the elements which cannot be decoded, and keeps what was wrong with them: for lists of a server that is
-/// not trusted to be right about each.
+/// An array that skips the elements that cannot be decoded, and keeps their errors: for lists from a server that may
+/// contain faulty elements.
 public struct LossyArray<Element: Decodable & Sendable>: Decodable, Sendable {
     /// The elements that could be decoded, in order.
     public let elements: [Element]
-    /// The places of those that could not, and why.
+    /// The positions of the skipped elements, and their errors.
     public let skipped: [(index: Int, error: any Error)]
 
     public init(from decoder: any Decoder) throws {

@@ -1,12 +1,12 @@
-/// A response with the value that its content is, and the content that the value came from.
+/// A response, the value that its content was decoded to, and the content.
 public struct ModelResponse<Model: Sendable>: Sendable {
-    /// The response, its content whole.
+    /// The response with its complete content.
     public let response: HttpResponse
-    /// What it was decoded to.
+    /// The decoded value.
     public let model: Model
-    /// Who made the response: the origin server, the cache, a ware.
+    /// The origin of the response: the origin server, the cache, a ware.
     public let responder: Responder
-    /// What happened when; with what each ware did, where the manager keeps records.
+    /// The times of the exchange; with each ware's actions, if the manager keeps records.
     public let record: ExchangeRecord
 
     public var status: HttpStatus { response.status }

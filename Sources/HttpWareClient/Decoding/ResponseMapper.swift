@@ -1,11 +1,11 @@
-/// Makes values of responses: checks the media type, decodes, and says exactly what is wrong where that fails.
+/// Makes values from responses: checks the media type, decodes, and reports exactly what is wrong.
 public struct ResponseMapper: Sendable {
     /// Reads the content.
     public var decoder: any ModelDecoder
 
     public init(decoder: any ModelDecoder = JsonCoder()) { self.decoder = decoder }
 
-    /// The value that the content is. Throws an `HttpError` with the place and the beginning of the content.
+    /// The value of the content. Throws an `HttpError` with the place and the beginning of the content.
     public func map<Model: Decodable>(
         _ content: [UInt8], of response: HttpResponse, to type: Model.Type = Model.self
     ) throws(HttpError) -> Model {

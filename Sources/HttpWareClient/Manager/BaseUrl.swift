@@ -1,10 +1,10 @@
-/// Where a service is: `https://api.example.com/v1`. What is written in code is checked when it runs; `init(_:)` checks what
-/// comes from elsewhere.
+/// The address of a service: `https://api.example.com/v1`. A literal is checked at run time and traps; `init(_:)`
+/// checks other texts and throws.
 public struct BaseUrl: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// Without a slash at its end.
+    /// The URL, without a slash at its end.
     public let text: String
 
-    /// Throws when the text is not an `http` or `https` URI of a host, or has user information, a query or a fragment.
+    /// Throws if the text is not an `http` or `https` URI with a host, or has user information, a query or a fragment.
     public init(_ text: String) throws(HttpError) {
         let isAbsolute = text.hasPrefix("http://") || text.hasPrefix("https://")
         guard isAbsolute, let request = try? HttpRequest(.get, text), request.host != nil, request.query == nil else {
@@ -17,7 +17,7 @@ public struct BaseUrl: Sendable, Hashable, ExpressibleByStringLiteral, CustomStr
         self.text = text
     }
 
-    /// A URL in code; one that is none is a mistake of the code and traps.
+    /// A URL in code; an invalid one is a mistake in the code and traps.
     public init(stringLiteral value: StaticString) {
         // A `StaticString` is a literal that stands in the program: no input of the running program is ever one, so nothing that
         // a peer, a file or a person writes reaches this trap. What comes from there goes through `init(_:)`, which throws.

@@ -1,11 +1,9 @@
 import HttpWare
 
-/// The threads on which a client's exchanges live: started when the first request comes, and shared by all managers of the
-/// process, with their connections.
-///
-/// Nothing has to be started or ended; `shutdown()` is for programs that want to end cleanly.
+/// The threads of a client's exchanges. They start with the first request, and all managers of the process share them
+/// and their connections. Nothing has to be started or ended; `shutdown()` is for programs that want to end cleanly.
 public final class ClientLoops: Sendable {
-    /// Those of the process: one thread, which is enough for tens of thousands of requests a second.
+    /// The loops of the process: one thread, which is enough for tens of thousands of requests a second.
     public static let shared = ClientLoops()
 
     private struct State {
@@ -19,7 +17,7 @@ public final class ClientLoops: Sendable {
     private let clock: any LoopClock
     private let name: String
 
-    /// So many threads of their own, at least one. Starts nothing yet.
+    /// That many separate threads, at least one. Starts nothing yet.
     public init(count: Int = 1, name: String = "httpware.client", clock: any LoopClock = SystemLoopClock()) {
         self.count = max(1, count)
         self.clock = clock
@@ -66,8 +64,8 @@ public final class ClientLoops: Sendable {
         for loop in state.withLock({ $0.loops }) { loop.loop.execute { loop.endCalls(of: manager) } }
     }
 
-    /// Ends all exchanges with an error, closes the connections, and waits for the threads' ends. Requests that come later are
-    /// refused. Not to be called on a loop.
+    /// Ends all exchanges with an error, closes the connections, and waits until the threads end. Later requests are
+    /// refused. Must not be called on a loop.
     public func shutdown() async {
         let loops = state.withLock { state in
             state.isShutDown = true

@@ -1,4 +1,4 @@
-/// What wares may know of a client's request beside its message: `exchange[ClientRequest.self]`.
+/// The facts about a client's request that wares can read beside its message: `exchange[ClientRequest.self]`.
 public struct ClientRequest: ExchangeKey, Sendable {
     public typealias Value = ClientRequest
 

@@ -1,10 +1,10 @@
-/// One event of a server. WHATWG HTML §9.2.6.
+/// A server-sent event. WHATWG HTML §9.2.6.
 public struct ServerEvent: Sendable, Equatable {
-    /// The event's type; `message` unless the server says another.
+    /// The event's type; `message` by default.
     public var type = "message"
     /// The data, its lines joined by LF.
     public var data = ""
-    /// The last id that the server gave; empty before there was one.
+    /// The last id from the server; empty before the first one.
     public var id = ""
 
     public init(type: String = "message", data: String = "", id: String = "") {
@@ -19,7 +19,7 @@ public struct ContentEvents: AsyncSequence, Sendable {
     public typealias Element = ServerEvent
 
     private let lines: ContentLines
-    /// The most data of one event: one that never ends must not fill the memory.
+    /// The maximum size of one event's data: an endless event must not fill the memory.
     public var limit = ByteCount.mebibytes(4)
 
     init(_ bytes: ResponseContent) { lines = ContentLines(bytes, ends: .any) }
@@ -36,11 +36,11 @@ public struct ContentEvents: AsyncSequence, Sendable {
             self.limit = limit
         }
 
-        /// How long the server wants a client to wait before it connects again; `nil` where it said nothing.
+        /// How long the server wants a client to wait before it connects again; `nil` if the server did not say.
         public var retry: Duration? { parser.retry }
 
-        /// The next event; `nil` at the end, where one without its empty line is dropped, as the standard has it. Throws as the
-        /// content does, and when a line or an event is too long.
+        /// The next event; `nil` at the end. By the standard, an unfinished event at the end is dropped. Throws as the
+        /// content does, and if a line or an event is too long.
         public mutating func next() async throws -> ServerEvent? {
             while let line = try await lines.next() {
                 if let event = parser.take(line) { return event }

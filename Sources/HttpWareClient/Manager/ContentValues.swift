@@ -1,4 +1,4 @@
-/// The values of JSON lines, one a line.
+/// The values of JSON lines, one per line.
 public struct ContentValues<Model: Decodable & Sendable>: AsyncSequence, Sendable {
     public typealias Element = Model
 
@@ -15,7 +15,7 @@ public struct ContentValues<Model: Decodable & Sendable>: AsyncSequence, Sendabl
         fileprivate let decoder: any ModelDecoder
         fileprivate let failure: StreamFailure
 
-        /// The next value; `nil` at the end. Throws an `HttpError` for a line that is not one.
+        /// The next value; `nil` at the end. Throws an `HttpError` for a line that cannot be decoded.
         public mutating func next() async throws -> Model? {
             while let line = try await lines.next() {
                 if line.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }) { continue }

@@ -1,26 +1,24 @@
 import Glibc
 
-/// A file that came from a server.
+/// A downloaded file.
 public struct Download: Sendable {
     /// The last response's head.
     public let response: HttpResponse
-    /// Where the file is.
+    /// The path of the file.
     public let path: String
-    /// Its size.
+    /// The size of the file.
     public let bytes: Int
-    /// How much of it was there before, from an earlier try.
+    /// The number of bytes from an earlier attempt.
     public let resumed: Int
 }
 
 extension HttpManager {
-    /// Downloads what the route brings into a file.
-    ///
-    /// The file is written beside its place, as `path.part`, and put there when it is whole: whoever looks sees the former file
-    /// or the new one. A download that breaks off is taken up where it stopped, at once up to `attempts` times in all, and by
-    /// the next call: with `Range` and `If-Range` (RFC 9110 §14.2, §13.1.5), if the server named a strong validator. When the
-    /// file has changed meanwhile the server sends the whole.
-    ///
-    /// Throws an `HttpError`; `CancellationError` when the task is cancelled, after which the part stays for the next call.
+    /// Downloads the route's response into a file. The file is first written as `path.part` and moved to its path when
+    /// it is complete, so a reader sees either the old file or the new one. An interrupted download is resumed at once,
+    /// with up to `attempts` attempts in all, and again by the next call. It uses `Range` and `If-Range` (RFC 9110
+    /// §14.2, §13.1.5) if the server named a strong validator. If the file has changed in between, the server sends the
+    /// whole. Throws an `HttpError`, or `CancellationError` if the task is cancelled; then the part stays for the next
+    /// call.
     @discardableResult
     public func download<R: Route>(
         _ route: R, to path: String, attempts: Int = 3, progress: (@Sendable (TransferProgress) -> Void)? = nil
@@ -28,7 +26,7 @@ extension HttpManager {
         try await download(try request(route), to: path, attempts: attempts, progress: progress)
     }
 
-    /// Downloads what the request brings into a file.
+    /// Downloads the request's response into a file.
     @concurrent
     @discardableResult
     public func download<Response>(

@@ -1,4 +1,4 @@
-/// A place where a service runs: production, or another.
+/// An environment in which a service runs: production, or another.
 public struct Environment: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let name: String
 

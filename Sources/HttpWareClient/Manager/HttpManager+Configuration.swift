@@ -1,25 +1,26 @@
 import FoundationEssentials
 import GatewayConfig
 
-/// What is wrong with a configuration file: every mistake, with its place.
+/// The mistakes in a configuration file, each with its place.
 public struct ConfigurationMistakes: Error, Sendable, CustomStringConvertible {
     public let errors: [ConfigError]
 
-    /// One a line.
+    /// One mistake per line.
     public var description: String { errors.map { "\($0)" }.joined(separator: "\n") }
 }
 
 extension HttpManager {
-    /// A manager whose wares are a chain of a configuration file: the file that a gateway reads, or one of chains alone. Its
-    /// `credentials` and `stores` come with it; listeners, services and routes are not looked for.
+    /// A manager whose wares are a chain of a configuration file: the file of a gateway, or one with chains alone. Its
+    /// `credentials` and `stores` are used; listeners, services and routes are ignored.
     ///
     /// ```swift
     /// let manager = try HttpManager(configuration: "conf/client.yaml", chain: "app", service: api)
     /// ```
     ///
-    /// `${VAR}` finds the variables of `environment`, the process's own unless others are given.
+    /// `${VAR}` is a variable of `environment`, by default the process's own.
     ///
-    /// Throws `ConfigurationMistakes` with every mistake in the file, or when it has no such chain. Reads files: not on a loop.
+    /// Throws `ConfigurationMistakes` with every mistake in the file, or if the file has no such chain. Reads files:
+    /// not on a loop.
     public convenience init(
         configuration path: String, chain name: String, service: ServiceDefinition, client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all,
@@ -31,17 +32,17 @@ extension HttpManager {
             service: service, client: client, chain: try file.chain(name), records: records, loops: loops)
     }
 
-    /// A manager of a service that a configuration file tells of: its base URL, fields, timeouts, pool and TLS, with the chain
+    /// A manager of a service in a configuration file: its base URL, fields, timeouts, pool and TLS, with the chain
     /// that is named here, else the service's own.
     ///
     /// ```swift
     /// let api = try HttpManager(configuration: "conf/httpware.yaml", service: "api")
     /// ```
     ///
-    /// `adjust` may change what files do not say: the coders, say, or environments.
+    /// `adjust` may change properties that files do not contain, such as coders and environments.
     ///
-    /// Throws `ConfigurationMistakes` as above, when there is no such service, and for what is a gateway's alone: several
-    /// endpoints, and another `host`.
+    /// Throws `ConfigurationMistakes` as above, if there is no such service, and for features that only a gateway has:
+    /// several endpoints, and another `host`.
     public convenience init(
         configuration path: String, service name: String, chain: String? = nil, client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all,

@@ -1,4 +1,4 @@
-/// Runs typed requests through middlewares, the client, and postwares, and decodes what comes back.
+/// Runs typed requests through middlewares, the client and postwares, and decodes the responses.
 ///
 /// ```swift
 /// let manager = HttpManager(
@@ -7,16 +7,17 @@
 /// let user = try await manager.send(GetUser(id: 7))
 /// ```
 ///
-/// Wares run in the order that they are written, unless their `order` says otherwise: a stable sort. They are the gateway's own,
-/// and so is everything below: connections, TLS, HTTP/2. Requests that leave the service's origin – an absolute URI, a redirect –
-/// pass none of its middlewares, as these may add its credentials; its postwares see them.
+/// Wares run in the written order, unless their `order` says otherwise: a stable sort. They are the gateway's own
+/// wares, and so is everything below them: connections, TLS, HTTP/2. A request that leaves the service's origin, by an
+/// absolute URI or a redirect, passes none of its middlewares, because they may add its credentials; its postwares see
+/// the response.
 ///
-/// A manager needs no care: its threads are the process's (`ClientLoops`), started when the first request comes. Any number of
-/// tasks may use it at once.
+/// A manager needs no set-up: its threads belong to the process (`ClientLoops`) and start with the first request. Any
+/// number of tasks may use it at once.
 public final class HttpManager: Sendable {
-    /// Where requests go, and how models are written and read.
+    /// The destination of requests, and the coders of models.
     public let service: ServiceDefinition
-    /// The exchanges that ended last, with what each ware did; `nil` where they are not kept.
+    /// The last exchanges that ended, with each ware's actions; `nil` if they are not kept.
     public var records: RecordRing? { setting.records }
 
     /// What its exchanges have in common; why there can be none, where the wares or TLS are wrong.
@@ -26,11 +27,10 @@ public final class HttpManager: Sendable {
     private let maker: RequestMaker
     private let seats = ManagerSeats()
 
-    /// A manager of these wares. One that stands on the wrong side – a two-sided ware, or a middleware, among the postwares –
-    /// makes every request fail with a `HttpError` that names it; nothing is sent.
-    ///
-    /// `client` sends what the wares let through: the library's own, or another, such as a script in tests. With `records` the
-    /// exchanges that end are kept there, for a look at what each ware did.
+    /// A manager with these wares. If a ware stands on the wrong side (a two-sided ware or a middleware among the
+    /// postwares), every request fails with an `HttpError` that names it, and nothing is sent. `client` sends the
+    /// requests that pass the wares: the library's own client, or another, such as a script in tests. With `records`,
+    /// the exchanges that end are kept there, with each ware's actions.
     public convenience init(
         service: ServiceDefinition, client: any HttpClient = .libevent, middlewares: [any Middleware] = [],
         postwares: [any Postware] = [], records: RecordRing? = nil, loops: ClientLoops = .shared
@@ -48,7 +48,7 @@ public final class HttpManager: Sendable {
         self.init(service: service, setting: ManagerCore.Setting(chain: chain, client: client, records: records), loops)
     }
 
-    /// A manager of a chain, such as one of a configuration file.
+    /// A manager with a chain, such as one of a configuration file.
     public convenience init(
         service: ServiceDefinition, client: any HttpClient = .libevent, chain: WareChain, records: RecordRing? = nil,
         loops: ClientLoops = .shared
@@ -68,16 +68,16 @@ public final class HttpManager: Sendable {
 
     deinit { seats.close() }
 
-    /// The same wares, client and threads with the service in another environment. Throws when the service does not say where
-    /// it is there: nothing meant for one environment goes to another.
+    /// The same wares, client and threads with the service in another environment. Throws if the service does not
+    /// define that environment, so a request never goes to the wrong one.
     public func using(_ environment: Environment) throws(HttpError) -> HttpManager {
         HttpManager(service: try service.using(environment), setting: setting, loops)
     }
 
-    /// Ends the exchanges that are under way, with an error. Others may follow.
+    /// Ends the running exchanges with an error. New ones may follow.
     public func cancelAll() { loops.end(callsOf: seats) }
 
-    /// Ends the exchanges that are under way, and refuses those that follow.
+    /// Ends the running exchanges, and refuses new ones.
     public func shutdown() {
         seats.refuse()
         cancelAll()
@@ -85,22 +85,22 @@ public final class HttpManager: Sendable {
 
     // MARK: Sending
 
-    /// Sends what the route says, and answers what comes back. Throws an `HttpError`, or `CancellationError` when the task is
-    /// cancelled, which ends the exchange and its stream upstream.
+    /// Sends the route, and returns its response. Throws an `HttpError`, or `CancellationError` if the task is
+    /// cancelled; that ends the exchange and its stream upstream.
     public func send<R: Route>(
         _ route: R, progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> R.Response {
         try await response(of: route, progress: progress).model
     }
 
-    /// Sends the request, and answers what comes back.
+    /// Sends the request, and returns its response.
     public func send<Response>(
         _ request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> Response {
         try await response(of: request, progress: progress).model
     }
 
-    /// What the route brings, or why it does not; nothing is thrown.
+    /// The route's response, or the error; nothing is thrown.
     public func result<R: Route>(of route: R) async -> Result<R.Response, HttpError> {
         do {
             return .success(try await send(route))
@@ -113,14 +113,14 @@ public final class HttpManager: Sendable {
         }
     }
 
-    /// Sends what the route says, and answers the response with the value that its content is.
+    /// Sends the route, and returns the response with its decoded value.
     public func response<R: Route>(
         of route: R, progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<R.Response> {
         try await response(of: try request(route), progress: progress)
     }
 
-    /// Sends the request, and answers the response with the value that its content is.
+    /// Sends the request, and returns the response with its decoded value.
     public func response<Response>(
         of request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<Response> {
@@ -139,11 +139,11 @@ public final class HttpManager: Sendable {
 
     // MARK: Streaming
 
-    /// Sends what the route says, and answers when the response's head is here: its content comes as it is taken. A response
-    /// whose status is no success throws, with its content in the error.
+    /// Sends the route, and returns when the response's head has arrived; its content is read on demand. If the status
+    /// is not a success, throws with the content in the error.
     public func stream<R: Route>(_ route: R) async throws -> StreamedResponse { try await stream(try request(route)) }
 
-    /// Sends the request, and answers when the response's head is here.
+    /// Sends the request, and returns when the response's head has arrived.
     public func stream<Response>(
         _ request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> StreamedResponse {
@@ -252,6 +252,6 @@ public final class HttpManager: Sendable {
 }
 
 extension HttpClient where Self == SideCaller {
-    /// The library's own: the connections of the loop that it is called on.
+    /// The library's own client: the connections of the loop on which it is called.
     public static var libevent: SideCaller { SideCaller() }
 }

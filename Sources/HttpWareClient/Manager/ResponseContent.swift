@@ -1,4 +1,4 @@
-/// The content of a response, in pieces as they come. Each piece is given once, to whoever iterates.
+/// The content of a response, in pieces as they arrive. Each piece is given once, to one iterator.
 public struct ResponseContent: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
 
@@ -12,7 +12,7 @@ public struct ResponseContent: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(call: call, failure: failure) }
 
-    /// All that is left, in one piece. Throws when it is more than the limit.
+    /// The rest of the content, in one piece. Throws if it exceeds the limit.
     public func collect(upTo limit: ByteCount) async throws -> [UInt8] {
         var all: [UInt8] = []
         for try await piece in self {
@@ -29,8 +29,8 @@ public struct ResponseContent: AsyncSequence, Sendable {
         fileprivate let call: HeldCall
         fileprivate let failure: StreamFailure
 
-        /// The next piece; `nil` at the end. Throws an `HttpError` when the response was cut off, `CancellationError` when the
-        /// task was cancelled, which ends the exchange.
+        /// The next piece; `nil` at the end. Throws an `HttpError` if the response was cut off, and `CancellationError`
+        /// if the task was cancelled, which ends the exchange.
         public mutating func next() async throws -> [UInt8]? {
             do {
                 return try await call.call.pipe?.next()

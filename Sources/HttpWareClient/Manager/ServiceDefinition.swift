@@ -1,35 +1,35 @@
-/// What the requests to one service have in common: where it is, and how it is spoken to. Injected into a manager.
+/// The common properties of all requests to one service: its address, and how to use it. Injected into a manager.
 ///
 /// ```swift
 /// let api = ServiceDefinition(
 ///     baseURL: "https://api.example.com/v1", environments: [.development: "http://127.0.0.1:3000/v1"])
 /// ```
 public struct ServiceDefinition: Sendable {
-    /// Put before the path of each request.
+    /// The prefix of each request's path.
     public var baseURL: BaseUrl
-    /// Where the service is in other environments. `production`, unless it is among them, is the base URL.
+    /// The addresses of the service in other environments. `production` is the base URL unless it is defined here.
     public var environments: [Environment: BaseUrl]
-    /// Writes the bodies of routes.
+    /// Encodes the bodies of routes.
     public var encoder: any ModelEncoder
-    /// Reads their responses.
+    /// Decodes the responses of routes.
     public var decoder: any ModelDecoder
-    /// Fields that requests have unless they bring their own.
+    /// Fields for requests without a field of that name.
     public var headers: HeaderFields
-    /// How long each step may take.
+    /// The time limit of each step.
     public var timeouts: UpstreamService.Timeouts
-    /// The statuses of responses that are decoded; others are errors.
+    /// The statuses that are decoded; others are errors.
     public var success: StatusSet
-    /// The most content of a response that is held; a larger one fails, unless it is streamed.
+    /// The maximum size of a response's content in memory; a larger response fails, unless it is streamed.
     public var responseLimit: ByteCount
-    /// How many redirects of one request are followed; 0 hands them back as they are.
+    /// The number of redirects to follow for one request; with 0, a redirect is the response.
     public var redirects: Int
-    /// How many connections there may be, for each loop.
+    /// The maximum number of connections, for each loop.
     public var pool: Endpoint.PoolLimits
-    /// The version of HTTP that is spoken.
+    /// The HTTP version to use.
     public var speaks: Endpoint.Version
-    /// How TLS is spoken; `nil` trusts whom the system trusts.
+    /// The TLS settings; `nil` uses the system's trusted roots.
     public var tls: TlsContext?
-    /// Whom the server's certificate has to be for; `nil` is the base URL's host.
+    /// The name that the server's certificate must have; `nil` is the base URL's host.
     public var serverName: String?
 
     public init(
@@ -55,7 +55,7 @@ public struct ServiceDefinition: Sendable {
         self.serverName = serverName
     }
 
-    /// The same service in another environment. Throws when it does not say where it is there.
+    /// The same service in another environment. Throws if the service does not define it.
     public func using(_ environment: Environment) throws(HttpError) -> ServiceDefinition {
         var copy = self
         var places = environments

@@ -1,12 +1,11 @@
-/// A response whose content comes as it is taken: in pieces, lines, events or values.
-///
-/// What is not taken stops the origin server, not the memory. A response that is let go before its end ends the exchange.
+/// A response whose content is read on demand: in pieces, lines, events or values. If the content is not read, the
+/// origin server is slowed down and no memory is used. If the response is released before its end, the exchange ends.
 public struct StreamedResponse: Sendable {
     /// The response's head.
     public let response: HttpResponse
-    /// Who made the response.
+    /// The origin of the response.
     public let responder: Responder
-    /// The content's pieces, as they come.
+    /// The content's pieces, as they arrive.
     public let bytes: ResponseContent
     private let decoder: any ModelDecoder
 
@@ -29,7 +28,7 @@ public struct StreamedResponse: Sendable {
     /// The events of a `text/event-stream`. WHATWG HTML §9.2.
     public var events: ContentEvents { ContentEvents(bytes) }
 
-    /// The values of JSON lines: one a line, empty lines skipped.
+    /// The values of JSON lines: one per line, empty lines skipped.
     public func values<Model: Decodable & Sendable>(_ type: Model.Type) -> ContentValues<Model> {
         ContentValues(lines: lines, decoder: decoder, failure: bytes.failure)
     }

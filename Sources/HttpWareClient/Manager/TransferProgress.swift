@@ -1,11 +1,11 @@
-/// How far content has come.
+/// The progress of a transfer.
 public struct TransferProgress: Sendable, Equatable {
     public enum Direction: Sendable { case sent, received }
 
     public let direction: Direction
-    /// So much of it.
+    /// The number of transferred bytes.
     public let bytes: Int
-    /// Of so much, where that is known.
+    /// The number of all bytes, if known.
     public let total: Int?
 
     public init(direction: Direction, bytes: Int, total: Int?) {
@@ -14,6 +14,6 @@ public struct TransferProgress: Sendable, Equatable {
         self.total = total
     }
 
-    /// From 0 to 1, where the whole is known.
+    /// From 0 to 1, if the total is known.
     public var fraction: Double? { total.map { $0 == 0 ? 1 : Double(bytes) / Double($0) } }
 }

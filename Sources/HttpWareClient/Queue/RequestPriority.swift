@@ -1,4 +1,4 @@
-/// Who of the requests that wait comes first.
+/// The order of waiting requests.
 public enum RequestPriority: Int, Sendable, Comparable, CaseIterable {
     case low, normal, high
 

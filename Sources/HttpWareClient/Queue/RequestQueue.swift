@@ -1,7 +1,7 @@
 import DequeModule
 import HttpWare
 
-/// Sends so many requests at once, and lets the others wait: those of a higher priority first, else in the order of coming.
+/// Limits the number of concurrent requests. The others wait: a higher priority comes first, else the order of arrival.
 ///
 /// ```swift
 /// let queue = RequestQueue(manager, maxConcurrent: 4)
@@ -11,11 +11,11 @@ import HttpWare
 ///
 /// For any task and thread: its state is guarded by a mutex.
 public final class RequestQueue: Sendable {
-    /// How much is done of what the queue was given since it was last idle.
+    /// The progress of all work since the queue was last idle.
     public struct Progress: Sendable, Equatable {
-        /// Requests that have ended, whatever came of them.
+        /// The number of requests that have ended, successfully or not.
         public let done: Int
-        /// All of them.
+        /// The number of all requests.
         public let total: Int
 
         public init(done: Int, total: Int) {
@@ -84,7 +84,7 @@ public final class RequestQueue: Sendable {
     public let manager: HttpManager
     private let state: ThreadLock<State>
 
-    /// A queue of so many requests at once, at least one.
+    /// A queue with at most that many concurrent requests, and at least one.
     public init(_ manager: HttpManager, maxConcurrent: Int = 4) {
         self.manager = manager
         state = ThreadLock(State(maxConcurrent: max(1, maxConcurrent)))
@@ -92,15 +92,15 @@ public final class RequestQueue: Sendable {
 
     // MARK: Sending
 
-    /// Sends what the route says when its turn has come. Throws as the manager does, and `CancellationError` when the request, or
-    /// the task, was cancelled. The route's own tags count, too.
+    /// Sends the route when its turn comes. Throws as the manager does, and `CancellationError` if the request or the
+    /// task was cancelled. The route's own tags count, too.
     public func send<R: Route>(
         _ route: R, priority: RequestPriority = .normal, tags: Set<RequestTag> = []
     ) async throws -> R.Response {
         try await run(priority: priority, tags: tags.union(route.tags)) { [manager] in try await manager.send(route) }
     }
 
-    /// Does any work in its turn: a download, a stream, several requests that belong together.
+    /// Runs any work in its turn: a download, a stream, several requests that belong together.
     public func run<Value: Sendable>(
         priority: RequestPriority = .normal, tags: Set<RequestTag> = [],
         _ work: @escaping @Sendable () async throws -> Value
@@ -170,7 +170,8 @@ public final class RequestQueue: Sendable {
 
     // MARK: Steering
 
-    /// How many requests are sent at once; more begin at once, fewer when enough have ended.
+    /// The maximum number of concurrent requests. A larger number takes effect at once, a smaller one when enough
+    /// requests have ended.
     public var maxConcurrent: Int {
         get { state.withLock { $0.maxConcurrent } }
         set {
@@ -179,23 +180,23 @@ public final class RequestQueue: Sendable {
         }
     }
 
-    /// How many requests are under way, and how many wait.
+    /// The number of running requests.
     public var runningCount: Int { state.withLock { $0.running.count } }
     public var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// How much is done.
+    /// The progress of all work.
     public var progress: Progress { state.withLock { Progress(done: $0.done, total: $0.total) } }
 
-    /// Begins no more requests; those under way go on.
+    /// Starts no more requests; running requests continue.
     public func pause() { state.withLock { $0.isPaused = true } }
 
-    /// Begins requests again.
+    /// Starts requests again.
     public func resume() {
         state.withLock { $0.isPaused = false }
         startNext()
     }
 
-    /// Cancels all requests, those that wait and those under way.
+    /// Cancels all requests, waiting and running ones.
     public func cancelAll() { cancel { _ in true } }
 
     /// Cancels the requests that have the tag.
@@ -217,7 +218,7 @@ public final class RequestQueue: Sendable {
         for cancel in cancels { cancel() }
     }
 
-    /// Returns when nothing waits and nothing is under way; at once if that is so. Throws `CancellationError` when the task is
+    /// Returns when no request waits or runs; at once if that is already so. Throws `CancellationError` if the task is
     /// cancelled.
     public func waitUntilIdle() async throws {
         let wait = state.withLock { state -> LoopWait<Void>? in

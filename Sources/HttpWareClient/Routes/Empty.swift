@@ -1,8 +1,8 @@
-/// No content: the response type of a route whose content says nothing, and the body type of one that sends none.
+/// No content: the response type of a route without a result, and the body type of a route without a body.
 public struct Empty: Codable, Sendable, Hashable {
     public init() {}
 
-    /// Whatever the content is, nothing of it is read.
+    /// Ignores the content.
     public init(from decoder: any Decoder) {}
 
     public func encode(to encoder: any Encoder) throws {

@@ -2,14 +2,14 @@ import Glibc
 
 /// A file as content, streamed from disk.
 public struct FileContent: Sendable {
-    /// Where the file is.
+    /// The path of the file.
     public let path: String
     /// Its media type.
     public let contentType: String
-    /// Its size when this was made.
+    /// Its size when this value was made.
     public let length: Int
 
-    /// Looks at the file, and opens nothing yet. Throws a `FileFault` when it is not a file that can be read.
+    /// Checks the file without opening it. Throws a `FileFault` if it is not a readable file.
     public init(path: String, contentType: String = "application/octet-stream") throws {
         var status = Glibc.stat()
         guard stat(path, &status) == 0 else { throw FileFault(path, "cannot be read") }

@@ -1,5 +1,5 @@
-/// The fields of a request as a route writes them: values that are not there are left out, and all are checked when the request
-/// is made.
+/// The fields of a request as written in a route. `nil` values are left out, and all values are checked when the
+/// request is made.
 ///
 /// ```swift
 /// var headers: HeaderFields { ["Accept-Language": language, "If-Match": etag] }   // nil: not sent

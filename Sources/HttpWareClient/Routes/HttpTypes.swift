@@ -4,8 +4,8 @@ public import HTTPTypes
 // allow throw or are `nil`, and are never repaired.
 
 extension HttpRequest {
-    /// The same request. Throws a `GatewayError` when it has no target that can be sent, an `InvalidFieldValue` for a value that
-    /// cannot stand in a field line.
+    /// The same request. Throws a `GatewayError` if its target cannot be sent, and an `InvalidFieldValue` if a value is
+    /// not allowed in a field line.
     public init(_ request: HTTPRequest, content: HttpContent = .none) throws {
         guard let method = HttpMethod(request.method.rawValue) else {
             throw GatewayError(.gateway, .requestMalformed, "not a method")
@@ -17,7 +17,7 @@ extension HttpRequest {
 }
 
 extension HTTPRequest {
-    /// The same request, as it would go upstream; `nil` when its method or a field's name is none there.
+    /// The same request, as it would go upstream; `nil` if `HTTPRequest` does not allow its method or a field's name.
     public init?(_ request: HttpRequest) {
         guard let method = HTTPRequest.Method(request.method.name), let fields = HTTPFields(request.fields) else {
             return nil
@@ -29,8 +29,8 @@ extension HTTPRequest {
 }
 
 extension HttpResponse {
-    /// The same response. Throws an `InvalidFieldValue` for a value that cannot stand in a field line, a `GatewayError` for a
-    /// status that is none.
+    /// The same response. Throws an `InvalidFieldValue` if a value is not allowed in a field line, and a `GatewayError`
+    /// if the status is invalid.
     public init(_ response: HTTPResponse, content: HttpContent = .none) throws {
         guard let status = HttpStatus(response.status.code) else {
             throw GatewayError(.gateway, .responseMalformed, "not a status")
@@ -40,7 +40,7 @@ extension HttpResponse {
 }
 
 extension HTTPResponse {
-    /// The same response; `nil` when a field's name is none there.
+    /// The same response; `nil` if `HTTPResponse` does not allow a field's name.
     public init?(_ response: HttpResponse) {
         guard let fields = HTTPFields(response.fields) else { return nil }
         self.init(
@@ -63,7 +63,7 @@ extension HttpFields {
 }
 
 extension HTTPFields {
-    /// The same lines, in the same order; `nil` when a name is none there.
+    /// The same lines, in the same order; `nil` if `HTTPFields` does not allow a name.
     public init?(_ fields: HttpFields) {
         self.init()
         for (name, value) in fields {

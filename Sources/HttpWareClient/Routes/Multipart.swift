@@ -1,4 +1,4 @@
-/// A form of fields and files, each a part of its own. RFC 7578.
+/// A form of fields and files, each of which is one part. RFC 7578.
 ///
 /// ```swift
 /// var form = Multipart()
@@ -6,7 +6,7 @@
 /// try form.add("photo", FileContent(path: path, contentType: "image/jpeg"))
 /// ```
 ///
-/// Files are read while they are sent, one after the other; the whole is never in memory.
+/// Files are read while they are sent, one after the other, so the whole form is never in memory.
 public struct Multipart: Sendable {
     private enum Part: Sendable {
         case bytes([UInt8])
@@ -14,7 +14,7 @@ public struct Multipart: Sendable {
     }
 
     private var parts: [Part] = []
-    /// What stands between the parts: so long, and so much by chance, that no part has it.
+    /// The text between the parts: long and random, so that no part contains it.
     public let boundary: String
 
     public init() {
@@ -35,7 +35,7 @@ public struct Multipart: Sendable {
         parts.append(.bytes(Array(head(name, filename, contentType).utf8) + Array(bytes) + [0x0d, 0x0a]))
     }
 
-    /// Adds a file from disk, under its own name unless another is given.
+    /// Adds a file from disk, under its own name by default.
     public mutating func add(_ name: String, _ file: FileContent, filename: String? = nil) {
         parts.append(.bytes(Array(head(name, filename ?? file.name, file.contentType).utf8)))
         parts.append(.file(file))

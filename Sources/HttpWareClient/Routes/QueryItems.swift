@@ -1,4 +1,4 @@
-/// Parameters in the order that they were written: of a query, or of a form. The same name may come more than once.
+/// Parameters of a query or a form, in the order in which they were written. A name may occur more than once.
 ///
 /// ```swift
 /// var query: QueryItems { ["tag": tags, "page": page, "sort": Sort.newest] }   // an array: several; nil: none
@@ -20,8 +20,8 @@ public struct QueryItems: Sendable, Hashable {
     /// No parameters.
     public init() {}
 
-    /// The members of a value: one parameter for each, several for an array, none for `nil`; those of a nested value are named
-    /// `outer.inner`. Throws when the value is not made of members.
+    /// The members of a value: one parameter for each member, several for an array, none for `nil`. Members of a nested
+    /// value are named `outer.inner`. Throws if the value has no members.
     public init(encoding value: some Encodable) throws { items = try FormEncoder.items(of: value) }
 
     public init(_ items: [Item]) { self.items = items }
@@ -38,10 +38,10 @@ public struct QueryItems: Sendable, Hashable {
 
     public static func + (left: QueryItems, right: QueryItems) -> QueryItems { QueryItems(left.items + right.items) }
 
-    /// As a query has them: percent-encoded, a space as `%20`.
+    /// The parameters as a query: percent-encoded, a space as `%20`.
     public var query: String { text(PercentEncoding.append) }
 
-    /// As `application/x-www-form-urlencoded` has them: a space as `+`.
+    /// The parameters as `application/x-www-form-urlencoded`: a space as `+`.
     public var form: String { text(PercentEncoding.appendForm) }
 
     private func text(_ append: (String, inout String) -> Void) -> String {

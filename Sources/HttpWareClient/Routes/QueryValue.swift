@@ -1,4 +1,4 @@
-/// What can be the value of a query parameter or of a form's field.
+/// A type whose values can be query parameters or form fields.
 ///
 /// `nil` adds no parameter, an array adds one for each element.
 public protocol QueryValue {
@@ -26,6 +26,6 @@ extension Array: QueryValue where Element: QueryValue {
 }
 
 extension QueryValue where Self: RawRepresentable, RawValue: QueryValue {
-    /// The value that the case stands for: an enumeration of texts needs no more than `: QueryValue`.
+    /// The raw value of the case: an enumeration of texts needs only `: QueryValue`.
     public var queryTexts: [String] { rawValue.queryTexts }
 }

@@ -1,25 +1,25 @@
 /// A request, and the type that its response is decoded to. It sends nothing itself.
 ///
-/// A `Route` makes one; where a type of its own is too much for a request, it is written down:
-/// `Request<User>(.get, "/users/\(id)")`.
+/// A `Route` makes a request. A request that does not need its own type can be written directly: `Request<User>(.get,
+/// "/users/\(id)")`.
 public struct Request<Response: Decodable & Sendable>: Sendable {
-    /// What is asked to be done.
+    /// The method.
     public var method: HttpMethod
-    /// Where it goes, below the service's base URL.
+    /// The destination, relative to the service's base URL.
     public var path: RoutePath
-    /// The parameters of the query, behind those that the path may have.
+    /// The parameters of the query, appended to parameters in the path.
     public var query: QueryItems
-    /// The fields that are its own; they take the place of the service's.
+    /// Its own fields; they replace the service's.
     public var headers: HeaderFields
-    /// What it carries.
+    /// The content.
     public var content: RequestContent
-    /// Time limits of its own, in place of the service's.
+    /// Its own time limits, in place of the service's.
     public var timeouts = ExchangeTimeouts()
-    /// What it is for.
+    /// Its purposes.
     public var tags: Set<RequestTag> = []
     /// Whether it carries credentials.
     public var authentication = RouteAuthentication.required
-    /// What it is called in errors and by wares.
+    /// The name in errors and for wares.
     public var name: String
 
     public init(

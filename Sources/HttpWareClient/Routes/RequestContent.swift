@@ -1,14 +1,14 @@
-/// What a request carries: nothing, bytes, or content that is streamed while it is sent.
+/// The content of a request: none, bytes, or content that is streamed while it is sent.
 public struct RequestContent: Sendable {
     enum Storage: Sendable {
         case none
         case bytes([UInt8])
-        /// Content that is opened anew for each attempt; `nil` for a length that is not known.
+        /// Content that is opened again for each attempt; `length` is `nil` if it is not known.
         case streamed(length: Int?, mayRepeat: Bool, open: @Sendable () throws -> any UploadSource)
     }
 
     let storage: Storage
-    /// The `Content-Type` that goes with it, unless the request's fields have one.
+    /// The `Content-Type` of the content, unless the request's fields have one.
     public var contentType: String?
 
     init(_ storage: Storage, contentType: String?) {
@@ -19,7 +19,7 @@ public struct RequestContent: Sendable {
     /// No content.
     public static let none = RequestContent(.none, contentType: nil)
 
-    /// Bytes that are at hand.
+    /// Bytes in memory.
     public static func bytes(
         _ bytes: some Sequence<UInt8>, contentType: String? = "application/octet-stream"
     ) -> RequestContent {
@@ -31,7 +31,7 @@ public struct RequestContent: Sendable {
         .bytes(text.utf8, contentType: contentType)
     }
 
-    /// A value, as the encoder writes it; JSON without further ado. Throws what the value's encoding throws.
+    /// A value, as the encoder writes it; JSON by default. Throws the error of the encoding.
     public static func encoded(_ value: some Encodable, by encoder: any ModelEncoder = JsonCoder()) throws
         -> RequestContent
     {
@@ -51,13 +51,12 @@ public struct RequestContent: Sendable {
     /// Fields and files, streamed one after the other. RFC 7578.
     public static func multipart(_ multipart: Multipart) -> RequestContent { multipart.content }
 
-    /// A file, streamed from disk; it is opened when the request is sent, once for each attempt.
+    /// A file, streamed from disk. It is opened when the request is sent, once for each attempt.
     public static func file(_ file: FileContent) -> RequestContent { file.content }
 
-    /// Pieces that come one after the other, each when the one before it has gone. Such content can be sent once: a request
-    /// that carries it is neither redirected nor repeated.
-    ///
-    /// A source that brings another length than it said fails the request.
+    /// Pieces that are requested one after the other, each when the previous one was sent. Such content can be sent
+    /// only once, so its request is neither redirected nor repeated. If the source supplies another length than stated,
+    /// the request fails.
     public static func stream<Pieces: AsyncSequence & Sendable>(
         _ pieces: Pieces, length: Int? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestContent where Pieces.Element == [UInt8] {
@@ -65,7 +64,7 @@ public struct RequestContent: Sendable {
             .streamed(length: length, mayRepeat: false) { SequenceSource(pieces) }, contentType: contentType)
     }
 
-    /// The number of bytes, where it is known before they are sent.
+    /// The number of bytes, if it is known in advance.
     public var length: Int? {
         switch storage {
         case .none: 0
@@ -74,12 +73,12 @@ public struct RequestContent: Sendable {
         }
     }
 
-    /// Whether it can be sent again, from its beginning.
+    /// Whether it can be sent again from its beginning.
     public var mayRepeat: Bool {
         if case .streamed(_, let mayRepeat, _) = storage { mayRepeat } else { true }
     }
 
-    /// Whether there is none.
+    /// Whether there is no content.
     public var isEmpty: Bool {
         switch storage {
         case .none: true

@@ -1,4 +1,4 @@
-/// Says what a request is for, so that all of its kind can be found: `["images"]`.
+/// A purpose of a request, by which all requests of a kind can be found: `["images"]`.
 public struct RequestTag: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let text: String
 

@@ -1,4 +1,4 @@
-/// What can be asked of a service: says what to send and what comes back, and sends nothing itself.
+/// A request that a service supports: the content to send, and the type that comes back. It sends nothing itself.
 ///
 /// ```swift
 /// struct GetUser: Route {
@@ -10,35 +10,35 @@
 /// let user = try await manager.send(GetUser(id: 7))
 /// ```
 ///
-/// Everything but the path has a default. A route that sends something says what in `body`; one that sends more than a
-/// value – a file, a form – in `content`.
+/// Everything except the path has a default. A route with a body returns it in `body`. A route with other content, such
+/// as a file or a form, returns it in `content`.
 public protocol Route: Sendable {
-    /// What comes back; `Empty` where it says nothing.
+    /// The type of the response; `Empty` by default.
     associatedtype Response: Decodable & Sendable = Empty
-    /// What is sent, encoded by the service's encoder.
+    /// The type of the body, encoded by the service's encoder.
     associatedtype Body: Encodable & Sendable = Empty
 
-    /// What is asked to be done; GET unless it is said.
+    /// The method; GET by default.
     static var method: HttpMethod { get }
-    /// Whether it needs the service's credentials; it does unless it is said.
+    /// Whether it needs the service's credentials; required by default.
     static var authentication: RouteAuthentication { get }
 
-    /// Where it goes, below the service's base URL.
+    /// The destination, relative to the service's base URL.
     var path: RoutePath { get }
     /// The parameters of its query.
     var query: QueryItems { get }
-    /// Fields of its own.
+    /// Its own fields.
     var headers: HeaderFields { get }
-    /// The value that it sends.
+    /// The value that it sends as its body.
     var body: Body { get }
-    /// Time limits of its own.
+    /// Its own time limits.
     var timeouts: ExchangeTimeouts { get }
-    /// What its requests are for.
+    /// The purposes of its requests.
     var tags: Set<RequestTag> { get }
 
-    /// What it sends, as bytes or as a stream. The default encodes `body` with the service's encoder.
+    /// The content, as bytes or as a stream. The default encodes `body` with the service's encoder.
     func content(in service: ServiceDefinition) throws -> RequestContent
-    /// The request that it stands for. The default puts it together from the above.
+    /// The request. The default assembles it from the properties above.
     func makeRequest(in service: ServiceDefinition) throws -> Request<Response>
 }
 
@@ -59,7 +59,7 @@ extension Route {
         try defaultRequest(in: service)
     }
 
-    /// What `makeRequest` does unless it is overridden: a start for one that changes a little.
+    /// The default implementation of `makeRequest`, for an override that changes only a part.
     public func defaultRequest(in service: ServiceDefinition) throws -> Request<Response> {
         var request = Request<Response>(
             Self.method, path, query: query, headers: headers, content: try content(in: service),

@@ -1,25 +1,26 @@
-/// Where a route goes: a path below the service's base URL, written as a string in which values are encoded.
+/// The destination of a route: a path relative to the service's base URL, written as a string whose interpolated values
+/// are encoded.
 ///
 /// ```swift
 /// var path: RoutePath { "/users/\(id)/notes/\(title)" }
 /// ```
 ///
-/// A value that is interpolated becomes one segment, whatever it holds: `a/b` goes as `a%2Fb` and stays a name. A value that
-/// cannot be one segment – an empty one, `.` or `..`, which would name another resource – makes the path unusable, and the
-/// request is refused when it is made. RFC 3986 §3.3, §5.2.4.
+/// An interpolated value becomes one segment, whatever it contains: `a/b` is sent as `a%2Fb`. A value that cannot be
+/// one segment makes the path invalid, and the request is refused when it is made. Such values are the empty one, `.`
+/// and `..`, which would name another resource. RFC 3986 §3.3, §5.2.4.
 public struct RoutePath: Sendable, Hashable {
-    /// The path as it goes out: percent-encoded, with a slash in front; or an absolute URI.
+    /// The path as sent: percent-encoded, with a slash in front; or an absolute URI.
     public private(set) var text: String
-    /// Why no request can be made with it.
+    /// Why the path is invalid; `nil` if it is valid.
     public private(set) var fault: String?
 
-    /// A path that is encoded already, such as one that a server sent; or an absolute `http` or `https` URI.
+    /// A path that is already encoded, such as one from a server; or an absolute `http` or `https` URI.
     public init(encoded text: String) {
         self.text = text
         check()
     }
 
-    /// Whether it is an absolute URI, which the service's base URL is not put before.
+    /// Whether it is an absolute URI, for which the service's base URL is not used.
     public var isAbsolute: Bool { text.hasPrefix("http://") || text.hasPrefix("https://") }
 
     private mutating func check() {
@@ -47,7 +48,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
         }
     }
 
-    /// Puts a path together from what is written and what is interpolated.
+    /// Builds a path from literal and interpolated parts.
     public struct Segments: StringInterpolationProtocol {
         var text = ""
         var fault: String?
@@ -65,13 +66,13 @@ extension RoutePath: ExpressibleByStringInterpolation {
             PercentEncoding.append(description, to: &text)
         }
 
-        /// One segment, or a part of one, by the value that the case stands for.
+        /// One segment, or a part of one, from the raw value of a case.
         public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value)
         where Value.RawValue: CustomStringConvertible {
             appendInterpolation(value.rawValue)
         }
 
-        /// The same, for a type that is both.
+        /// The same, for a type that has both.
         public mutating func appendInterpolation<Value: RawRepresentable & CustomStringConvertible>(_ value: Value)
         where Value.RawValue: CustomStringConvertible {
             appendInterpolation(value.rawValue)
@@ -88,7 +89,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
             if isFirst { fault = "a value in the path is empty" }
         }
 
-        /// Text that is encoded already.
+        /// Text that is already encoded.
         public mutating func appendInterpolation(encoded: String) {
             values.append(encoded)
             text += encoded

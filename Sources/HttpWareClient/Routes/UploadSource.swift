@@ -82,11 +82,11 @@ final class BytesSource: UploadSource, Sendable {
     func next() async throws -> [UInt8]? { bytes.take() }
 }
 
-/// What a file could not do.
+/// A failed operation on a file.
 public struct FileFault: Error, Sendable, CustomStringConvertible {
     /// The file.
     public let path: String
-    /// What could not be done, and why.
+    /// The operation that failed, and the reason.
     public let reason: String
 
     /// With the reason that the system gives.

@@ -7,10 +7,9 @@
 /// }
 /// ```
 ///
-/// The closure is asked once for a request, when its response has one of the statuses. What it returns are the fields that the
-/// request is sent again with; `nil` lets the response go on. It runs on the exchange's loop, which goes on while it awaits.
-///
-/// Content of more than `maxContent` is not kept for that; such a request's response goes on.
+/// The closure is called once for a request, if its response has one of the statuses. The request is sent again with
+/// the fields that it returns; `nil` passes the response on. It runs on the exchange's loop, which continues while the
+/// closure awaits. Content larger than `maxContent` is not kept; then the response is passed on.
 public struct Challenge: CompanionWare, Postware {
     public typealias Answering = @Sendable (HttpResponse, Exchange) async throws -> HeaderFields?
 

@@ -6,7 +6,7 @@
 /// OnResponse { response, exchange in print(exchange.id, response.status) }
 /// ```
 public struct ClosureWare<Message, Decision: WareDecision>: LabelledWare {
-    /// Decides about a message: passes it on, answers it in another way, or waits.
+    /// Decides about a message: passes it on, replaces it, or waits.
     public typealias Deciding = @Sendable (inout Message, Exchange) throws -> Decision
     /// Changes a message, which is then passed on.
     public typealias Changing = @Sendable (inout Message, Exchange) throws -> Void
@@ -15,7 +15,7 @@ public struct ClosureWare<Message, Decision: WareDecision>: LabelledWare {
     public let order: WareOrder
     private let decide: Deciding
 
-    /// Changes each message, and passes it on. Records call the ware by its label.
+    /// Changes each message and passes it on. The label is the ware's name in records.
     public init(_ label: String? = nil, order: WareOrder = .middle, _ change: @escaping Changing) {
         self.init(label, order) { message, exchange in
             try change(&message, exchange)

@@ -1,9 +1,7 @@
-/// A ware of two parts: the manager puts the other one right behind it.
-///
-/// A response half that asks for a replay has the request sent again from its own place inward: what is to be different then is
-/// for the part behind it.
+/// A ware with two parts: the manager puts the other part directly after it. If a response half asks for a replay, the
+/// request is sent again from its place inward. The second part, behind it, can then change the request.
 public protocol CompanionWare: Middleware {
-    /// The part that stands behind.
+    /// The second part.
     var companion: any Middleware { get }
 }
 

@@ -1,4 +1,4 @@
-/// A ware that records call by a name of its own, not by its type's.
+/// A ware with its own name in records, in place of its type's name.
 public protocol LabelledWare: Ware {
     /// The name, short.
     var label: String { get }

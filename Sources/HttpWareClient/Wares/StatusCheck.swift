@@ -1,4 +1,4 @@
-/// Says which statuses are a success: others are thrown as errors, in place of what the service definition says.
+/// Defines the statuses that count as success; others are thrown as errors. Overrides the service definition.
 ///
 /// ```swift
 /// HttpManager(service: api, postwares: [StatusCheck(success: 200..<400)])

@@ -1,4 +1,4 @@
-/// What a ware of either direction decides: one of its decisions lets the message go on.
+/// The decision of a ware in either direction; one of its values passes the message on.
 public protocol WareDecision: SendableMetatype {
     /// On to the next one.
     static var pass: Self { get }

@@ -1,12 +1,13 @@
 // What makes the wares of caches and tokens short where a chain is written in code.
 
 extension CacheStore where Self == MemoryStore {
-    /// The memory of this process, so much of it in all: `HttpCache(store: .memory(.mebibytes(50)))`.
+    /// A store in the memory of this process, with a maximum size: `HttpCache(store: .memory(.mebibytes(50)))`.
     public static func memory(_ limit: ByteCount = .mebibytes(64)) -> MemoryStore { MemoryStore(limit: limit) }
 }
 
 extension HttpCache {
-    /// A cache of one user, or of many: an app's own is `private`, and keeps what is meant for its user, too. RFC 9111 §3.
+    /// A cache for one user or for many. An app's own cache is `private`, so it also stores responses for its user
+    /// alone. RFC 9111 §3.
     public init(store: any CacheStore, maxObject: ByteCount = .mebibytes(8), mode: CacheMode) {
         self.init(store: store, maxObject: maxObject)
         policy.mode = mode
@@ -14,7 +15,7 @@ extension HttpCache {
 }
 
 extension TokenRefresh {
-    /// Keeps this credential's token alive, with the limits that are usual.
+    /// Keeps this credential's token valid, with the default limits.
     public init(_ credential: Credential) { self.init(credential: credential) }
 }
 

@@ -22,16 +22,16 @@ public final class ManualClock: LoopClock {
         state = Mutex(State(wallNow: wallTime))
     }
 
-    /// The present instant; the origin is when the clock was made.
+    /// The present instant; the origin is the time when the clock was made.
     public func now() -> LoopInstant { state.withLock { $0.now } }
 
     /// The present wall clock time.
     public func wallNow() -> WallTime { state.withLock { $0.wallNow } }
 
-    /// False: a test moves it.
+    /// False, because only a test moves it.
     public var advancesByItself: Bool { false }
 
-    /// Remembers a loop, weakly, to wake it when the clock is moved.
+    /// Remembers a loop, weakly, to wake it when the clock moves.
     public func register(_ loop: EventLoop) {
         state.withLock { state in
             state.loops.removeAll { $0.loop == nil }
@@ -39,9 +39,8 @@ public final class ManualClock: LoopClock {
         }
     }
 
-    /// Moves both clocks forward and wakes the loops, so that the timers that are then due fire.
-    ///
-    /// Does not wait for them; what is given to a loop's `execute` or `submit` afterwards runs after these timers.
+    /// Moves both clocks forward and wakes the loops, so that due timers fire. Does not wait for them; work that is
+    /// later given to a loop's `execute` or `submit` runs after these timers.
     public func advance(by duration: Duration) {
         precondition(duration >= .zero, "a monotonic clock does not go back")
         let loops = state.withLock { state in

@@ -1,8 +1,8 @@
 public import HttpWare
 
 extension HttpRequest {
-    /// A request for a test: with `Host: example.test` unless the target or the fields name a host. A target that is none
-    /// is a mistake of the test and traps.
+    /// A request for a test, with `Host: example.test` unless the target or the fields name a host. An invalid target
+    /// is a mistake in the test and traps.
     public static func make(
         _ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none
     ) -> HttpRequest {
@@ -27,10 +27,10 @@ extension HttpRequest {
 }
 
 extension HttpContent {
-    /// So many bytes of no interest.
+    /// That many bytes of arbitrary content.
     public static func bytes(count: Int) -> HttpContent { .bytes([UInt8](repeating: 0x78, count: count)) }
 
-    /// The content as text, if it is held whole; what is no UTF-8 comes out as U+FFFD.
+    /// The content as text, if all of it is in memory; bytes that are not UTF-8 become U+FFFD.
     public var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } ?? (isEmpty ? "" : nil) }
 }
 

@@ -1,11 +1,12 @@
 public import HttpWare
 
-/// Hands the connections of a listening socket to a server on its loop: all that a test needs of a listener. Used on the loop only.
+/// Passes the connections of a listening socket to a server on its loop, as a minimal listener for tests. Used on the
+/// loop only.
 public final class LoopAcceptor: SocketEventHandler {
     private let socket: SocketEvents
     private let server: LoopServer
 
-    /// Takes over the descriptor, and accepts from now on.
+    /// Takes over the descriptor and begins to accept.
     public init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
         self.server = server
         socket = SocketEvents(loop: loop, descriptor: descriptor)
@@ -21,6 +22,6 @@ public final class LoopAcceptor: SocketEventHandler {
 
     public func socketWritable() {}
 
-    /// Closes the socket; connections that wait are reset.
+    /// Closes the socket; waiting connections are reset.
     public func close() { socket.close() }
 }

@@ -1,8 +1,8 @@
 public import HttpWare
 import Synchronization
 
-/// A client that answers from an archive: with the response that was recorded for the same method and URL, each in turn, the last
-/// one again and again. What was not recorded refuses the connection.
+/// A client that answers from an archive, with the responses that were recorded for the same method and URL. They are
+/// used in turn, and the last one is repeated. For a request that was not recorded, the connection is refused.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class RecordedClient: HttpClient {
@@ -21,7 +21,7 @@ public final class RecordedClient: HttpClient {
         self.state = Mutex(state)
     }
 
-    /// What it was asked, in order.
+    /// The requests, in order.
     public var requests: [HttpRequest] { state.withLock { $0.requests } }
 
     private static func key(_ request: HttpRequest) -> String {
@@ -52,7 +52,7 @@ private final class AnsweredCall: HttpCall {
     func cancel() {}
 }
 
-/// Records what another client does: for tests that are to run without a network from then on.
+/// Records the exchanges of another client, so that later tests can run without a network.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class RecordingClient: HttpClient {
@@ -61,7 +61,7 @@ public final class RecordingClient: HttpClient {
 
     public init(_ client: any HttpClient = SideCaller()) { self.client = client }
 
-    /// What was asked and answered so far, in the order of the answers.
+    /// The exchanges so far, in the order of their responses.
     public var archive: HarArchive { HarArchive(recorded.withLock { $0 }) }
 
     @discardableResult

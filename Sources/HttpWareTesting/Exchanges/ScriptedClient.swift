@@ -1,9 +1,8 @@
 public import HttpWare
 import Synchronization
 
-/// A client for side calls that sends nothing: it remembers what it was asked, and answers what a test says.
-///
-/// A call for which nothing was said waits until something is. Usable from any thread: its state is guarded by a mutex.
+/// A client for side calls that sends nothing. It records the requests and answers as the test says. A call without an
+/// answer waits until there is one. Usable from any thread: its state is guarded by a mutex.
 public final class ScriptedClient: HttpClient {
     private struct State {
         var requests: [HttpRequest] = []
@@ -15,10 +14,10 @@ public final class ScriptedClient: HttpClient {
 
     public init() {}
 
-    /// What it was asked, in order.
+    /// The requests, in order.
     public var requests: [HttpRequest] { state.withLock { $0.requests } }
 
-    /// How many calls wait for an answer.
+    /// The number of calls that wait for an answer.
     public var waitingCount: Int { state.withLock { $0.waiting.count { !$0.isCancelled } } }
 
     /// Answers the call that has waited longest, else the next one.

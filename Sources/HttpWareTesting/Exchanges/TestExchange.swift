@@ -10,35 +10,36 @@ import Synchronization
 /// #expect(exchange.upstream.requests.isEmpty)
 /// ```
 ///
-/// It has a loop of its own, which ends with it. It may send several requests, also at once.
+/// It has its own loop, which ends with it. It may send several requests, also at the same time.
 public final class TestExchange: Sendable {
-    /// What surrounds the chain: who asks, where, and on what kind of listener.
+    /// The surroundings of the chain: the client, the route, and the kind of listener.
     public struct Setting: Sendable {
         /// The client's end of the connection.
         public var peer: SocketAddress? = SocketAddress("203.0.113.7:50000")
-        /// Who the client is by its certificate; `nil` without one.
+        /// The client's certificate; `nil` without one.
         public var certificate: TlsClientIdentity?
-        /// Where the listener is bound; `nil` where that is not known.
+        /// The address of the listener; `nil` if it is not known.
         public var bind: SocketAddress? = SocketAddress("198.51.100.1:80")
-        /// The peers whose word about a client is taken.
+        /// The peers whose forwarding fields are trusted.
         public var trustedProxies: [IPNetwork] = []
-        /// A forward listener: requests need an absolute URI, and the upstream stands for every origin.
+        /// Whether the listener is a forward one: requests need an absolute URI, and the upstream represents every
+        /// origin.
         public var isForward = false
-        /// What the route's path pattern captured.
+        /// The captures of the route's path pattern.
         public var captures: [(name: String, value: String)] = []
         /// The route's name.
         public var route: String? = "test"
-        /// Where the records of its exchanges are kept; `nil` where nobody observes them.
+        /// The place for records of its exchanges; `nil` if they are not observed.
         public var records: RecordRing?
-        /// Where wares and loops read the time; stands still at 2026-01-01T00:00:00Z.
+        /// The clock of wares and loops; it stands still at 2026-01-01T00:00:00Z.
         public var clock = ManualClock()
 
         public init() {}
     }
 
-    /// What is known of an exchange when it has ended.
+    /// The facts about an exchange that has ended.
     public struct Outcome: Sendable {
-        /// `nil` when the client left before it had a response.
+        /// `nil` if the client left before it had a response.
         public let status: HttpStatus?
         public let end: ExchangeEnd?
         public let responder: Responder
@@ -48,7 +49,7 @@ public final class TestExchange: Sendable {
         public let id: String?
     }
 
-    /// The origin server: what it was asked, and what it answers.
+    /// The origin server, with its requests and answers.
     public let upstream: TestUpstream
     /// The clock of wares and loop.
     public let clock: ManualClock
@@ -67,7 +68,7 @@ public final class TestExchange: Sendable {
         try self.init([TestExchange.make(type, options)], setting: setting)
     }
 
-    /// A chain of wares in this order; postwares go to the way back. Throws when the loop cannot start.
+    /// A chain of wares in this order; postwares run on the way back. Throws if the loop cannot start.
     public convenience init(_ wares: [any Ware], setting: Setting = Setting()) throws {
         try self.init(
             chain: WareChain(
@@ -76,7 +77,7 @@ public final class TestExchange: Sendable {
             setting: setting)
     }
 
-    /// A joined chain. Throws when the loop cannot start.
+    /// A joined chain. Throws if the loop cannot start.
     public init(chain: WareChain, setting: Setting = Setting()) throws {
         upstream = try TestUpstream()
         clock = setting.clock
@@ -97,13 +98,14 @@ public final class TestExchange: Sendable {
 
     // MARK: Sending
 
-    /// Sends a request through the chain and waits for its response, content included. Throws when the response was cut off.
+    /// Sends a request through the chain and waits for its response with its content. Throws if the response was cut
+    /// off.
     public func send(_ request: HttpRequest) async throws -> HttpResponse {
         try await start(request).response()
     }
 
-    /// Sends a request and goes on at once: for tests that move the clock, or leave, while it is under way. What the chain
-    /// does without waiting has been done when this returns.
+    /// Sends a request and returns at once, for tests that move the clock or leave before the response. When it
+    /// returns, the chain has done everything that it can do without waiting.
     public func start(_ request: HttpRequest) async -> Pending {
         let pending = Pending(stage: stage)
         let (stage, peer, certificate) = (self.stage, self.peer, self.certificate)
@@ -117,17 +119,17 @@ public final class TestExchange: Sendable {
         return pending
     }
 
-    /// Moves the clock, once what has begun by now has set its timers, and lets those that are then due do their work.
+    /// Lets running work set its timers, moves the clock, and lets due timers do their work.
     public func advance(by duration: Duration) async {
         for _ in 0..<4 { await stage.loop.submit {} }
         clock.advance(by: duration)
         for _ in 0..<4 { await stage.loop.submit {} }
     }
 
-    /// What became of the exchanges that have ended, in that order.
+    /// The outcomes of the exchanges that have ended, in that order.
     public var outcomes: [Outcome] { ended.withLock { $0 } }
 
-    /// A request that is under way.
+    /// A running request.
     public final class Pending: @unchecked Sendable {
         // Unchecked: the caller is touched on the loop only; `result` guards itself.
 
@@ -143,7 +145,7 @@ public final class TestExchange: Sendable {
 
         fileprivate init(stage: Stage) { self.stage = stage }
 
-        /// The response, when it is there; throws when it was cut off. To be called once.
+        /// Waits for the response; throws if it was cut off. To be called once.
         public func response() async throws -> HttpResponse {
             let result = await withCheckedContinuation { continuation in
                 let done = self.result.withLock { state -> Result<HttpResponse, GatewayError>? in

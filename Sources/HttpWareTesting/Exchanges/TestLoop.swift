@@ -1,7 +1,7 @@
 public import HttpWare
 
-/// A loop on a thread of its own, with what connections of a loop share: for what is used on loops, without a gateway. It ends
-/// with the last reference.
+/// A loop on a separate thread, with everything that the connections of a loop share: for code that runs on loops,
+/// without a gateway. It ends with its last reference.
 public final class TestLoop: Sendable {
     public let loop: EventLoop
     private let seat: Seat
@@ -12,7 +12,7 @@ public final class TestLoop: Sendable {
         init(_ transport: LoopTransport) { self.transport = transport }
     }
 
-    /// Names are not found there: only addresses and Unix sockets are connected to.
+    /// Names are not resolved there; only addresses and Unix sockets can be connected to.
     public init(clock: any LoopClock = SystemLoopClock()) throws {
         let loop = try EventLoop(name: "test", clock: clock)
         self.loop = loop
@@ -27,16 +27,16 @@ public final class TestLoop: Sendable {
         }
     }
 
-    /// Runs a closure as a task of the loop, and answers what it returns.
+    /// Runs a closure as a task of the loop, and returns its result.
     public func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async rethrows -> Value {
         try await withTaskExecutorPreference(loop) { try await body() }
     }
 
-    /// Begins it, and goes on.
+    /// Starts a closure as a task of the loop, and returns at once.
     public func begin<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Task<Value, Never> {
         Task(executorPreference: loop) { await body() }
     }
 
-    /// Waits until the loop has done what was asked of it before.
+    /// Waits until the loop has done all earlier work.
     public func settle() async { await loop.submit {} }
 }

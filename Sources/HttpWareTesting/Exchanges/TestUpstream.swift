@@ -1,7 +1,7 @@
 public import HttpWare
 import Synchronization
 
-/// The origin server of a `TestExchange`: it remembers what it was asked and answers as it was told, else 200 without content.
+/// The origin server of a `TestExchange`. It records its requests and answers as scripted, else 200 without content.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class TestUpstream: Middleware {
@@ -37,23 +37,23 @@ public final class TestUpstream: Middleware {
 
     // MARK: What it was asked
 
-    /// The requests that arrived, in order, as they were received: after the chain, content included.
+    /// The requests that arrived, in order, after the chain, with their content.
     public var requests: [HttpRequest] { state.withLock { $0.requests } }
 
     // MARK: What it answers
 
-    /// Answers the next request that has no answer yet with this response, on request after some time.
+    /// Answers the next request without a scripted answer with this response, optionally after a delay.
     public func respond(with response: HttpResponse, after delay: Duration? = nil) {
         state.withLock { $0.steps.append(.respond(response, after: delay)) }
     }
 
-    /// Answers every request that nothing else was said for with this response.
+    /// Answers every request without another answer with this response.
     public func always(respondWith response: HttpResponse) { state.withLock { $0.standing = response } }
 
-    /// Takes the next request and never answers.
+    /// Accepts the next request and never answers it.
     public func neverRespond() { state.withLock { $0.steps.append(.neverRespond) } }
 
-    /// Stops listening and closes its connections: from now on connections to it are refused.
+    /// Stops listening and closes its connections; from now on connections to it are refused.
     public func refuse() {
         reserved.refuse()
         state.withLock { $0.onRefuse }?()

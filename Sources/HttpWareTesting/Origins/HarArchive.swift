@@ -1,11 +1,10 @@
 import FoundationEssentials
 public import HttpWare
 
-/// Requests and their responses, as browsers and proxies record them: HAR 1.2.
-///
-/// Reads what others wrote as far as it is about messages; what it writes holds no credentials unless it is told to.
+/// Requests and their responses, as recorded by browsers and proxies: HAR 1.2. Reads the messages in an archive and
+/// ignores its other parts. By default it writes no credentials.
 public struct HarArchive: Sendable {
-    /// One request with its response, both whole.
+    /// One request with its response, both complete.
     public struct Entry: Sendable {
         public var request: HttpRequest
         public var response: HttpResponse
@@ -16,12 +15,12 @@ public struct HarArchive: Sendable {
         }
     }
 
-    /// In the order that they were asked.
+    /// The entries in the order of their requests.
     public var entries: [Entry]
 
     public init(_ entries: [Entry] = []) { self.entries = entries }
 
-    /// Reads an archive. Throws when it is not JSON of that form, or an entry is no message.
+    /// Reads an archive. Throws if it is not JSON of that form, or if an entry is not a message.
     public init(json: [UInt8]) throws {
         entries = try JSONDecoder().decode(Har.self, from: Data(json)).log.entries.map { entry in
             let request = try HttpRequest(
@@ -42,7 +41,7 @@ public struct HarArchive: Sendable {
     /// Reads a file.
     public init(path: String) throws { try self.init(json: Array(Data(contentsOf: URL(filePath: path)))) }
 
-    /// Writes it. Values of the fields that carry credentials are `…` unless `hidesCredentials` says otherwise.
+    /// Writes the archive. Values of fields that carry credentials are `…` unless `hidesCredentials` is false.
     public func json(hidesCredentials: Bool = true) throws -> [UInt8] {
         let har = Har(
             log: .init(
@@ -92,7 +91,7 @@ public struct HarArchive: Sendable {
     }
 }
 
-/// What an archive holds that is no message.
+/// An entry of an archive that is not a message.
 public struct HarFault: Error, CustomStringConvertible {
     public let description: String
 

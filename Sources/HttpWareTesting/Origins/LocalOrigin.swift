@@ -1,16 +1,16 @@
 public import HttpWare
 import Synchronization
 
-/// An origin server in the same process, on a port of 127.0.0.1 that the system chooses, whose answers are code.
+/// An origin server in the same process, on a port of 127.0.0.1 that the system chooses, with answers in code.
 ///
 /// ```swift
 /// let origin = try LocalOrigin { request in HttpResponse(.ok, content: .text("you asked for \(request.path)")) }
 /// ```
 ///
-/// Its requests come with their content whole, up to 64 MiB. It has a loop of its own, which ends with it. Usable from any
+/// Its requests have their complete content, up to 64 MiB. It has its own loop, which ends with it. Usable from any
 /// thread: its state is guarded by a mutex.
 public final class LocalOrigin: Sendable {
-    /// What answers a request; it may wait.
+    /// The function that answers a request; it may wait.
     public typealias Answer = @Sendable (HttpRequest) async throws -> HttpResponse
 
     /// The port that it listens on, at 127.0.0.1.
@@ -19,7 +19,8 @@ public final class LocalOrigin: Sendable {
     private let seen = Mutex<[HttpRequest]>([])
     private let stage: Stage
 
-    /// Listens. Throws when there is no socket or no thread. Without `keepsRequests`, `requests` stays empty: for many of them.
+    /// Listens. Throws if there is no socket or no thread. Without `keepsRequests`, `requests` stays empty, for large
+    /// numbers of requests.
     public init(keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
         reserved = try ReservedPort()
         stage = try Stage(reserved.listener)
@@ -34,10 +35,10 @@ public final class LocalOrigin: Sendable {
     /// `http://127.0.0.1:port`.
     public var url: String { "http://127.0.0.1:\(port)" }
 
-    /// The requests that arrived, in order, as they were received.
+    /// The received requests, in order.
     public var requests: [HttpRequest] { seen.withLock { $0 } }
 
-    /// How many connections there are.
+    /// The number of connections.
     public func connectionCount() async -> Int {
         await stage.loop.submit { [stage] in stage.server?.connectionCount ?? 0 }
     }

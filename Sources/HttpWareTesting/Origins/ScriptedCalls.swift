@@ -1,11 +1,11 @@
 public import HttpWare
 import Synchronization
 
-/// Answers the calls of the gateway's own by a script, in place of `SideCaller`: without a network, on the loop that calls.
+/// Answers the gateway's own calls by a script, in place of `SideCaller`: without a network, on the calling loop.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class ScriptedCalls: HttpClient {
-    /// What becomes of a call.
+    /// The outcome of a call.
     public enum Step: Sendable {
         case respond(HttpResponse)
         case fail(GatewayError)
@@ -29,12 +29,13 @@ public final class ScriptedCalls: HttpClient {
 
     public init() {}
 
-    /// What was asked, in order.
+    /// The requests, in order.
     public var requests: [HttpRequest] { state.withLock { $0.requests } }
-    /// How each call was bounded, in order.
+    /// The limits of each call, in order.
     public var limits: [CallLimits] { state.withLock { $0.limits } }
 
-    /// What becomes of the calls for a URL, in turn; the last one stays. A URL without a script refuses the connection.
+    /// The outcomes of the calls for a URL, in turn; the last one stays. For a URL without a script, the connection is
+    /// refused.
     public func script(_ url: String, _ steps: Step...) { state.withLock { $0.steps[url] = steps } }
 
     /// A step that answers 200 with JSON.

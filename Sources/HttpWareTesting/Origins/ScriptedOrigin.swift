@@ -2,7 +2,7 @@ import Glibc
 public import HttpWare
 import Synchronization
 
-/// An origin server that follows a script of raw bytes, on a port that the system chooses, on a thread of its own.
+/// An origin server that follows a script of raw bytes, on a port that the system chooses, on a separate thread.
 ///
 /// ```swift
 /// try await ScriptedOrigin.run([
@@ -14,26 +14,28 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Anything else than the script expects, and a step that was not reached, fails the test. Each step has three minutes, for a
-/// machine may be busy with other tests. One that is made without `run` ends with `verify` or `stop`.
+/// Any other input than the script expects, or a step that was not reached, fails the test. Each step may take three
+/// minutes, because a machine may be busy with other tests. An origin that is made without `run` ends with `verify` or
+/// `stop`.
 public final class ScriptedOrigin: Sendable {
     /// One line of a script.
     public enum Step: Sendable {
-        /// Waits for a connection, and leaves the one before open. A script that does not begin with it does so first.
+        /// Waits for a connection, and leaves the previous one open. If a script does not begin with it, it is done
+        /// first.
         case accept
         /// Reads exactly these bytes.
         case expect([UInt8])
-        /// Reads up to the end of a head, which begins with the text and holds each of the lines.
+        /// Reads to the end of a head that begins with the text and contains each of the lines.
         case expectHead(startingWith: String, lines: [String] = [], without: [String] = [])
-        /// Reads so many bytes, whatever they are.
+        /// Reads that many bytes, whatever their values.
         case read(Int)
         /// Waits until the other end closes, or resets.
         case expectEnd
-        /// Sends the bytes, in pieces of so many with a moment between them.
+        /// Sends the bytes, in pieces of that size with a short pause between them.
         case send([UInt8], piece: Int = .max)
         /// Closes the connection.
         case close
-        /// Says that no more will be sent; reading goes on.
+        /// Announces that no more will be sent; reading continues.
         case closeWriting
         /// Resets the connection.
         case reset
@@ -49,7 +51,7 @@ public final class ScriptedOrigin: Sendable {
 
     /// Why a script failed.
     public struct Failure: Error, CustomStringConvertible {
-        /// The step, counted from 1, and what was seen in its place.
+        /// The step, counted from 1, and the input in its place.
         public let description: String
     }
 
@@ -68,7 +70,7 @@ public final class ScriptedOrigin: Sendable {
     private let steps: [Step]
     private let state = Mutex(State())
 
-    /// Listens, and begins to follow the script. Throws when there is no socket.
+    /// Listens, and begins to follow the script. Throws if there is no socket.
     public init(_ steps: [Step]) throws {
         if case .accept = steps.first { self.steps = steps } else { self.steps = [.accept] + steps }
         let listener = try Socket.listen(on: .loopback, sharesPort: false)
@@ -83,7 +85,7 @@ public final class ScriptedOrigin: Sendable {
         }
     }
 
-    /// Runs `body` with an origin server, and fails unless all of the script was followed.
+    /// Runs `body` with an origin server, and fails unless the whole script was followed.
     public static func run<Result>(
         _ steps: [Step], _ body: (ScriptedOrigin) async throws -> Result
     ) async throws -> Result {
@@ -104,10 +106,10 @@ public final class ScriptedOrigin: Sendable {
     /// The heads that were read so far.
     public var heads: [String] { state.withLock { $0.heads } }
 
-    /// Lets a script that pauses go on.
+    /// Lets a paused script continue.
     public func proceed() { state.withLock { $0.gate += 1 } }
 
-    /// Waits for the end of the script, at most a few seconds. Throws when it was not followed, or not to its end.
+    /// Waits for the end of the script, for a few seconds. Throws if the script was not followed to its end.
     public func verify() async throws {
         for _ in 0..<300 {
             let (isFinished, failure) = state.withLock { ($0.isFinished, $0.failure) }
@@ -122,7 +124,7 @@ public final class ScriptedOrigin: Sendable {
             description: "step \(done + 1) of \(steps.count) was not reached: \(steps[min(done, steps.count - 1)])")
     }
 
-    /// Gives the script up.
+    /// Ends the script early.
     public func stop() { state.withLock { $0.isStopping = true } }
 
     /// The thread's part: follows the script over one connection after the other.

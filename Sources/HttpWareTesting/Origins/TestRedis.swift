@@ -2,12 +2,10 @@ import Glibc
 public import HttpWare
 import Synchronization
 
-/// A real `redis-server` for one test, on a Unix socket in a folder of its own, with nothing kept on disk. It ends, and the
-/// folder goes, with the last reference.
-///
-/// Every call blocks for a moment. Its process is guarded by a mutex.
+/// A real `redis-server` for one test, on a Unix socket in its own folder, with nothing kept on disk. With its last
+/// reference, it ends and its folder is removed. Every call blocks for a moment. Its process is guarded by a mutex.
 public final class TestRedis: Sendable {
-    /// What a test cannot do without.
+    /// A program that a test needs is missing.
     public struct Missing: Error, CustomStringConvertible {
         public let description: String
     }
@@ -19,7 +17,7 @@ public final class TestRedis: Sendable {
     /// Its socket.
     public var path: String { "\(folder)/redis.sock" }
 
-    /// How it is named in a configuration.
+    /// Its definition in a configuration.
     public var definition: RedisDefinition {
         get throws {
             RedisDefinition(url: try RedisUrl(optionText: "unix:\(path)"), password: password.map { Secret($0) })
@@ -41,7 +39,7 @@ public final class TestRedis: Sendable {
         rmdir(folder)
     }
 
-    /// Starts it anew, empty, at the same place; for one that was killed.
+    /// Starts it again, empty, at the same place, after it was killed.
     public func start() throws {
         var words = [
             "redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--dir", folder,
@@ -70,7 +68,7 @@ public final class TestRedis: Sendable {
         throw Missing(description: "redis-server does not listen")
     }
 
-    /// Ends it at once, without a word to its clients.
+    /// Ends it at once, without notice to its clients.
     public func kill() {
         let process = process.withLock { process in
             defer { process = 0 }
@@ -82,10 +80,10 @@ public final class TestRedis: Sendable {
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
     }
 
-    /// Stops it where it stands: it takes connections and bytes, and answers nothing.
+    /// Stops it: it accepts connections and bytes, and answers nothing.
     public func pause() { signal(SIGSTOP) }
 
-    /// Lets it go on.
+    /// Lets it continue.
     public func resume() { signal(SIGCONT) }
 
     private func signal(_ number: Int32) {
