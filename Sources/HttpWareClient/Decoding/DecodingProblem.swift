@@ -32,7 +32,7 @@ public struct DecodingProblem: Sendable, Equatable, CustomStringConvertible {
         case .valueNotFound(let type, let context):
             kind = .missing
             path = DecodingProblem.text(context.codingPath)
-            reason = "there is null in place of \(type)"
+            reason = "it is null, not \(type)"
         case .typeMismatch(let type, let context):
             kind = .invalid
             path = DecodingProblem.text(context.codingPath)

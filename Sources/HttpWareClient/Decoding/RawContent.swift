@@ -7,7 +7,7 @@ public struct RawContent: Decodable, Sendable, Hashable {
     /// Always throws: the library supplies the content itself, without decoding.
     public init(from decoder: any Decoder) throws {
         throw DecodingError.dataCorrupted(
-            .init(codingPath: decoder.codingPath, debugDescription: "raw content is no part of a value"))
+            .init(codingPath: decoder.codingPath, debugDescription: "raw content cannot be part of a value"))
     }
 
     /// The content as text; bytes that are not UTF-8 become U+FFFD.

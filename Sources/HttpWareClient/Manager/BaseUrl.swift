@@ -10,7 +10,7 @@ public struct BaseUrl: Sendable, Hashable, ExpressibleByStringLiteral, CustomStr
         guard isAbsolute, let request = try? HttpRequest(.get, text), request.host != nil, request.query == nil else {
             throw HttpError(
                 .client, .invalidRequest, .making,
-                "\(text) is not a base URL; write one such as https://api.example.com/v1")
+                "\(text) is not a base URL; write a URL such as https://api.example.com/v1")
         }
         var text = text
         while text.hasSuffix("/") { text.removeLast() }

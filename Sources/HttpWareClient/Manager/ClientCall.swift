@@ -113,7 +113,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
         guard !isOver else { return }
         over()
         local.take()?.leave()
-        pipe?.end(.failure(GatewayError(.downstream, .clientLeft, "the response was given up")))
+        pipe?.end(.failure(GatewayError(.downstream, .clientLeft, "the response was released before its end")))
     }
 
     /// The client is shut down.
@@ -214,7 +214,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
             while let piece = try await source.next() {
                 sent += piece.count
                 if let length, sent > length {
-                    throw UploadFault("the content is longer than the \(length) bytes that it said")
+                    throw UploadFault("the content is longer than the stated \(length) bytes")
                 }
                 let taken = LoopWait<LoopWait<Void>?>()
                 let progress = TransferProgress(direction: .sent, bytes: sent, total: length)
@@ -222,7 +222,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
                 if let wait = try await taken.value() { try await wait.value() }
             }
             if let length, sent < length {
-                throw UploadFault("the content is \(sent) bytes in place of the \(length) that it said")
+                throw UploadFault("the content has \(sent) bytes, not the stated \(length)")
             }
             loop.execute { self.local?.finish() }
         } catch {

@@ -89,7 +89,8 @@ private struct PartialFile {
             guard let offered, let range = ContentRange(response.fields["Content-Range"] ?? ""), range.first == offered
             else {
                 throw HttpError(
-                    .upstream, .exchange(.responseMalformed), .checking, "another range came than was asked for")
+                    .upstream, .exchange(.responseMalformed), .checking,
+                    "the response contains another range than the requested one")
             }
             offset = offered
         } else {
@@ -111,7 +112,7 @@ private struct PartialFile {
             progress?(TransferProgress(direction: .received, bytes: written, total: total))
         }
         guard fsync(descriptor) == 0, rename(part, path) == 0 else {
-            throw failure(FileFault(path, "cannot be put in its place"))
+            throw failure(FileFault(path, "cannot be moved to its path"))
         }
         unlink(note)
         return Download(response: response.response, path: path, bytes: written, resumed: offset)

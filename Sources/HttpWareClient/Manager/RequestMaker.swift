@@ -14,10 +14,10 @@ struct RequestMaker: Sendable {
         } catch {
             throw HttpError(
                 .client, .invalidRequest, .making,
-                "\(url.debugDescription) is not a URL that can be asked for: \(error.reason)",
+                "\(url.debugDescription) is not a valid URL for a request: \(error.reason)",
                 underlying: error)
         }
-        guard message.host != nil else { throw invalid("\(url.debugDescription) names no host") }
+        guard message.host != nil else { throw invalid("\(url.debugDescription) has no host") }
         try service.headers.apply(to: &message.fields)
         try request.headers.apply(to: &message.fields)
         if let type = request.content.contentType, !request.content.isEmpty, !message.fields.contains(.contentType) {
@@ -44,7 +44,7 @@ struct RequestMaker: Sendable {
         }
         // Never from TLS to clear text.
         guard request.scheme == "http" || next.scheme == "https" else {
-            throw HttpError(.upstream, .redirect, .checking, "the response leads from https to http")
+            throw HttpError(.upstream, .redirect, .checking, "the response redirects from https to http")
         }
         var content = content
         var method = request.method
@@ -61,7 +61,7 @@ struct RequestMaker: Sendable {
         }
         guard content.mayRepeat else {
             throw HttpError(
-                .client, .redirect, .checking, "the response leads elsewhere, and the content can be sent once only")
+                .client, .redirect, .checking, "the response redirects, but the content can be sent only once")
         }
         if !OriginRouter.isSame(next, request) {
             // Whatever else there is may be a credential of the origin that is left.

@@ -10,10 +10,10 @@ extension ServiceDefinition {
         }
         guard let endpoint = written.endpoints.first, written.endpoints.count == 1 else {
             throw mistake(
-                "endpoints", "a client speaks with one origin server; there are \(written.endpoints.count)")
+                "endpoints", "a client uses one origin server; there are \(written.endpoints.count)")
         }
         if case .fixed(let host) = written.host {
-            throw mistake("host", "\(host) is for gateways; a client says the host that it asks")
+            throw mistake("host", "\(host) is only for gateways; a client sends the host of its base URL")
         }
         do throws(HttpError) {
             self.init(baseURL: try BaseUrl(endpoint.url))

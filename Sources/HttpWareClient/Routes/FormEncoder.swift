@@ -15,7 +15,7 @@ private final class FormStore {
     func add(_ text: String, at path: [any CodingKey]) throws {
         guard !path.isEmpty else {
             throw EncodingError.invalidValue(
-                text, .init(codingPath: [], debugDescription: "a form is made of a value with members"))
+                text, .init(codingPath: [], debugDescription: "a form needs a value with members"))
         }
         // The places of an array's elements are no part of the name.
         let name = path.filter { $0.intValue == nil }.map(\.stringValue).joined(separator: ".")

@@ -25,7 +25,7 @@ public struct HeaderFields: Sendable {
             }
             guard !name.isGatewayOwned, name != .host else {
                 throw HttpError(
-                    .client, .invalidRequest, .making, "\(name) follows from the request; it cannot be set")
+                    .client, .invalidRequest, .making, "\(name) is set from the request itself; remove it")
             }
             if seen.insert(name).inserted { fields.remove(name) }
             do {

@@ -27,7 +27,7 @@ public struct RoutePath: Sendable, Hashable {
         guard fault == nil else { return }
         if !isAbsolute, !text.hasPrefix("/"), !text.isEmpty { text = "/" + text }
         if text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f || $0 == 0x23 }) {
-            fault = "the path holds a space, a control character or a fragment"
+            fault = "the path contains a space, a control character or a fragment"
         }
     }
 }

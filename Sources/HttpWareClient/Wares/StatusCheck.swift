@@ -15,7 +15,7 @@ public struct StatusCheck: Postware {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         let isSuccess = success.contains(response.status.code)
         exchange[Outcome.self] = isSuccess
-        if !isSuccess { exchange.note("\(response.status.code) is no success") }
+        if !isSuccess { exchange.note("\(response.status.code) is not a success") }
         return .pass
     }
 

@@ -8,7 +8,7 @@ enum Thread {
         var thread = pthread_t()
         guard pthread_create(&thread, nil, threadBody, box.toOpaque()) == 0 else {
             box.release()
-            preconditionFailure("no thread can be made")
+            preconditionFailure("a thread cannot be created")
         }
         pthread_detach(thread)
     }

@@ -286,7 +286,7 @@ public final class ScriptedOrigin: Sendable {
             while SystemLoopClock().now() - start < .seconds(180) {
                 if isDone() { return }
                 if origin.state.withLock({ $0.isStopping }) {
-                    throw Failure(description: "the script was given up while it waited for \(wanted)")
+                    throw Failure(description: "the script was ended while it waited for \(wanted)")
                 }
                 usleep(1000)
             }

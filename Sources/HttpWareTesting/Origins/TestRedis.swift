@@ -27,7 +27,7 @@ public final class TestRedis: Sendable {
     /// Starts it, and waits until it listens.
     public init(password: String? = nil) throws {
         var template = Array("/tmp/httpware-redis-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Missing(description: "no folder can be made") }
+        guard mkdtemp(&template) != nil else { throw Missing(description: "a folder cannot be created") }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         self.password = password
         try start()

@@ -72,7 +72,7 @@ import Testing
         #expect(origin.requests.map { $0.fields["X-App"] } == ["todo", "todo"])
         #expect(origin.requests.map { $0.fields["X-Chain"] } == ["usual", "rare"])
         for (name, word) in [
-            ("none", "there are: api, other, two"), ("two", "one origin server"), ("other", "is for gateways"),
+            ("none", "there are: api, other, two"), ("two", "one origin server"), ("other", "only for gateways"),
         ] {
             let mistakes = #expect(throws: ConfigurationMistakes.self) {
                 try HttpManager(configuration: path, service: name)

@@ -92,7 +92,6 @@ import Testing
     }
 
     @Test func `a reverse listener sends plain dot segments removed, a forward one as received`() throws {
-        // CONFIG §2.
         let reverse = try parse("/a/../b?c", isReverse: true)
         #expect(reverse.string(reverse.path) == "/b" && reverse.string(reverse.upstreamPath) == "/b")
         let forward = try parse("/a/../b?c")

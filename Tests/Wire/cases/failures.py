@@ -60,10 +60,10 @@ fault("RFC 9209 §2.3: reset before the response is 502", b"POST / HTTP/1.1", 50
 fault("RFC 9209 §2.3: closed in mid-head is 502", b"POST / HTTP/1.1", 502, ("http_response_incomplete", "connection_terminated"),
       lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nX-A")))
 fault("RFC 9209 §2.3: a malformed response is 502", b"POST / HTTP/1.1", 502, ("http_protocol_error",), lambda c: (c.serve(), c.send(b"garbage\r\n\r\n"), c.read_rest()))
-fault("CONFIG §2: total timeout is 504", b"POST /total/ HTTP/1.1", 504, ("http_response_timeout", "connection_timeout", "connection_read_timeout"), serve_then(silence))
+fault("timeouts: the total timeout is 504", b"POST /total/ HTTP/1.1", 504, ("http_response_timeout", "connection_timeout", "connection_read_timeout"), serve_then(silence))
 
 
-@case("CONFIG §2: the head of a response that dribbles stays inside the total timeout", nginx=FAULTS)
+@case("timeouts: a response head that arrives slowly stays inside the total timeout", nginx=FAULTS)
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), [(c.send(b"x"), time.sleep(0.1)) for _ in range(40)]))
     client = t.client()
@@ -74,7 +74,7 @@ def _(t: Trial) -> None:
     check(time.monotonic() - began < 2.5, "the total timeout of 700 ms did not end it")
 
 
-@case("CONFIG §2: idle timeout in mid-content cuts the response")
+@case("timeouts: the idle timeout in mid-content cuts the response")
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), c.fill()))
     client = t.client()
@@ -83,7 +83,7 @@ def _(t: Trial) -> None:
     check(not response.whole and response.body == b"abc", response)
 
 
-@case("CONFIG §2: behind a response's head the idle timeout counts, not what the head may take", nginx=FAULTS)
+@case("timeouts: after the head of a response, only the idle timeout counts", nginx=FAULTS)
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), time.sleep(1), c.send(b"def"), c.fill()))
     response = t.ask(head(start=b"GET /slowContent/ HTTP/1.1"))
@@ -119,7 +119,7 @@ stalls("not a try's", b"/shortTriesUpload/", 1.5)
 
 
 def ends(name: str, path: bytes, least: float, most: float) -> None:
-    @case(f"WARES: {name}", nginx=FAULTS)
+    @case(f"timeouts: {name}", nginx=FAULTS)
     def run(t: Trial) -> None:
         t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), c.fill()))
         client, began = t.client(timeout=8), time.monotonic()

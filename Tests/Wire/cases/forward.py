@@ -298,7 +298,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: t.main.used[0].at_end), "stays open upstream")
 
 
-@case("CONFIG §2: CONNECT to a port that is not allowed is 403", nginx=NO)
+@case("connectPorts: CONNECT to a port that is not allowed is 403", nginx=NO)
 def _(t: Trial) -> None:
     for target in (b"127.0.0.1:25", b"127.0.0.1:80", b"example.com:22"):
         client = t.client("proxy")
@@ -306,7 +306,7 @@ def _(t: Trial) -> None:
         expect_status(client.read_response("CONNECT"), 403)
 
 
-@case("CONFIG §2: by default only port 443", nginx=NO)
+@case("connectPorts: by default only port 443 is allowed", nginx=NO)
 def _(t: Trial) -> None:
     client = t.client("guarded")
     client.send(connect_to(authority(t)))
