@@ -29,7 +29,7 @@ extension AdminEndpoint {
         ]
     }
 
-    /// What the request asks for is no use.
+    /// A parameter of the request is invalid.
     private struct Mistake: Error { let text: String }
 
     private static func look(

@@ -2,7 +2,7 @@ import GatewayConfig
 import HttpWare
 
 extension AdminEndpoint {
-    /// What was configured, and what came of it; and to read it again.
+    /// The configuration, the result of the last reload, and the reload itself.
     static func configuration(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/config", access: .known) { _, _ in
@@ -56,7 +56,7 @@ extension AdminEndpoint {
     // MARK: /v1/routes
 
     private static func routes(of status: GatewayStatus.Snapshot) -> Json {
-        // What a route asks for is shown as it is written, so that what is secret there stays so.
+        // The conditions of a route are shown as written, so that secrets in them stay masked.
         var matches: [String: [Json]] = [:]
         for value in status.configuration.values {
             guard let range = value.path.firstRange(of: "].match.") else { continue }

@@ -68,7 +68,7 @@ extension AdminEndpoint {
 
     // MARK: Holds
 
-    /// What people hold and let go: `accumulate` with `while: manual`.
+    /// The entries that operators hold and release: `accumulate` with `while: manual`.
     static func holds(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/holds", access: .known) { _, _ in

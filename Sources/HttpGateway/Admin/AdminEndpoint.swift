@@ -19,7 +19,7 @@ struct AdminEndpoint: Sendable {
     var isWrite = false
     let answer: @Sendable (AdminRequest, Exchange) -> Verdict
 
-    /// What stands in place of `*`, empty without one; `nil` when the path is another.
+    /// The text in place of `*`, empty without `*`; `nil` if the path does not match.
     func argument(in other: String) -> Substring? {
         guard let star = path.firstIndex(of: "*") else { return path == other ? "" : nil }
         let (prefix, suffix) = (path[..<star], path[path.index(after: star)...])
@@ -37,9 +37,9 @@ struct AdminEndpoint: Sendable {
     }
 }
 
-/// What an endpoint is asked.
+/// A request to an endpoint.
 struct AdminRequest: Sendable {
-    /// What stands in place of `*` in the path.
+    /// The text in place of `*` in the path.
     let argument: Substring
     let query: String?
 

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// Who may talk to the admin listener.
+/// The access rules of the admin listener.
 ///
 /// A page in a browser can send requests to a loopback address, and by DNS rebinding even read the answers. So the request has
 /// to name this host itself, and, where a browser says which page sends it, that page has to be ours. A token is what no such page knows.

@@ -134,7 +134,8 @@ private struct Metrics {
         }
     }
 
-    /// What the `metrics` ware asks for. Exchanges by OpenTelemetry's names (HTTP metrics, server), the classes of statuses for its codes.
+    /// The metrics that the `metrics` ware enables: exchanges by OpenTelemetry's names (HTTP metrics, server), with the
+    /// classes of statuses as codes.
     private mutating func addMeasures(_ all: [(labels: [(String, String)], measures: ExchangeMeasures)]) {
         guard !all.isEmpty else { return }
         output.begin(
@@ -253,7 +254,7 @@ private struct Metrics {
         for (labels, report) in retries { output.add(labels, report.denied) }
     }
 
-    /// What wares count by themselves, by their labels; entries of one label are counted together.
+    /// The counters of wares, by their labels; entries with one label are counted together.
     private mutating func addWares(_ subject: AdminSubject) {
         let counters = subject.status.now.configuration.partsByLabel { ($0 as? any CountingWare)?.counter }
         var families: [(first: WareNumber, sums: [(label: String, sum: Int)])] = []

@@ -1,8 +1,8 @@
 import HttpWare
 
 extension AdminEndpoint {
-    /// The inspector: a page that shows what the other endpoints tell. It is made of constants, asks nobody else, and puts what it
-    /// is told into the page as text only.
+    /// The inspector: a page that shows the data of the other endpoints. It consists of constants, contacts no other
+    /// server, and inserts data as text only.
     static func page() -> [AdminEndpoint] {
         func file(_ path: String, _ type: StaticString, _ text: String) -> AdminEndpoint {
             let content = Array(text.utf8)

@@ -1,7 +1,7 @@
 import HttpWare
 
 extension AdminEndpoint {
-    /// For those who watch over the process: whether it is alive, and whether it should get requests.
+    /// For process supervisors: whether the process is alive, and whether it should get requests.
     static func probes(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/healthz", access: .everybody) { _, _ in .abort(with: .plain(.ok, "ok")) },

@@ -2,7 +2,7 @@ import HttpWare
 import Synchronization
 
 extension AdminEndpoint {
-    /// The exchanges that ended last, one of them, and those that end from now on.
+    /// The last exchanges that ended, one of them, and each exchange when it ends.
     static func requests(_ subject: AdminSubject) -> [AdminEndpoint] {
         let streams = StreamCount()
         return [

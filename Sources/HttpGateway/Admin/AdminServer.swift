@@ -9,7 +9,7 @@ import HttpWare
 final class AdminServer: @unchecked Sendable {
     /// Where it listens: the port is the one that was given for port 0.
     let address: SocketAddress
-    /// What it accepts from, while it does. The acceptor closes it.
+    /// The listening socket while it is open. The acceptor closes it.
     let descriptor: Int32
     /// The file of a Unix socket goes with it.
     let ownsFile: Bool
@@ -88,7 +88,7 @@ final class AdminServer: @unchecked Sendable {
                 loop.stop()
             }
         }
-        // A thread that nobody waits for would be kept.
+        // A thread that is never joined would be kept.
         Task.detached { [loop] in loop.join() }
         if !handsOver { removeSocketFile() }
     }

@@ -96,7 +96,7 @@ extension AdminEndpoint {
         ])
     }
 
-    /// What was sent again; `null` where no `retry` saw a request for the service.
+    /// The requests that were sent again; `null` if no `retry` saw a request for the service.
     private static func retries(_ notes: ServiceNotes?) -> Json {
         guard let report = notes?.noteIfMade(RetryBudget.self)?.report else { return .null }
         return .object([("sent", .number(report.retries)), ("denied", .number(report.denied))])

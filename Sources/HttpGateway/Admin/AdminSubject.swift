@@ -6,11 +6,11 @@ struct AdminSubject: Sendable {
     enum Phase: String { case starting, ready, draining }
 
     let status: GatewayStatus
-    /// What its loops count.
+    /// The counters of its loops.
     let census: Census
     /// One of the loops that carry exchanges: for what the gateway asks others by itself.
     let loop: EventLoop
-    /// What the exchanges did that ended last.
+    /// The records of the last exchanges.
     let records: RequestRecords?
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void

@@ -5,7 +5,7 @@ import HttpWare
 struct CacheSelection: Sendable, Equatable {
     /// The target URI, as it is shown. In a private cache each who asked has a response of their own under it.
     var key: String?
-    /// What the target URI begins with.
+    /// The beginning of the target URI.
     var prefix: String?
     /// A tag that the response names.
     var tag: String?

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What the caches did with the requests of one place, over all loops.
+/// The results of the caches at one place, over all loops.
 struct CacheSum: Equatable {
     /// A listener's route and service.
     struct Place: Hashable {
@@ -24,7 +24,7 @@ struct CacheSum: Equatable {
         return answerable > 0 ? Double(hits) / Double(answerable) : nil
     }
 
-    /// Those that caches saw requests of, in order.
+    /// The places whose requests caches saw, in order.
     static func byPlace(_ loops: [LoopNumbers]) -> [(place: Place, sum: CacheSum)] {
         var sums: [Place: CacheSum] = [:]
         for (name, listener) in loops.flatMap(\.listeners) {

@@ -2,8 +2,8 @@ import GatewayConfig
 import HttpWare
 
 extension GatewayConfiguration {
-    /// What the wares of all chains have of something, by their labels, in the order of the first; each object once, however many
-    /// chains and copies of a ware share it.
+    /// A part of the wares of all chains, by their labels, in the order of the first. Each object occurs once, even if
+    /// several chains and copies of a ware share it.
     func partsByLabel<Part>(_ part: (any Ware) -> Part?) -> [(label: String, parts: [Part])] {
         var result: [(label: String, parts: [Part])] = []
         var places: [String: Int] = [:]

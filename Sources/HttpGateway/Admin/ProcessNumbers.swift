@@ -1,7 +1,7 @@
 import Glibc
 import HttpWare
 
-/// What the system says of this process.
+/// The system's numbers about this process.
 struct ProcessNumbers {
     var residentBytes = 0
     var virtualBytes = 0

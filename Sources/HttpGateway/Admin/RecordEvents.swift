@@ -18,7 +18,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
     private static let rest = Duration.milliseconds(50)
     /// A comment now and then shows both ends that the other is there.
     private static let silence = Duration.seconds(15)
-    /// So many wait between two pieces; more are dropped, and counted.
+    /// The maximum number of records that wait between two pieces; further ones are dropped and counted.
     private static let mostWaiting = 250
 
     /// `nil` when too many streams are open.
@@ -65,7 +65,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
         timer = loop?.schedule(after: duration) { [weak self] in if let self { body(self) } }
     }
 
-    /// Sends what waits; false when nothing does, or nobody waits for it.
+    /// Sends the waiting records; false if there are none, or if the client does not take more now.
     private func flush() -> Bool {
         guard feed != nil, let (records, dropped) = subscription?.take(), !records.isEmpty || dropped > 0 else {
             return false

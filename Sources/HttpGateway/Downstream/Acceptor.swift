@@ -5,7 +5,7 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
     private let loop: EventLoop
     private let socket: SocketEvents
     private let retry: LoopTimer
-    /// Who takes the connections.
+    /// The server that takes the connections.
     var server: LoopServer
     /// More connections than these wait.
     var mostConnections: Int

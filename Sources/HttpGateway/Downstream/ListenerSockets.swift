@@ -23,14 +23,14 @@ struct ListenerSockets {
     }
 
     private(set) var bound: [Bound] = []
-    /// Those that were there before the program, and that no listener took; those of a service manager stay here.
+    /// The passed sockets that no listener took. Those of a service manager stay here.
     private(set) var inherited: [InheritedSocket]
     private var nextNumber = 0
 
     init(inherited: [InheritedSocket] = []) { self.inherited = inherited }
 
-    /// The sockets for these listeners: those that are bound to the same address are kept, whatever else changed of them;
-    /// the others are taken from what was inherited, or bound. Throws the first that cannot be, and then nothing is left open that was not before.
+    /// The sockets for these listeners. A socket with the same address is kept, whatever else changed. The others are
+    /// inherited or bound. If one cannot be bound, throws, and all new sockets are closed again.
     func rebound(to listeners: [ListenerDefinition], loops: Int) throws -> ListenerSockets {
         var next = ListenerSockets(inherited: inherited)
         next.nextNumber = nextNumber
@@ -82,7 +82,7 @@ struct ListenerSockets {
         }
     }
 
-    /// What was inherited and fits none of these listeners.
+    /// The inherited sockets that match none of these listeners.
     func unfitting(_ listeners: [ListenerDefinition]) -> [InheritedSocket] {
         inherited.filter { socket in !listeners.contains { socket.fits($0.bind, name: $0.name) } }
     }

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What one loop does at the moment, and has done.
+/// The present numbers of one loop, and its counters.
 struct LoopNumbers: Sendable {
     /// Of one listener.
     struct Listener: Sendable {
@@ -22,7 +22,8 @@ struct LoopNumbers: Sendable {
     var lag = Duration.zero
 }
 
-/// Asks the loops what they have counted: seldom, however often it is asked itself, for the loops have other work.
+/// Reads the counters of the loops, at most twice a second, however often it is asked, because the loops have other
+/// work.
 actor Census {
     private let workers: [Worker]
     private var last: (at: ContinuousClock.Instant, numbers: [LoopNumbers])?

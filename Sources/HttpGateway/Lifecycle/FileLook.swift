@@ -4,7 +4,7 @@ import HttpWare
 
 /// Some files as they were at one time: enough to tell whether they changed, without reading them.
 struct FileLook {
-    /// What a file is known by; what is not there, or was not seen in time, is told apart from whatever is.
+    /// The identity of a file's content. A missing file, and one that was not read in time, differ from any content.
     private enum State: Equatable {
         case seen(FileStatus)
         case absent, unsure
@@ -48,7 +48,8 @@ struct FileLook {
         return result
     }
 
-    /// How long ago the last of those that are not as in `other` changed; `nil` where all are, or where it cannot be told.
+    /// The time since the last change of the files that differ from `other`; `nil` if none differs, or if it is not
+    /// known.
     func age(ofChangesSince other: FileLook) -> Duration? {
         states.filter { other.states[$0.key] != $0.value }.compactMap { entry in
             if case .seen(let status) = entry.value { time - status.changed } else { nil }

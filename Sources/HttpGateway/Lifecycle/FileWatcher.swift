@@ -1,7 +1,7 @@
 import Glibc
 import HttpWare
 
-/// Tells when the files of a configuration change: those that were read, and those that its patterns come to match.
+/// Reports changes of a configuration's files: the files that were read, and new files that match its patterns.
 ///
 /// inotify watches directories, not files: so a file that an editor writes anew and renames is seen, and one that is
 /// not there yet, and a symbolic link on the way that is turned to another place. What an event says is not read: it only makes the
@@ -15,7 +15,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
     private var watches: Set<Int32> = []
     private var firstEvent: LoopInstant?
 
-    /// A file is written in several steps, and somebody may be in the midst of it: it is read after so much quiet, or at the
+    /// A file is written in several steps and may be incomplete. It is read after this time without a change, or at the
     /// latest after `mostPatience`.
     private static let quiet = Duration.milliseconds(200)
     private static let mostPatience = Duration.seconds(1)

@@ -40,7 +40,7 @@ public final class Gateway: @unchecked Sendable {
     private var isWatched = false
     /// Whom the reload that is under way is to be told to; `nil` while there is none.
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
-    /// Those who asked meanwhile: what they want to be read may have been written after the files were.
+    /// Reloads that were requested meanwhile. Their files may have been written after the present reload read them.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
     /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
@@ -230,7 +230,7 @@ public final class Gateway: @unchecked Sendable {
 
     private func finishReload(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
         guard let next else {
-            // Half of what somebody writes is no mistake: the whole comes next.
+            // A file that is still being written is not an error: its rest follows.
             if isWatched, watcher?.isBehind == true { return leaveReload(.refused(result.errors)) }
             return endReload(.refused(result.errors))
         }
@@ -254,7 +254,7 @@ public final class Gateway: @unchecked Sendable {
         if let definition = next.configuration.admin { admin?.use(definition, subject: subject) }
         noteAdmin()
         if next.configuration.log != running.configuration.log { log.use(next.configuration.log) }
-        // Nobody finds the way to these any more, so their queues get empty.
+        // No client can reach these any more, so their queues become empty.
         for path in sockets.paths.subtracting(bound.paths) { unlink(path) }
         let outcome = ReloadOutcome.done(
             changes: next.changes.count, warnings: result.errors.filter { $0.severity == .warning })
@@ -305,7 +305,8 @@ public final class Gateway: @unchecked Sendable {
 
     // MARK: Service manager and successor
 
-    /// A socket that nobody accepts from would make its clients wait for ever. One that a former gateway does not need any more may go.
+    /// A socket without an acceptor would make its clients wait forever. A socket of the previous gateway that is no
+    /// longer needed may be closed.
     private func refuseUnfitting(_ configuration: GatewayConfiguration) throws {
         let left = sockets.unfitting(configuration.listeners).filter { socket in
             socket.isManagers
@@ -360,7 +361,7 @@ public final class Gateway: @unchecked Sendable {
     /// Why no other process can go on in this one's place.
     private var reasonToStay: String? {
         if inheritance.command.isEmpty || source == nil { return "it was not started by httpware run with a file" }
-        // Whoever ends process 1 ends all processes of the container.
+        // The end of process 1 ends all processes of the container.
         return getpid() == 1 ? "it is process 1; start another container in its place" : nil
     }
 
@@ -387,13 +388,13 @@ public final class Gateway: @unchecked Sendable {
         tellManager("MAINPID=\(pid)", "READY=1", "STATUS=serving")
         admin?.leave(handsOver: true)
         admin = nil
-        // Nobody is in a hurry: connections close behind their next response, where a client does not notice.
+        // There is no hurry: connections close after their next response, where a client does not notice.
         drain(idleFor: .seconds(10))
     }
 
     // MARK: The admin listener
 
-    /// What it shows, and what it may ask for.
+    /// The data that the admin listener shows, and the actions that it may request.
     private var subject: AdminSubject {
         AdminSubject(status: status, census: Census(workers), loop: workers[0].loop, records: records) {
             [weak self] done in
@@ -408,7 +409,7 @@ public final class Gateway: @unchecked Sendable {
         admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
     }
 
-    /// Records are kept while somebody may look.
+    /// Records are kept while they may be read.
     private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
         if observes || configuration.admin != nil {
             if records == nil { records = RequestRecords(loops: loops) }

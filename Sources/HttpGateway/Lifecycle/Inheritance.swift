@@ -38,7 +38,7 @@ public struct Inheritance: Sendable {
 
     /// Takes what these variables speak of, as a process of that command. Each socket is made ready to be accepted from.
     ///
-    /// What is meant for another process is left alone. Throws `InheritanceError` where a variable or a socket makes no sense.
+    /// Resources for another process are left alone. Throws `InheritanceError` if a variable or a socket is invalid.
     init(
         _ variables: [String: String], command: [String], process: pid_t = getpid(), parent: pid_t = getppid()
     ) throws {

@@ -5,7 +5,7 @@ import HttpWare
 struct InheritedSocket: Sendable, Equatable {
     /// The descriptor, in this process.
     let descriptor: Int32
-    /// What it is bound to.
+    /// The address that it is bound to.
     let address: SocketAddress
     /// The listener that used it, or the name that the service manager gave it.
     let name: String

@@ -7,10 +7,10 @@ struct RunningConfiguration: Sendable {
     let services: ServiceTable
     /// For each loop, one for each listener, in file order.
     let routers: [[RouteTable]]
-    /// What it changed.
+    /// The changes that it made.
     let changes: [ConfigurationDifference.Change]
 
-    /// Builds a configuration for so many loops, with the services of the former one that did not change.
+    /// Builds a configuration for that number of loops, with the unchanged services of the previous one.
     init(_ configuration: GatewayConfiguration, loops: Int, replacing former: RunningConfiguration? = nil) {
         self.configuration = configuration
         let difference = former.map { ConfigurationDifference(from: $0.configuration, to: configuration) }
@@ -22,7 +22,7 @@ struct RunningConfiguration: Sendable {
         routers = (0..<loops).map { _ in tables.map { RouteTable(copying: $0) } }
     }
 
-    /// What it changed, in a line.
+    /// The changes that it made, in one line.
     var summary: String {
         let shown = changes.prefix(10).map { "\($0.what) \($0.kind.rawValue)" }.joined(separator: ", ")
         return changes.count > 10 ? "\(shown), and \(changes.count - 10) more" : shown

@@ -6,7 +6,7 @@ import HttpWare
 final class Successor: SocketEventHandler, LoopTimerHandler {
     /// Tells the process what it has: see `Inheritance`.
     static let variable = "HTTPWARE_HANDOVER"
-    /// What it says when it serves.
+    /// The byte that the new process sends when it serves.
     static let ready = UInt8(ascii: "r")
 
     /// Its number.
@@ -84,7 +84,7 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
 
     func timerFired(_ timer: LoopTimer) { fail { _ in "the new process was not ready within \(Successor.patience)" } }
 
-    /// Ends it, for this process ends, too. Nobody is told.
+    /// Ends the new process because this process ends, too. Reports nothing.
     func giveUp() {
         told = nil
         fail { $0 }

@@ -21,16 +21,16 @@ final class Worker: @unchecked Sendable {
     private var transport: LoopTransport?
     /// By the number of the socket.
     private var acceptors: [Int: Acceptor] = [:]
-    /// Those that have no socket any more; their connections finish what they do.
+    /// The servers without a socket; their connections finish their exchanges.
     private var leaving: [LoopServer] = []
     /// Called once, when the last of those has gone.
     private var whenEmpty: (() -> Void)?
-    /// What follows the endpoints of services; on one loop only.
+    /// Follows the endpoints of services; on one loop only.
     private var monitors: [EndpointMonitor] = []
     private let log: GatewayLog
-    /// Where its exchanges are kept when they have ended; `nil` where nobody looks.
+    /// The ring for records of its exchanges; `nil` if they are not observed.
     private var records: RecordRing?
-    /// By listener; none where nobody asks. A server that is let go leaves its numbers here.
+    /// The counters of each listener; empty if they are not needed. A server that ends leaves its numbers here.
     private var counters: [String: ExchangeCounters] = [:]
 
     init(name: String, log: GatewayLog) throws {
@@ -45,8 +45,8 @@ final class Worker: @unchecked Sendable {
 
     /// Serves these listeners from now on, in place of those it had: in one step, for nothing else runs on the loop meanwhile.
     ///
-    /// Sockets that stay are not touched. Those that are not among the new ones accept what waits and are closed, and their
-    /// connections finish. Connections upstream end, but those to these endpoints.
+    /// Sockets that stay are not touched. A socket that is removed accepts the waiting connections and is closed; its
+    /// connections finish. Connections upstream end, except those to these endpoints.
     ///
     /// Exchanges are kept in `records`, and counted if asked for. `watches` lets this loop follow the endpoints for all.
     func serve(
@@ -161,7 +161,7 @@ final class Worker: @unchecked Sendable {
         if leaving.isEmpty { done() } else { whenEmpty = done }
     }
 
-    /// What it does at the moment, and has done since it is counted.
+    /// Its present numbers, and its counters so far.
     var numbers: LoopNumbers {
         var listeners: [String: LoopNumbers.Listener] = [:]
         for (name, counters) in counters {
@@ -190,7 +190,7 @@ final class Worker: @unchecked Sendable {
 }
 
 extension ServerSettings {
-    /// What a listener's definition says of its connections.
+    /// The settings of a listener's definition for its connections.
     init(_ listener: ListenerDefinition) {
         self.init()
         limits.head = listener.limits.head.bytes
@@ -208,7 +208,7 @@ extension ServerSettings {
 }
 
 extension ForwardRules {
-    /// What a listener's definition says of where its clients may go.
+    /// The settings of a listener's definition for the destinations of its clients.
     init(_ listener: ListenerDefinition) {
         self.init()
         connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }

@@ -6,7 +6,7 @@ struct ServiceTable: Sendable {
     /// Each by its name, `passthrough` among them.
     let services: [String: UpstreamService]
 
-    /// Makes the services; those that the former table has and that did not change are taken from there.
+    /// Makes the services; unchanged ones are taken from the previous table.
     init(_ configuration: GatewayConfiguration, keeping former: ServiceTable? = nil, unchanged: Set<String> = []) {
         var services: [String: UpstreamService] = [:]
         for definition in configuration.services {
@@ -53,7 +53,7 @@ struct ServiceTable: Sendable {
                     serverName: definition.tls?.serverName)
             },
             host: host, timeouts: timeouts,
-            // The reader checked the values; one that it let through and that is none is left out here.
+            // The reader checked the values; an invalid one is left out here.
             defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) },
             balancing: balancing(definition))
     }

@@ -4,7 +4,7 @@ import HttpWare
 /// Requests that wait for a credential's token, and what those are told who do not get one.
 enum TokenHold {
     /// Lets a request wait for a token, then goes on with `done`; refuses it at once where there is nothing to wait for, or no
-    /// room (rule 7). `kept` is how much of its content may come meanwhile, beside what a connection takes anyway.
+    /// room. `kept` is how much of its content may come meanwhile, beside what a connection takes anyway.
     static func enter(
         _ credential: Credential, _ limits: HoldLimits, kept: Int, _ request: HttpRequest, _ exchange: Exchange,
         at wall: WallTime, done: @escaping (inout HttpRequest, Exchange) -> Verdict

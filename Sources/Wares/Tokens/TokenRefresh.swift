@@ -130,7 +130,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         return .replace(with: TokenHold.refusal(credential, failure))
     }
 
-    /// *Expired* is not *forbidden* (rule 6): `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
+    /// *Expired* is not *forbidden*: `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
     private func isAboutToken(_ response: HttpResponse) -> Bool {
         if requireChallenge == .any || !response.fields.contains(.wwwAuthenticate) { return true }
         return response.fields.listMembers(of: .wwwAuthenticate).contains(where: BearerChallenge.isInvalidToken)
