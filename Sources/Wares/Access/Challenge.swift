@@ -1,7 +1,7 @@
 import Credentials
 import HttpWare
 
-/// How a request is refused that does not show who asks: 401 with `WWW-Authenticate`, and on a forward listener 407 with
+/// Refusals of requests without valid credentials: 401 with `WWW-Authenticate`, and on a forward listener 407 with
 /// `Proxy-Authenticate`. RFC 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
 enum Challenge {
     /// Refuses with a challenge, such as `Basic realm="x"`, which is a field value: it holds no control character.
@@ -20,7 +20,7 @@ enum Challenge {
         return .abort(with: response)
     }
 
-    /// Refuses for now: what is needed to decide cannot be had. RFC 9110 §15.6.4.
+    /// Refuses for now, because the decision is not possible at the moment. RFC 9110 §15.6.4.
     static func tryLater(_ detail: String, after seconds: Int) -> Verdict {
         var response = HttpResponse.problem(.serviceUnavailable, detail)
         try? response.fields.set(.retryAfter, to: String(seconds))
@@ -32,7 +32,7 @@ enum Challenge {
         "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 
-    /// What `realm` is where nobody says otherwise.
+    /// The default `realm`.
     static let realm = "httpware"
 
     /// Whether the text may stand in a challenge.
@@ -42,7 +42,7 @@ enum Challenge {
 }
 
 extension OptionsReader {
-    /// Reads a file of credentials, and says what is wrong in it at its place there.
+    /// Reads a file of credentials, and reports its mistakes at their places in the file.
     mutating func readCredentials<Value>(
         _ key: String, doc: String, _ parse: ([UInt8], inout [FileMistake]) -> Value
     ) -> Value? {

@@ -62,7 +62,7 @@ public struct Cors: Middleware, Postware {
         return answer(request, isAllowed ? origin : nil, method, exchange)
     }
 
-    /// The page's origin; empty where the field is there twice, for then nobody knows.
+    /// The page's origin; empty if the field occurs twice, because then it is unknown.
     private static func origin(_ request: borrowing HttpRequest) -> String? {
         switch request.fields.withOnlyValue(of: .origin, { String(decoding: $0, as: UTF8.self) }) {
         case .absent: nil
@@ -72,12 +72,12 @@ public struct Cors: Middleware, Postware {
     }
 
     private func isAllowed(_ origin: String) -> Bool {
-        // RFC 6454 §7.3: what has no origin to show, such as a sandboxed frame, is anybody's.
+        // RFC 6454 §7.3: what has no origin to show, such as a sandboxed frame, can be any page.
         if origin.isEmpty { return false }
         return isForAll || origin != "null" && allowOrigins.contains { $0.matches(origin) }
     }
 
-    /// Answers a preflight: what is asked for is allowed, or nothing is said that a browser could take for that.
+    /// Answers a preflight request: with the allowed methods and fields, or without any CORS field.
     private func answer(
         _ request: HttpRequest, _ origin: String?, _ method: String, _ exchange: Exchange
     ) -> Verdict {

@@ -48,7 +48,8 @@ extension HostRule: ConfigurableWare {
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("allow", into: &allow, doc: "the only hosts that clients can reach; all others are refused")
+        options.read(
+            "allow", into: &allow, doc: "hosts that clients can reach, such as *.example.com; all others are refused")
         options.read("deny", into: &deny, doc: "hosts that are refused, even if allow lists them")
         if !options.isGiven("allow") && !options.isGiven("deny") {
             options.fail("refuses nothing; write allow, deny or both")

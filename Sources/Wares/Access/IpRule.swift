@@ -48,8 +48,11 @@ extension IpRule: ConfigurableWare {
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("allow", into: &allow, doc: "the only networks whose clients are allowed; all others are refused")
-        options.read("deny", into: &deny, doc: "networks whose clients are refused, even if allow lists them")
+        options.read(
+            "allow", into: &allow,
+            doc: "networks or addresses whose clients are allowed, such as 10.0.0.0/8; all other clients are refused")
+        options.read(
+            "deny", into: &deny, doc: "networks or addresses whose clients are refused, even if allow lists them")
         options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused clients")
         if !options.isGiven("allow") && !options.isGiven("deny") {
             options.fail("refuses nothing; write allow, deny or both")

@@ -83,7 +83,7 @@ extension Jwt: ConfigurableWare {
         )
         options.read(
             "require", into: &require,
-            doc: "values that claims must contain, all of them; otherwise the request is refused with 403")
+            doc: "claims, each with values that it must contain; otherwise the request is refused with 403")
         options.read(
             "claimsToHeaders", into: &claims,
             doc: "claims to send to the origin server, each with the name of its header field")

@@ -30,7 +30,7 @@ public struct Jwt: Middleware {
     private final class Admission: Sendable {
         let principal: Principal
         let fields: FieldBlock?
-        /// The claim that does not allow what is asked for.
+        /// The claim that does not allow the request.
         let lacking: String?
         /// Of the keys that it was checked with.
         let generation: Int

@@ -1,7 +1,7 @@
 import Credentials
 import HttpWare
 
-/// Who a token is about: the claims that name a person, where the token has all of them, else the token itself.
+/// The user of a token: the claims that identify a user, if the token has all of them, or else the token itself.
 enum TokenIdentity {
     /// The issuer, and the subject as that names it: unique together. RFC 7519 §4.1.1, §4.1.2.
     static let usual = ["iss", "sub"]
@@ -9,7 +9,7 @@ enum TokenIdentity {
     static let doc =
         "claims that together identify a user; if a token lacks one of them, the token itself identifies the user"
 
-    /// Tells the person apart. `token` is the digest of the token.
+    /// A digest that identifies the user. `token` is the digest of the token.
     static func digest(
         of claims: [JsonValue.Member], by names: [String], else token: Digest256, method: String
     ) -> Digest256 {
@@ -24,7 +24,7 @@ enum TokenIdentity {
         func other() -> Digest256 { token.withBytes { Digest256(of: [method, "token"]).followed(by: $0) } }
     }
 
-    /// Whether the value can name somebody: a text that is not empty, or a number.
+    /// Whether the value can identify a user: a text that is not empty, or a number.
     private static func isName(_ value: JsonValue) -> Bool {
         switch value {
         case .string(let text): !text.isEmpty
@@ -33,7 +33,7 @@ enum TokenIdentity {
         }
     }
 
-    /// What people know the person by: the subject, else the beginning of the token's digest.
+    /// A name of the user for people: the subject, or else the beginning of the token's digest.
     static func name(_ subject: JsonValue?, else token: Digest256) -> String {
         if let text = subject?.text, !text.isEmpty { return text }
         return "token \(token.hex.prefix(12))"

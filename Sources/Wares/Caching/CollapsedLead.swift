@@ -6,7 +6,7 @@ import HttpWare
 class CollapsedLead {
     private let requests: CollapsedRequests
     private let key: CacheKey
-    /// What those who follow have, as soon as that is known here.
+    /// The shared response of the followers, as soon as it is known here.
     private var response: CollapsedResponse?
     /// It was told to those who follow that nothing more comes, or another leads. Until then the place under the key is its own.
     private(set) var isOver = false
@@ -41,7 +41,7 @@ class CollapsedLead {
         if let loop = EventLoop.current { loop.later { self.share() } } else { share() }
     }
 
-    /// Lets those who follow, and those who come, have what is there.
+    /// Gives the response to present and future followers.
     private func share() {
         guard !isOver, let fresh else { return }
         self.fresh = nil
@@ -68,7 +68,7 @@ class CollapsedLead {
         }
     }
 
-    /// The response is not one for those who follow: they go on as told.
+    /// The response is not for the followers: they continue as told.
     func release(_ outcome: CollapsedResponse.Outcome) {
         guard !isOver else { return }
         isOver = true
@@ -116,7 +116,7 @@ extension CollapsedLead: ResponseSharer {
     }
 }
 
-/// Lets those who follow have the content as it passes.
+/// Gives the content to the followers as it passes.
 final class CollapsedFilter: ContentFilter {
     private let lead: CollapsedLead
 

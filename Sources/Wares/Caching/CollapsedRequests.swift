@@ -15,7 +15,7 @@ final class CollapsedRequests: Sendable {
 
     /// What there is under a key that a request leads.
     private enum Place {
-        /// Nobody else has come so far: what is shared is made when somebody does, or when there is something to share.
+        /// There is no follower yet: the shared response is made when one comes, or when there is something to share.
         case led
         case shared(CollapsedResponse)
     }
@@ -32,7 +32,7 @@ final class CollapsedRequests: Sendable {
     private let shards = ThreadLocks(16) { Shard() }
     /// The most that wait behind one.
     private let mostFollowers: Int
-    /// The most bytes that are kept for those who are slower.
+    /// The maximum number of bytes that are kept for slower followers.
     private let window: Int
     /// How long requests for a key go alone after its response was not for sharing.
     private static let pause = Duration.seconds(10)
@@ -80,7 +80,7 @@ final class CollapsedRequests: Sendable {
         }
     }
 
-    /// What is shared under the key that a request leads, made if there was nobody to share it with so far.
+    /// What is shared under the key that a request leads, made if there was no follower so far.
     func open(_ key: CacheKey) -> CollapsedResponse { shards.withLock(of: key.spread) { open(&$0.places[key]) } }
 
     private func open(_ place: inout Place?) -> CollapsedResponse {
@@ -90,18 +90,18 @@ final class CollapsedRequests: Sendable {
         return response
     }
 
-    /// What is shared under the key; `nil` while nobody came to share it.
+    /// The shared response of the key; `nil` while there is no follower.
     func shared(_ key: CacheKey) -> CollapsedResponse? {
         shards.withLock(of: key.spread) { shard in
             if case .shared(let response) = shard.places[key] { response } else { nil }
         }
     }
 
-    /// Nobody follows the one that leads under the key any more. Answers what those had that did.
+    /// Ends the lead for this key. Returns the response that its followers were sharing.
     @discardableResult
     func close(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: true) }
 
-    /// The same, if nobody ever followed; what is shared stays.
+    /// The same, if there was never a follower; the shared response stays.
     func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
 
     private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {

@@ -423,10 +423,12 @@ extension HttpCache: ConfigurableWare {
         let year = Duration.zero ... .seconds(31_536_000)
         options.read(
             "staleWhileRevalidate", into: &whileRevalidate, in: year,
-            doc: "how long a stale response is used while it is validated in the background, unless the response says")
+            doc:
+                "how long a stale response is used while it is validated in the background; the response's own value wins"
+        )
         options.read(
             "staleIfError", into: &ifError, in: year,
-            doc: "how long a stale response is used if the origin server fails, unless the response says")
+            doc: "how long a stale response is used if the origin server fails; the response's own value wins")
         policy.staleWhileRevalidate = whileRevalidate?.components.seconds
         policy.staleIfError = ifError?.components.seconds
         options.read(

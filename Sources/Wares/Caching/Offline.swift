@@ -153,12 +153,12 @@ extension Offline: ConfigurableWare {
         var probe = usual.probe
         options.read(
             "mode", into: &mode,
-            doc: "auto serves stored responses during failures; always and never do not depend on failures")
+            doc: "when only stored responses are served: during failures (auto), always, or never")
         options.read(
             "detect", into: &detect, doc: "kinds of failure that show that the origin server cannot be reached")
         options.read(
             "maxStale", into: &maxStale, in: .zero ... .seconds(31_536_000),
-            doc: "maximum time since a stored response became stale that it can still be served while offline")
+            doc: "how long after it became stale a stored response can still be served while offline")
         options.read(
             "abortStatus", into: &abortStatus, in: HttpStatus.errors,
             doc: "status of the response if no suitable response is stored")

@@ -109,18 +109,26 @@ public struct FieldEdits: Sendable {
         var append: OptionMap<FieldName, [Template]> = [:]
         var remove: [FieldName] = []
         var rename: OptionMap<FieldName, FieldName> = [:]
-        options.read("set", into: &set, doc: "sets a field to this value and replaces all its lines; no framing fields")
+        options.read(
+            "set", into: &set,
+            doc: "sets a field to this value and replaces all its lines; not for framing fields such as Content-Length")
         options.read(
             "setIfAbsent", into: &setIfAbsent,
-            doc: "adds a field only if the message does not have it; no framing fields, no Host")
+            doc:
+                "adds a field only if the message does not have it; not for Host or framing fields such as Content-Length"
+        )
         options.read(
             "append", into: &append,
-            doc: "adds one or more lines to a field and keeps the existing lines; no framing fields, no Host"
+            doc:
+                "adds one or more lines to a field and keeps the existing lines; not for Host or framing fields such as Content-Length"
         )
-        options.read("remove", into: &remove, doc: "removes all lines of a field; no framing fields, no Host")
+        options.read(
+            "remove", into: &remove,
+            doc: "removes all lines of a field; not for Host or framing fields such as Content-Length")
         options.read(
             "rename", into: &rename,
-            doc: "moves the lines of one field to another name and replaces the lines there; no framing fields, no Host"
+            doc:
+                "moves the lines of one field to another name and replaces the lines there; not for Host or framing fields such as Content-Length"
         )
 
         check(set.map(\.key), "set", allowsHost: setHost != nil, &options)

@@ -93,7 +93,9 @@ extension RequestId: ConfigurableWare {
         self.init()
         options.read(
             "header", into: &header,
-            doc: "name of the header field that carries the identifier; no framing field, not Host")
+            doc:
+                "name of the header field that carries the identifier; not Host or a framing field such as Content-Length"
+        )
         options.read(
             "generator", into: &generator, doc: "how identifiers are generated: uuidv7 sorts by time, uuidv4 is random")
         options.read(

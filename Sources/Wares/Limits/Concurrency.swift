@@ -117,7 +117,7 @@ extension Concurrency: ConfigurableWare {
         self.init()
         options.read(
             "max", into: &max, in: 1...1_000_000,
-            doc: "maximum number of requests in progress at the same time, per value of key if there is a key")
+            doc: "maximum number of requests in progress at the same time; with a key, for each of its values")
         options.readKey(
             "key", into: &key,
             doc:
@@ -125,7 +125,7 @@ extension Concurrency: ConfigurableWare {
         )
         options.read(
             "queue", into: &queue, in: 0...10_000,
-            doc: "maximum number of requests that wait for a free slot, per value of key")
+            doc: "maximum number of requests that wait for a free slot; with a key, for each of its values")
         options.read(
             "queueTimeout", into: &queueTimeout, in: .milliseconds(1) ... .seconds(3600),
             doc: "maximum time that a request waits for a free slot before it is refused")

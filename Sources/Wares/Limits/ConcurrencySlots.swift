@@ -1,7 +1,7 @@
 import HttpWare
 import Synchronization
 
-/// The requests that are under way, and those that wait until one of them has ended, by key, for all loops.
+/// The requests in progress and the waiting requests, by key, for all loops.
 ///
 /// From any thread: a mutex guards it. A key is kept only while it has requests.
 final class ConcurrencySlots: WareCounter {

@@ -124,7 +124,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         }
     }
 
-    /// Does what was decided, wherever that was.
+    /// Carries out a decision of the table or of the store.
     private func decide(_ decision: Gcra.Decision, _ exchange: Exchange) -> Verdict {
         switch decision {
         case .granted(let left, let fullIn):
@@ -252,7 +252,7 @@ extension RateLimit: ConfigurableWare {
         options.require("rate")
         options.read(
             "burst", into: &burst, in: 1...1_000_000,
-            doc: "number of requests that can come at once; by default the number in rate")
+            doc: "number of requests accepted at once before the rate applies; by default the number in rate")
         options.readKey(
             "key", into: &key,
             doc: "property of requests that get a limit each, such as ip; with a list, each combination gets one")

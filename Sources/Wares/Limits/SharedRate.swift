@@ -39,7 +39,7 @@ struct SharedRate: Sendable {
         return {1, math.ceil(after - now)}
         """)
 
-    /// Decides about a request of that key, and counts it. `nil` where there is no answer in time, or one that is none.
+    /// Decides about a request of that key, and counts it. `nil` if there is no valid answer in time.
     func take(_ key: Digest256) async -> Gcra.Decision? {
         let key = RedisArgument(place + key.hex.prefix(32))
         do {

@@ -299,7 +299,9 @@ extension AccessLog: ConfigurableWare {
         output = AccessLog.usualOutput
         options.read(
             "format", into: &format,
-            doc: "format of the lines: JSON objects, the combined format of Apache, or the option template")
+            doc:
+                "format of the lines: JSON objects, the combined format of Apache, or text made from the option template"
+        )
         options.read("output", into: &output, doc: "place where lines are written: stdout, stderr, syslog or file:PATH")
         sink =
             options.isDescribing
@@ -307,7 +309,8 @@ extension AccessLog: ConfigurableWare {
             : LogWriter.shared.sink(
                 for: output, notice: format == .json ? AccessLog.jsonNotice : AccessLog.textNotice)
         options.read("template", into: &template, doc: "text of a line with placeholders; needed with format: template")
-        options.read("sample", into: &sample, doc: "share of exchanges that are logged; others only by always")
+        options.read(
+            "sample", into: &sample, doc: "share of exchanges to log, chosen at random; the option always adds others")
         options.read(
             "always", into: &always,
             doc: "exchanges logged regardless of sample: errors (5xx, faults, cut-offs), slow (one second or more)")

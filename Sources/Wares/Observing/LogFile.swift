@@ -80,7 +80,7 @@ final class LogFile {
         return .all
     }
 
-    /// Closes the file, to open it again at the next write: somebody may have renamed it.
+    /// Closes the file, to open it again at the next write, because it may have been renamed.
     func reopen() {
         guard case .file = sink.output, descriptor >= 0 else { return }
         close(descriptor)
@@ -88,7 +88,7 @@ final class LogFile {
         lastLook = .min
     }
 
-    /// Whether nobody else has the sink. Only while nobody can be given it.
+    /// Whether the sink has no other owner. To be called only while no new owner can get it.
     func isUnused() -> Bool { isKnownUniquelyReferenced(&sink) }
 
     /// Gives up what waits: at the end, when the output does not take it.

@@ -1,13 +1,13 @@
 public import HttpWare
 import Synchronization
 
-/// Where log lines wait until the writer's thread takes them: one for each output of the process, whoever writes to it.
+/// The buffer of log lines until the writer's thread takes them: one for each output of the process.
 ///
-/// A line is built in the shard of its loop, under a lock that nobody else wants but the writer, for the moment in which it
+/// A line is built in the shard of its loop, under a lock that only the writer also takes, for the moment in which it
 /// takes a shard's block. The queue of full blocks is bounded: when the output is slower than the lines, lines are dropped
 /// and counted, and no loop waits.
 public final class LogSink: Sendable {
-    /// Where the lines go.
+    /// The place where lines are written.
     public let output: LogOutput
 
     /// How many bytes may wait: about a second of lines at the highest rates.
@@ -61,7 +61,7 @@ public final class LogSink: Sendable {
         if isFirst { writer.noteLines() }
     }
 
-    /// Appends a line that is made already, without its line end; for logs that are written rarely.
+    /// Appends a complete line without its line end; for logs with few lines.
     public func append(text: String) {
         append(ObjectIdentifier(self)) { line, _ in
             var text = text

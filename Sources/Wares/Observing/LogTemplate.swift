@@ -14,7 +14,7 @@ public struct LogTemplate: Sendable {
     }
 
     let segments: [Segment]
-    /// As it was written.
+    /// The text of the template.
     public let source: String
 
     /// Appends the line without its end. What has no value is `-`; what comes from outside is escaped.

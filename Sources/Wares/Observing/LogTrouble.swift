@@ -2,13 +2,13 @@ import Glibc
 public import HttpWare
 import Synchronization
 
-/// Where it is said that log lines cannot be written: on standard error, and in the gateway's own log where that goes elsewhere.
+/// The place where errors about log lines are reported: on standard error, and in the gateway's own log where that goes elsewhere.
 ///
 /// From any thread: what changes is behind a mutex.
 public enum LogTrouble {
     private static let ownOutput = Mutex<LogOutput?>(nil)
 
-    /// Remembers where the lines of the gateway's own log go: not there, if they cannot be written.
+    /// Remembers the output of the gateway's own log, so that errors about this output are not written to it.
     public static func setOwnOutput(_ output: LogOutput) { ownOutput.withLock { $0 = output } }
 
     /// Tells of an output.
@@ -20,7 +20,7 @@ public enum LogTrouble {
         if !isSaid || !WareLog.shared.writes(.error) { writeToStandardError("error: \(message)\n") }
     }
 
-    /// Writes one line, unless whoever reads there does not keep up: other logs must not wait for it.
+    /// Writes one line, unless the reader of the output is too slow: other logs must not wait for it.
     private static func writeToStandardError(_ line: String) {
         var poll = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         guard Glibc.poll(&poll, 1, 0) > 0 else { return }

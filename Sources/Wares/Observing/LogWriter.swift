@@ -42,7 +42,7 @@ public final class LogWriter: @unchecked Sendable {
 
     // MARK: For everyone
 
-    /// The sink of an output; the same one for the same output. `notice` makes the line that says how many were dropped.
+    /// The sink of an output, always the same one. `notice` makes the line that reports the number of dropped lines.
     public func sink(for output: LogOutput, notice: @escaping @Sendable (Int) -> String) -> LogSink {
         locked {
             if let found = files.first(where: { $0.sink.output == output }) { return found.sink }
@@ -53,7 +53,7 @@ public final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// Opens the log files again: for SIGHUP, after they were renamed. From any thread.
+    /// Opens the log files again after they were renamed, for SIGHUP. Safe to call from any thread.
     public func reopen() {
         locked {
             wantsReopen = true
@@ -135,7 +135,7 @@ public final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// Takes the outputs out whose sinks nobody has any more: after a reload.
+    /// Removes the outputs whose sinks are no longer used, after a reload.
     private func takeUnused() -> [LogFile] {
         locked {
             let unused = files.filter { $0.isUnused() }

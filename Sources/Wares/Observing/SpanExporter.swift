@@ -33,7 +33,7 @@ final class SpanExporter: Sendable {
     /// The most that one call carries.
     static let batch = 512
     private static let attempts = 3
-    /// The most that is waited for before another one, whatever the collector asks for.
+    /// The longest pause before the next call, even if the collector asks for a longer one.
     private static let longestPause = Duration.seconds(30)
     private static let step = Duration.milliseconds(100)
     private static let steps = 10

@@ -34,7 +34,7 @@ struct TraceContext: Sendable, Equatable {
 
     // MARK: Text
 
-    /// As version 00 spells it; flags that nobody knows are cleared (§3.2.2.5).
+    /// As version 00 spells it; unknown flags are cleared (§3.2.2.5).
     var text: String {
         "00-\(traceId)-\(TraceContext.hex(parent))-0\((isSampled ? 1 : 0) + (isRandom ? 2 : 0))"
     }

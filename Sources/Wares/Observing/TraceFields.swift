@@ -2,7 +2,7 @@
 enum TraceFields {
     /// Members of `tracestate`; more make it invalid (W3C Trace Context §3.3.1.1).
     private static let mostStates = 32
-    /// W3C Baggage §3.3.2: what everybody has to pass on; nobody has to more.
+    /// W3C Baggage §3.3.2: the limits that every platform must support.
     private static let mostBaggage = 64
     private static let mostBaggageBytes = 8192
 

@@ -145,7 +145,7 @@ extension Traceparent: ConfigurableWare {
         options.read(
             "propagators", into: &propagators,
             doc: "standards whose fields are passed on; fields of the other one are removed")
-        options.read("ratio", into: &ratio, doc: "share of the new traces that are sampled")
+        options.read("ratio", into: &ratio, doc: "share of the traces started here that are sampled")
         options.read(
             "export", into: &export, doc: "protocol by which spans are sent to a collector; none sends no spans")
         options.read(

@@ -1,7 +1,7 @@
 import HttpWare
 import Synchronization
 
-/// How long to wait before each try: a random part of a time that doubles, so that those who failed together do not come back
+/// How long to wait before each try: a random part of a time that doubles, so that requests that failed together do not come back
 /// together (*full jitter*).
 ///
 /// From any thread, without a lock: the generator (SplitMix64) is one word that only ever has a constant added. The same seed gives the

@@ -161,7 +161,7 @@ extension Retry: ConfigurableWare {
         options.read(
             "retryOn", into: &retryOn,
             doc:
-                "outcomes after which a request is sent again: statuses, connect (no connection), reset (closed early), timeout"
+                "outcomes to repeat a request after: statuses, connect (no connection), reset (connection closed early), timeout"
         )
         var listed = methods.map { Located($0, at: options.location) }
         options.read("methods", into: &listed, doc: "methods whose requests are safe to repeat")

@@ -20,7 +20,7 @@ public final class RetryBudget: ServiceNote {
 
     /// How far back requests count, in seconds.
     private static let window = 10
-    /// So many in that time may always be sent again: a part of next to nothing is none.
+    /// The number of requests in that time that can always be sent again, because a share of few requests is zero.
     static let reserve = 10
 
     public init() {}

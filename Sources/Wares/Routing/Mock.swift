@@ -128,7 +128,7 @@ extension Mock: ConfigurableWare {
         options.readEach(
             "sequence",
             doc:
-                "responses in order, each with the options above in place of those here; each request gets the next one, the last one repeats"
+                "responses with the options status, headers, body, file, json and delay; each request gets the next, the last repeats"
         ) { options in
             replies.append(Reply(options: &options))
         }
@@ -151,7 +151,9 @@ extension Mock.Reply {
         var body: ContentTemplate?
         var file: FilePath?
         options.read("status", into: &status, in: HttpStatus.finals, doc: "status of the response")
-        options.read("headers", into: &fields, doc: "header fields of the response; no framing fields, no Host")
+        options.read(
+            "headers", into: &fields,
+            doc: "header fields of the response; not for Host or framing fields such as Content-Length")
         options.read("body", into: &body, doc: "content of the response; only one of body, file and json")
         options.read(
             "file", into: &file,

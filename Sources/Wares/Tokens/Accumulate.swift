@@ -77,7 +77,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         }
     }
 
-    /// So many queues are kept while nobody waits in them.
+    /// The maximum number of empty queues that are kept.
     private static let mostIdle = 64
 
     /// Where the exchange waits; `nil` where there is nothing to wait for: no service, or a different one each time.
@@ -160,7 +160,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
 
     // MARK: The origin server
 
-    /// A request that finds nobody there is held like those behind it, and sent again when somebody is.
+    /// A request that detects the outage is held like later ones, and sent again when the origin server is back.
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard reason == .upstreamDown, let failure = exchange.failure, failure.side == .upstream,
             let gate = gate(of: exchange)
@@ -243,7 +243,9 @@ extension Accumulate: ConfigurableWare {
         var overflow = usual.overflow
         options.read(
             "while", into: &reason,
-            doc: "condition under which requests are held: a token refresh, an outage, or an operator's command")
+            doc:
+                "condition: credentialRefreshing (a token refresh), upstreamDown (an outage), or manual (an operator holds and releases)"
+        )
         options.require("while")
         options.read(
             "credential", into: &credential, of: "credentials",

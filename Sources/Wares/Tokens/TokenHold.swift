@@ -1,7 +1,7 @@
 import Credentials
 import HttpWare
 
-/// Requests that wait for a credential's token, and what those are told who do not get one.
+/// Holds requests that wait for a credential's token, and refuses those for which there is none.
 enum TokenHold {
     /// Lets a request wait for a token, then goes on with `done`; refuses it at once where there is nothing to wait for, or no
     /// room. `kept` is how much of its content may come meanwhile, beside what a connection takes anyway.
@@ -45,7 +45,7 @@ enum TokenHold {
         "held \(place.held(until: exchange.now).milliseconds)ms behind refresh \(place.refresh)"
     }
 
-    /// 503 with `Retry-After` (RFC 9110 §15.6.4): what was wrong, without any credential. `nil` is a wait that was too long.
+    /// 503 with `Retry-After` (RFC 9110 §15.6.4): the reason, without any credential. `nil` stands for a wait that was too long.
     static func refusal(_ credential: Credential, _ failure: CredentialFailure?) -> HttpResponse {
         let reason = failure?.reason ?? "no token was received in time"
         var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")

@@ -80,7 +80,7 @@ public struct TokenInject: Middleware, CredentialUser {
         return .pass
     }
 
-    /// Apart from those whose token is fresh, who would pay for what this one has to hold.
+    /// In a function of its own, so that requests with a fresh token do not pay for its stack.
     @inline(never)
     private func lookClosely(_ request: inout HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }

@@ -58,7 +58,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         return credential?.freshNumber(at: wall) != nil ? .pass : lookClosely(request, exchange, wall)
     }
 
-    /// Apart from those whose token is fresh, who would pay for what this one has to hold.
+    /// In a function of its own, so that requests with a fresh token do not pay for its stack.
     @inline(never)
     private func lookClosely(_ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }

@@ -169,7 +169,7 @@ def _(t: Trial) -> None:
         chains = f"chains: {{ c: {{ middlewares: [{{ httpCache: {{ setCookie: {rule} }} }}] }} }}\n"
         result = run(t, "check", "-c", "-", text=GOOD.replace("routes: [{ ", "routes: [{ chain: c, ") + chains)
         expect_same("exit", result.returncode, 0)
-        check(("warning: httpCache.setCookie: each client" in result.stderr) == (rule == "store"), result.stderr)
+        check(("warning: httpCache.setCookie: all clients" in result.stderr) == (rule == "store"), result.stderr)
 
 
 @case("check: interpolation with a value, a default and $$", nginx=NO)
