@@ -23,7 +23,7 @@ public struct MessageTimes: Sendable, Equatable {
     ///
     /// Of several members of `Age` the first counts; one that is not a number of seconds is ignored. RFC 9111 §5.1.
     public init(_ fields: HttpFields, requested: WallTime, received: WallTime) {
-        let date = HttpDate.time(of: .date, in: fields, now: received)
+        let date = fields.time(of: .date, now: received)
         let age = fields.listMembers(of: .age).first.flatMap { DeltaSeconds.read($0) }
         self.init(requested: requested, received: received, date: date ?? received, age: age ?? 0)
     }
