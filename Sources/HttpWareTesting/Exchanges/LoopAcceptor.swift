@@ -3,10 +3,10 @@ public import HttpWare
 /// Hands the connections of a listening socket to a server on its loop: all that a test needs of a listener. Used on the loop only.
 public final class LoopAcceptor: SocketEventHandler {
     private let socket: SocketEvents
-    private let server: LoopServer
+    private let server: LoopListener
 
     /// Takes over the descriptor, and accepts from now on.
-    public init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
+    public init(loop: EventLoop, descriptor: Int32, server: LoopListener) {
         self.server = server
         socket = SocketEvents(loop: loop, descriptor: descriptor)
         socket.handler = self
