@@ -11,12 +11,13 @@ import Testing
 
     /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.
     private static let otherRooms = [
-        "HttpCaching": ["Freshness", "Keys", "Store", "Validation"],
+        "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "Credentials": ["Grants", "Validation"],
         "Wares": [
-            "", "Access", "Caching", "Content", "Fields", "Limits", "Observing", "Resilience", "Routing", "Tokens",
+            "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Observing", "Resilience", "Routing",
+            "Tokens",
         ],
-        "GatewayConfig": ["Checking", "Describing", "Reading"],
+        "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Upstream"],
         "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
