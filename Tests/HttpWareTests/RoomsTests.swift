@@ -5,7 +5,7 @@ import Testing
 @Suite struct RoomsTests {
     /// The rooms of module HttpWare are on the path of a request: each may use only the rooms to its left.
     private static let rooms = [
-        "Loop", "Values", "Fields", "Messages", "Codec", "Options", "Matching", "Logging", "Tls", "Chain", "Transport",
+        "Loop", "Values", "Fields", "Messages", "Codec", "Options", "Matching", "Tls", "Chain", "Transport",
         "Balance", "Routing", "Recording", "Redis", "Exchange", "Calls",
     ]
 
@@ -14,7 +14,8 @@ import Testing
         "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "Credentials": ["Grants", "Validation"],
         "Wares": [
-            "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Observing", "Resilience", "Routing",
+            "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
+            "Routing",
             "Tokens",
         ],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
