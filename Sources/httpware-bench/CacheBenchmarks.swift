@@ -72,7 +72,7 @@
             guard let loop = try? EventLoop(name: "bench"),
                 let chain = try? WareChain(middlewares: [ChainEntry(Answer())], postwares: [])
             else { return }
-            let server = LoopServer(
+            let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
                 router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
             let driver = ExchangeDriver(server: server)

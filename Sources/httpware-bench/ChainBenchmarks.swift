@@ -71,7 +71,7 @@
                     middlewares: (0..<count).map { ChainEntry(ware($0)) } + [ChainEntry(Answer())], postwares: []),
                 let request = try? HttpRequest(.get, "http://example.com/a/b", fields: ["Host": "example.com"])
             else { return }
-            let server = LoopServer(
+            let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
                 router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
             let ring = RecordRing(mostRecords: 2000, mostBytes: .mebibytes(64))
@@ -108,7 +108,7 @@
                 let chain = try? WareChain(
                     middlewares: wares.map { ChainEntry($0) } + [ChainEntry(Answer(response: answer))], postwares: [])
             else { return }
-            let server = LoopServer(
+            let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
                 router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
             let sink = NoSink()
@@ -160,7 +160,7 @@
             let service = UpstreamService(
                 name: "bench", endpoints: (1...endpoints).map { Endpoint(host: "192.0.2.\($0)", port: 80) },
                 balancing: balancing)
-            let server = LoopServer(
+            let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
                 router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "bench")))
             let origin = InstantOrigin()

@@ -1,32 +1,72 @@
 import Foundation
 import Testing
 
-/// The rooms of module HttpWare lie on the path of a request: each may use only those to its left.
+/// The house: which module may import which, and which room of HttpWare may use which. README and Architecture show the same order.
 @Suite struct RoomsTests {
+    /// The rooms of module HttpWare are on the path of a request: each may use only the rooms to its left.
     private static let rooms = [
-        "Loop", "Messages", "Codec", "Options", "Tls", "Chain", "Transport", "Redis", "Balance", "Exchange",
+        "Loop", "Values", "Fields", "Messages", "Codec", "Options", "Matching", "Tls", "Chain", "Transport",
+        "Balance", "Routing", "Recording", "Redis", "Exchange", "Calls",
     ]
-    /// The one room that wraps each C library; `CSystemShims` is no library but a shim, for Loop alone.
-    private static let wrappers = [
-        "CLibevent": "Loop", "CSystemShims": "Loop", "CAres": "Transport", "CNghttp2": "Codec", "CPcre2": "Options",
-        "COpenSSL": "Tls", "COpenSSLShims": "Tls", "CHiredis": "Redis", "CZlib": "Codec", "CBrotli": "Codec",
-        "CZstd": "Codec",
+
+    /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.
+    private static let otherRooms = [
+        "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
+        "Credentials": ["Grants", "Validation"],
+        "Wares": [
+            "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
+            "Routing",
+            "Tokens",
+        ],
+        "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
+        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Upstream"],
+        "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
+        "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
+        "HttpWareCommand": ["", "Commands", "Display"],
+    ]
+
+    /// The modules of ours that each module may import: those above it.
+    private static let imports: [String: Set<String>] = [
+        "HttpWare": [],
+        "HttpCaching": ["HttpWare"],
+        "Credentials": ["HttpWare"],
+        "Wares": ["HttpWare", "HttpCaching", "Credentials"],
+        "GatewayConfig": ["HttpWare", "HttpCaching", "Credentials"],
+        "HttpGateway": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+        "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+        "HttpWareCombine": ["HttpWareClient"],
+        "HttpWareTesting": ["HttpWare"],
+        "HttpWareCommand": ["HttpWare", "HttpCaching", "Wares", "GatewayConfig", "HttpGateway"],
+    ]
+
+    /// The one place that wraps each C library; `CSystemShims` is no library but a shim.
+    private static let wrappers: [String: Set<String>] = [
+        "CLibevent": ["HttpWare/Loop"], "CSystemShims": ["HttpWare/Loop", "HttpWareCommand/Commands"],
+        "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
+        "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWare/Redis"],
+        "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
+        "CLmdb": ["HttpCaching/Store"], "CCrypt": ["Credentials/Validation"],
     ]
 
     private struct File {
+        let module: String
         let room: String
         let name: String
         let code: String
+
+        var path: String { "\(module)/\(room)/\(name)" }
     }
 
-    private static func files() throws -> [File] {
-        let sources = URL(filePath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/HttpWare")
-        return try rooms.flatMap { room in
-            let folder = sources.appending(path: room)
-            return try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-                .filter { $0.pathExtension == "swift" }
-                .map { File(room: room, name: $0.lastPathComponent, code: try withoutComments($0)) }
+    private static let sources = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources")
+
+    private static func files(of module: String) throws -> [File] {
+        let folder = sources.appending(path: module)
+        let paths = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects as? [URL]
+        return try (paths ?? []).filter { $0.pathExtension == "swift" }.map { file in
+            let room = file.deletingLastPathComponent().path.dropFirst(folder.path.count).drop { $0 == "/" }
+            return File(
+                module: module, room: String(room), name: file.lastPathComponent, code: try withoutComments(file))
         }
     }
 
@@ -37,8 +77,30 @@ import Testing
             .joined(separator: "\n")
     }
 
-    @Test func `a room uses only what stands in itself and in the rooms to its left`() throws {
-        let files = try RoomsTests.files()
+    @Test func `each file is in a room of the list`() throws {
+        for (module, _) in RoomsTests.imports where module != "HttpWareCombine" {
+            let rooms = module == "HttpWare" ? RoomsTests.rooms : RoomsTests.otherRooms[module] ?? []
+            let files = try RoomsTests.files(of: module)
+            #expect(!files.isEmpty, "\(module)")
+            for file in files { #expect(rooms.contains(file.room), "\(file.path)") }
+            for room in rooms { #expect(files.contains { $0.room == room }, "\(module)/\(room) is empty") }
+        }
+    }
+
+    @Test func `a module imports only the modules above it`() throws {
+        for (module, allowed) in RoomsTests.imports {
+            for file in try RoomsTests.files(of: module) {
+                for match in file.code.matches(of: /(?m)^(?:@\w+ )?(?:(?:public|internal) )?import (?:\w+ )?(\w+)/) {
+                    let name = String(match.1)
+                    guard RoomsTests.imports[name] != nil else { continue }
+                    #expect(allowed.contains(name), "\(file.path) imports \(name)")
+                }
+            }
+        }
+    }
+
+    @Test func `a room uses only types of itself and of the rooms to its left`() throws {
+        let files = try RoomsTests.files(of: "HttpWare")
         let declaration =
             /(?m)^(?:(?:public|final|fileprivate|private|@\w+|indirect)\s+)*(?:struct|class|enum|protocol|typealias)\s+([A-Z]\w*)/
         var homes: [String: Int] = [:]
@@ -52,16 +114,43 @@ import Testing
             let place = try #require(RoomsTests.rooms.firstIndex(of: file.room))
             for word in Set(file.code.matches(of: /\b[A-Z]\w*/).map { String($0.0) }) {
                 if let home = homes[word], home > place {
-                    Issue.record("\(file.room)/\(file.name) uses \(word) of \(RoomsTests.rooms[home])")
+                    Issue.record("\(file.path) uses \(word) of \(RoomsTests.rooms[home])")
+                }
+            }
+        }
+    }
+
+    /// Of members whose name has two words or more and is declared in rooms to the right only. Names of the standard library are left out.
+    @Test func `a room uses only members of itself and of the rooms to its left`() throws {
+        let files = try RoomsTests.files(of: "HttpWare")
+        let declaration =
+            /(?m)^ {4,}(?:(?:public|final|private\(set\)|public internal\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
+        let standard: Set = ["hasSuffix", "hasPrefix", "endIndex", "startIndex", "firstIndex", "lastIndex", "rawValue"]
+        var homes: [String: Int] = [:]
+        for file in files {
+            let place = try #require(RoomsTests.rooms.firstIndex(of: file.room))
+            for match in file.code.matches(of: declaration) {
+                homes[String(match.1), default: .max] = min(place, homes[String(match.1), default: .max])
+            }
+        }
+        #expect(homes.count > 1000)
+        for file in files {
+            let place = try #require(RoomsTests.rooms.firstIndex(of: file.room))
+            for match in file.code.matches(of: /[\w)\]?!]\.([a-z]+[A-Z]\w*)/) where !standard.contains(String(match.1))
+            {
+                if let home = homes[String(match.1)], home > place {
+                    Issue.record("\(file.path) uses \(match.1) of \(RoomsTests.rooms[home])")
                 }
             }
         }
     }
 
     @Test func `a C library is imported in the one room that wraps it`() throws {
-        for file in try RoomsTests.files() {
-            for (library, room) in RoomsTests.wrappers where file.code.contains("import \(library)\n") {
-                #expect(file.room == room, "\(file.room)/\(file.name) imports \(library)")
+        for module in RoomsTests.imports.keys {
+            for file in try RoomsTests.files(of: module) {
+                for (library, rooms) in RoomsTests.wrappers where file.code.contains("import \(library)\n") {
+                    #expect(rooms.contains("\(module)/\(file.room)"), "\(file.path) imports \(library)")
+                }
             }
         }
     }

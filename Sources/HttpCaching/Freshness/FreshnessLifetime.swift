@@ -36,7 +36,7 @@ public struct FreshnessLifetime: Sendable, Equatable {
             let seconds = time.map { $0.seconds - times.date.seconds } ?? 0
             self.init(seconds: min(max(0, seconds), DeltaSeconds.most), source: .expires)
         } else if mayGuess, status.isHeuristicallyCacheable || directives.isPublic,
-            let modified = HttpDate.time(of: .lastModified, in: fields, now: times.received),
+            let modified = fields.time(of: .lastModified, now: times.received),
             modified < times.date
         {
             let since = Double(times.date.seconds - modified.seconds)

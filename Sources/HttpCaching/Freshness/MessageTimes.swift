@@ -22,7 +22,7 @@ public struct MessageTimes: Sendable, Equatable {
     /// Reads `Date` and `Age` of a response with these times. Of several members of `Age`, the first counts; an invalid
     /// one is ignored. RFC 9111 §5.1.
     public init(_ fields: HttpFields, requested: WallTime, received: WallTime) {
-        let date = HttpDate.time(of: .date, in: fields, now: received)
+        let date = fields.time(of: .date, now: received)
         let age = fields.listMembers(of: .age).first.flatMap { DeltaSeconds.read($0) }
         self.init(requested: requested, received: received, date: date ?? received, age: age ?? 0)
     }

@@ -16,8 +16,8 @@ public struct Validators: Sendable, Equatable {
     /// The validators in a header section.
     public init(_ fields: HttpFields, now: WallTime) {
         etag = EntityTag(fields)
-        lastModified = HttpDate.time(of: .lastModified, in: fields, now: now)
-        date = HttpDate.time(of: .date, in: fields, now: now)
+        lastModified = fields.time(of: .lastModified, now: now)
+        date = fields.time(of: .date, now: now)
     }
 
     public var isEmpty: Bool { etag == nil && lastModified == nil }

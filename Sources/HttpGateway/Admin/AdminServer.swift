@@ -15,7 +15,7 @@ final class AdminServer: @unchecked Sendable {
     let ownsFile: Bool
     private let loop: EventLoop
     private let transport: LoopTransport
-    private var server: LoopServer?
+    private var server: LoopListener?
     private var acceptor: Acceptor?
 
     /// More connections than these wait.
@@ -44,7 +44,7 @@ final class AdminServer: @unchecked Sendable {
         transport = LoopTransport(loop: loop, resolver: nil)
         let router = AdminRouter(definition, subject: subject)
         loop.execute { [self, descriptor] in
-            let server = LoopServer(
+            let server = LoopListener(
                 name: "admin", transport: transport, settings: AdminServer.settings, bindAddress: address,
                 router: router)
             self.server = server

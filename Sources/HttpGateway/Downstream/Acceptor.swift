@@ -6,7 +6,7 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
     private let socket: SocketEvents
     private let retry: LoopTimer
     /// The server that takes the connections.
-    var server: LoopServer
+    var server: LoopListener
     /// More connections than these wait.
     var mostConnections: Int
     private let reports: (String) -> Void
@@ -35,7 +35,7 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
 
     /// Takes over a listening descriptor; `reports` is told when accepting has to rest.
     init(
-        descriptor: Int32, loop: EventLoop, server: LoopServer, mostConnections: Int, descriptorEnd: Int32 = .max,
+        descriptor: Int32, loop: EventLoop, server: LoopListener, mostConnections: Int, descriptorEnd: Int32 = .max,
         reports: @escaping (String) -> Void
     ) {
         self.loop = loop

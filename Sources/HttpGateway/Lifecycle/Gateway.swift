@@ -152,7 +152,7 @@ public final class Gateway: @unchecked Sendable {
     /// Ends `run()` at once; from any thread.
     public func stop() { control.stop() }
 
-    private func drain(idleFor idle: Duration = LoopServer.usualIdle) {
+    private func drain(idleFor idle: Duration = LoopListener.usualIdle) {
         isDraining = true
         status.change { $0.isDraining = true }
         // Touched on the control loop only.

@@ -22,7 +22,7 @@ final class Worker: @unchecked Sendable {
     /// By the number of the socket.
     private var acceptors: [Int: Acceptor] = [:]
     /// The servers without a socket; their connections finish their exchanges.
-    private var leaving: [LoopServer] = []
+    private var leaving: [LoopListener] = []
     /// Called once, when the last of those has gone.
     private var whenEmpty: (() -> Void)?
     /// Follows the endpoints of services; on one loop only.
@@ -115,9 +115,9 @@ final class Worker: @unchecked Sendable {
         }
     }
 
-    private func makeServer(_ listener: Listener, _ transport: LoopTransport) -> LoopServer {
+    private func makeServer(_ listener: Listener, _ transport: LoopTransport) -> LoopListener {
         let definition = listener.definition
-        let server = LoopServer(
+        let server = LoopListener(
             name: definition.name, transport: transport, settings: ServerSettings(definition),
             forward: ForwardRules(definition), trustedProxies: definition.trustedProxies,
             bindAddress: definition.bind, router: listener.router)
@@ -141,7 +141,7 @@ final class Worker: @unchecked Sendable {
     }
 
     /// Lets a server's connections finish, then lets it go.
-    private func leave(_ server: LoopServer, idleFor idle: Duration = LoopServer.usualIdle) {
+    private func leave(_ server: LoopListener, idleFor idle: Duration = LoopListener.usualIdle) {
         leaving.append(server)
         server.onEmpty = { [unowned self, unowned server] in
             guard let index = leaving.firstIndex(where: { $0 === server }) else { return }

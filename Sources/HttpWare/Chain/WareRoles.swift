@@ -19,7 +19,7 @@ extension AccessRule {
     public var restrictsAccess: Bool { true }
 }
 
-/// A ware that can keep strangers out. A forward listener that the network can reach needs one.
+/// A ware that can restrict access to known clients. A forward listener that the network can reach needs one.
 public protocol AccessGuard: AccessRule {
     /// Whether it admits only known clients, as configured.
     var admitsOnlyKnown: Bool { get }

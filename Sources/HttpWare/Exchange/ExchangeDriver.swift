@@ -42,7 +42,7 @@ final class ExchangeDriver: LoopTimerHandler {
         case ended
     }
 
-    let server: LoopServer
+    let server: LoopListener
     /// The server's, when this was made.
     let generation: Int
     /// The server's, when this was made: a request whose head had begun by then goes by these routes.
@@ -154,7 +154,7 @@ final class ExchangeDriver: LoopTimerHandler {
     var wareStarted: Int64 = 0
     var watch = ChangeWatch()
 
-    init(server: LoopServer) {
+    init(server: LoopListener) {
         self.server = server
         generation = server.generation
         router = server.router
@@ -170,7 +170,7 @@ final class ExchangeDriver: LoopTimerHandler {
     deinit { exchange.starter = nil }
 
     /// An exchange that knows what all of this listener's have in common. A driver serves one configuration of it only.
-    private static func makeExchange(of server: LoopServer) -> Exchange {
+    private static func makeExchange(of server: LoopListener) -> Exchange {
         let exchange = Exchange(loop: server.transport.loop)
         exchange.listener = server.name
         exchange.isForward = server.settings.isForward

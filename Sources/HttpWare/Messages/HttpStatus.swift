@@ -131,3 +131,16 @@ public struct HttpStatus: Hashable, Sendable, Comparable {
 extension HttpStatus: CustomStringConvertible {
     public var description: String { "\(code)" }
 }
+
+extension HttpStatus: OptionValue {
+    public static let optionType = "status"
+    public static var optionForm: OptionForm { .whole(100...599) }
+    public var optionText: String { String(code) }
+    public init(optionText: String) throws(OptionMistake) {
+        guard let code = UnitText.number(optionText.utf8), (100...599).contains(code), let status = HttpStatus(code)
+        else {
+            throw OptionMistake("write a status code from 100 to 599")
+        }
+        self = status
+    }
+}

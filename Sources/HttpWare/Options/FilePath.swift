@@ -48,17 +48,8 @@ extension OptionsReader {
         path = FilePath(joined(located.value.path, writtenIn: located.location.file))
     }
 
-    /// Reads a log output; the relative path of a file becomes relative to the file in which it is written.
-    public mutating func read(_ key: String, into output: inout LogOutput, doc: String = "") {
-        var located: Located<LogOutput>? = Located(output, at: location)
-        read(key, into: &located, doc: doc)
-        guard let located, isGiven(key) else { return }
-        output = located.value
-        if case .file(let path) = output { output = .file(joined(path, writtenIn: located.location.file)) }
-    }
-
     /// The path as it is opened, which is noted: the same words in another place may mean another file.
-    private mutating func joined(_ path: String, writtenIn file: String) -> String {
+    mutating func joined(_ path: String, writtenIn file: String) -> String {
         let joined = FilePath.joined(path, writtenIn: file)
         paths.append(joined)
         return joined

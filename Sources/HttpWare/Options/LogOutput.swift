@@ -33,6 +33,17 @@ extension LogOutput: OptionValue {
     }
 }
 
+extension OptionsReader {
+    /// Reads a log output; the relative path of a file becomes relative to the file in which it is written.
+    public mutating func read(_ key: String, into output: inout LogOutput, doc: String = "") {
+        var located: Located<LogOutput>? = Located(output, at: location)
+        read(key, into: &located, doc: doc)
+        guard let located, isGiven(key) else { return }
+        output = located.value
+        if case .file(let path) = output { output = .file(joined(path, writtenIn: located.location.file)) }
+    }
+}
+
 extension LogOutput {
     /// Why no lines can be written there, as far as can be told without making a file; `nil` where nothing stands against it.
     public var problem: String? {

@@ -35,12 +35,12 @@ final class ConnectionTicket {
 final class ConnectionPool {
     let transport: LoopTransport
     let endpoint: Endpoint
-    private var idle: [ClientConnection] = []
+    private var idle: [Http1UpstreamConnection] = []
     private var surplus = IdleSurplus()
     /// Connections that read the rest of a response that nobody wants.
-    private var discarding: [ClientConnection] = []
+    private var discarding: [Http1UpstreamConnection] = []
     /// Connections of HTTP/2, which many requests share.
-    private var shared: [Http2ClientConnection] = []
+    private var shared: [Http2UpstreamConnection] = []
     /// Who waits for a connection that is being made and will be shared, or may be, and how many of those there are.
     private var joining: [ConnectionTicket] = []
     private var making = 0
@@ -70,7 +70,7 @@ final class ConnectionPool {
 
     /// A connection that waits for work, if there is one; on request one that has not been closed just now.
     @inline(__always)
-    func takeIdle(surely isSure: Bool) -> ClientConnection? {
+    func takeIdle(surely isSure: Bool) -> Http1UpstreamConnection? {
         while let connection = idle.popLast() {
             connection.isPooled = false
             surplus.shrank(to: idle.count)
@@ -81,7 +81,7 @@ final class ConnectionPool {
     }
 
     /// A stream of a connection that takes one more request, if there is one.
-    func takeStream() -> Http2ClientStream? {
+    func takeStream() -> Http2UpstreamStream? {
         for connection in shared where connection.room > 0 { return connection.takeStream() }
         return nil
     }
@@ -148,7 +148,7 @@ final class ConnectionPool {
     private func made(_ link: Connector.Link, for ticket: ConnectionTicket, _ times: Connector.Times) {
         if endpoint.negotiates, !ticket.isForHttp1 { endpoint.agree(on: link.isHttp2 ? .h2 : .h1) }
         if link.isHttp2 {
-            let connection = Http2ClientConnection(pool: self, socket: link.socket, tls: link.tls)
+            let connection = Http2UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
             shared.append(connection)
             if ticket.waiter != nil { hand(connection.takeStream(), to: ticket, times) }
             while connection.room > 0, let ticket = joining.popFirstTicket() {
@@ -158,7 +158,7 @@ final class ConnectionPool {
             // More than one connection takes: they need another.
             if making == 0 { makeAgain() }
         } else {
-            let connection = ClientConnection(pool: self, socket: link.socket, tls: link.tls)
+            let connection = Http1UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
             if let ticket = ticket.waiter != nil ? ticket : joining.popFirstTicket() {
                 hand(connection, to: ticket, times)
             } else {
@@ -186,24 +186,24 @@ final class ConnectionPool {
     }
 
     /// A connection that many share takes more requests now.
-    func hasRoom(_ connection: Http2ClientConnection) {
+    func hasRoom(_ connection: Http2UpstreamConnection) {
         while connection.room > 0, let ticket = waiting.popFirstTicket(where: { !$0.isForHttp1 }) {
             hand(connection.takeStream(), to: ticket, nil)
         }
     }
 
     /// A connection that many shared is closed.
-    func closed(_ connection: Http2ClientConnection) {
+    func closed(_ connection: Http2UpstreamConnection) {
         count -= 1
         shared.removeAll { $0 === connection }
         serveWaiting()
     }
 
     /// Keeps a connection that no exchange uses any more, until it comes back or closes.
-    func hold(_ connection: ClientConnection) { discarding.append(connection) }
+    func hold(_ connection: Http1UpstreamConnection) { discarding.append(connection) }
 
     /// A connection has done its work and can do more.
-    func giveBack(_ connection: ClientConnection) {
+    func giveBack(_ connection: Http1UpstreamConnection) {
         if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
         if let ticket = waiting.popFirstTicket() {
             connection.becomeIdle(until: .max)
@@ -241,7 +241,7 @@ final class ConnectionPool {
     }
 
     /// A connection is closed.
-    func closed(_ connection: ClientConnection) {
+    func closed(_ connection: Http1UpstreamConnection) {
         count -= 1
         if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
         // The one that has been idle longest is the likeliest to be closed.

@@ -46,11 +46,11 @@ final class EndedClient: LoopTimerHandler {
     }
 
     /// Owns this object.
-    private unowned let connection: ServerConnection
+    private unowned let connection: Http1DownstreamConnection
     private let timer: LoopTimer
     private var state: State
 
-    init(_ connection: ServerConnection, loop: EventLoop, hasResponse: Bool) {
+    init(_ connection: Http1DownstreamConnection, loop: EventLoop, hasResponse: Bool) {
         self.connection = connection
         timer = LoopTimer(loop: loop)
         state = State(hadResponse: hasResponse)

@@ -71,7 +71,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
 
     func begin() {
         guard !isOver else { return }
-        let server: LoopServer
+        let server: LoopListener
         do {
             server = try seat.server()
         } catch {

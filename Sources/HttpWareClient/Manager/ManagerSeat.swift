@@ -4,7 +4,7 @@
 final class ManagerSeat: @unchecked Sendable {
     let loop: ClientLoop
     private let core: ManagerCore
-    private var made: LoopServer?
+    private var made: LoopListener?
     private var isClosed = false
 
     init(_ core: ManagerCore, on loop: ClientLoop) {
@@ -13,14 +13,14 @@ final class ManagerSeat: @unchecked Sendable {
     }
 
     /// The server that runs the manager's exchanges on this loop; made for the first one.
-    func server() throws -> LoopServer {
+    func server() throws -> LoopListener {
         if let made { return made }
         var settings = ServerSettings()
         settings.addsVia = false
         // What is asked for is the program's own choice, not that of somebody behind it.
         var forward = ForwardRules()
         forward.deniesPrivate = false
-        let server = LoopServer(
+        let server = LoopListener(
             name: "client", transport: try loop.transport(), settings: settings, forward: forward, router: core.router)
         server.records = core.records
         if !(core.client is SideCaller) { server.call(through: core.client) }

@@ -127,7 +127,7 @@ struct AdminClient: Sendable {
         // A loop for this request alone, on this thread.
         let loop = try EventLoop(name: "admin")
         let transport = LoopTransport(loop: loop, resolver: nil)
-        let server = LoopServer(
+        let server = LoopListener(
             name: "command", transport: transport,
             router: OnePlan(listenerPlan: ExchangePlan(chain: .empty, service: service, route: nil)))
         let caller = LocalCaller(server, peer: nil, limit: AdminClient.mostContent)

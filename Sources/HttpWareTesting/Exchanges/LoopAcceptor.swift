@@ -4,10 +4,10 @@ public import HttpWare
 /// loop only.
 public final class LoopAcceptor: SocketEventHandler {
     private let socket: SocketEvents
-    private let server: LoopServer
+    private let server: LoopListener
 
     /// Takes over the descriptor and begins to accept.
-    public init(loop: EventLoop, descriptor: Int32, server: LoopServer) {
+    public init(loop: EventLoop, descriptor: Int32, server: LoopListener) {
         self.server = server
         socket = SocketEvents(loop: loop, descriptor: descriptor)
         socket.handler = self

@@ -209,9 +209,9 @@ public final class TestExchange: Sendable {
 /// Unchecked: all but `loop` is touched on the loop only, or before it runs.
 private final class Stage: @unchecked Sendable {
     let loop: EventLoop
-    private(set) var server: LoopServer?
+    private(set) var server: LoopListener?
     private var transport: LoopTransport?
-    private var origin: LoopServer?
+    private var origin: LoopListener?
     private var acceptor: LoopAcceptor?
 
     init(chain: WareChain, upstream: TestUpstream, setting: TestExchange.Setting) throws {
@@ -219,7 +219,7 @@ private final class Stage: @unchecked Sendable {
         let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
         self.transport = transport
         let originChain = try WareChain(middlewares: [ChainEntry(upstream)], postwares: [])
-        let origin = LoopServer(
+        let origin = LoopListener(
             name: "origin", transport: transport,
             router: OnePlan(ExchangePlan(chain: originChain, service: nil, route: nil), captures: []))
         self.origin = origin
@@ -229,7 +229,7 @@ private final class Stage: @unchecked Sendable {
         let service = UpstreamService(name: "upstream", endpoints: [endpoint])
         var settings = ServerSettings()
         settings.isForward = setting.isForward
-        server = LoopServer(
+        server = LoopListener(
             name: "test", transport: transport, settings: settings, trustedProxies: setting.trustedProxies,
             bindAddress: setting.bind,
             router: OnePlan(

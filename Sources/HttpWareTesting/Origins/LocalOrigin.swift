@@ -54,7 +54,7 @@ public final class LocalOrigin: Sendable {
     /// Unchecked: all but `loop` is touched on the loop only.
     private final class Stage: @unchecked Sendable {
         let loop: EventLoop
-        private(set) var server: LoopServer?
+        private(set) var server: LoopListener?
         private var acceptor: LoopAcceptor?
         private let listener: Int32
 
@@ -75,7 +75,7 @@ public final class LocalOrigin: Sendable {
             var settings = ServerSettings()
             settings.headTimeout = .seconds(3600)
             settings.idleTimeout = .seconds(3600)
-            let server = LoopServer(
+            let server = LoopListener(
                 name: "origin", transport: LoopTransport(loop: loop, resolver: nil), settings: settings,
                 router: AnsweringRouter(chain))
             self.server = server

@@ -169,7 +169,7 @@ extension Retry: ConfigurableWare {
         for method in listed where !method.value.isIdempotent {
             options.warn(
                 at: "methods", in: method.location,
-                "\"\(method.value)\" is not idempotent: a second try may do the work twice (RFC 9110 §9.2.2)")
+                "\"\(method.value)\" is not idempotent: a second attempt may do the work twice (RFC 9110 §9.2.2)")
         }
         options.read(
             "backoff", into: &backoff,

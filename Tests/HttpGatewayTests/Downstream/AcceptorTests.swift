@@ -8,7 +8,7 @@ import Testing
     /// An acceptor on a Unix socket, whose clients are in its queue as soon as they are made.
     private final class Door {
         let loop: EventLoop
-        let server: LoopServer
+        let server: LoopListener
         private(set) var acceptor: Acceptor!
         private(set) var reports: [String] = []
         private let address = SocketAddress.unix(
@@ -18,7 +18,7 @@ import Testing
         init(clients count: Int, descriptorEnd: Int32 = .max) throws {
             loop = try EventLoop(name: "acceptor")
             let router = RouteTable([], listenerPlan: ExchangePlan(chain: .empty, service: nil, route: nil))
-            server = LoopServer(
+            server = LoopListener(
                 name: "web", transport: LoopTransport(loop: loop, resolver: nil), router: router)
             acceptor = Acceptor(
                 descriptor: try Socket.listen(on: address), loop: loop, server: server, mostConnections: 100,

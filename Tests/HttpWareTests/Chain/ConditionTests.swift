@@ -167,7 +167,7 @@ import Testing
         defer { loop.stop() }
         let status = await withCheckedContinuation { continuation in
             loop.execute {
-                let server = LoopServer(
+                let server = LoopListener(
                     name: "a", transport: LoopTransport(loop: loop, resolver: nil),
                     router: Undecided(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
                 LocalCaller(server, peer: nil).send(

@@ -180,7 +180,7 @@ import Testing
         defer { loop.stop() }
         let (status, failure) = await withCheckedContinuation { continuation in
             loop.execute {
-                let server = LoopServer(
+                let server = LoopListener(
                     name: "a", transport: LoopTransport(loop: loop, resolver: nil),
                     router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
                 var failure: GatewayError.Fault?

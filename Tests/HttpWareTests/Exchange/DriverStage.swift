@@ -8,7 +8,7 @@ import HttpWareTesting
 final class DriverStage: @unchecked Sendable {
     let loop: EventLoop
     let clock = ManualClock()
-    let server: LoopServer
+    let server: LoopListener
     let driver: ExchangeDriver
     /// What the present client sees.
     private(set) var client = ScriptedClient()
@@ -24,7 +24,7 @@ final class DriverStage: @unchecked Sendable {
         let service = UpstreamService(
             name: "origin", endpoints: (0..<endpoints).map { Endpoint(host: "192.0.2.\($0 + 1)", port: 80) },
             isPassthrough: isPassthrough, timeouts: timeouts, balancing: balancing)
-        server = LoopServer(
+        server = LoopListener(
             name: "stage", transport: transport,
             router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "stage")))
         server.connector = origin
@@ -49,7 +49,7 @@ final class DriverStage: @unchecked Sendable {
 
     private struct Ended: @unchecked Sendable {
         // Unchecked: carried to the loop, which alone touches them.
-        let server: LoopServer
+        let server: LoopListener
         let driver: ExchangeDriver
     }
 

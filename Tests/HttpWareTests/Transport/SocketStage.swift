@@ -9,7 +9,7 @@ import Glibc
 final class SocketStage: @unchecked Sendable {
     let loop: EventLoop
     let port: UInt16
-    let server: LoopServer
+    let server: LoopListener
     let clock: ManualClock?
     private let acceptor: LoopAcceptor
 
@@ -23,7 +23,7 @@ final class SocketStage: @unchecked Sendable {
         let transport = LoopTransport(loop: loop, resolver: nil)
         let service = UpstreamService(
             name: "origin", endpoints: [Endpoint(host: "127.0.0.1", port: port, limits: limits)])
-        server = LoopServer(
+        server = LoopListener(
             name: "sockets", transport: transport, settings: settings,
             router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: nil)))
         let listener = try Socket.listen(on: .loopback, sharesPort: false)

@@ -128,7 +128,7 @@ private final class ChunkedContent {
 }
 
 /// A client's connection: requests one after the other, their responses in order. RFC 9112.
-final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSink {
+final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, ResponseSink {
     private enum Phase {
         case awaitingHead
         case length(Int)
@@ -262,7 +262,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
 
     /// Level-triggered reading would come again and again for what is not wanted yet.
     private func stopReadingIfFull() {
-        if case .complete = phase, carry.count >= ServerConnection.mostCarried { socket.disableReading() }
+        if case .complete = phase, carry.count >= Http1DownstreamConnection.mostCarried { socket.disableReading() }
     }
 
     /// Answers how many bytes it has used: the rest is to be kept.
@@ -273,7 +273,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         while position < input.count, !isClosed, !isPaused {
             switch phase {
             case .awaitingHead:
-                if pendingCount > ServerConnection.mostPending {
+                if pendingCount > Http1DownstreamConnection.mostPending {
                     isHeldBack = true
                     socket.disableReading()
                     return position
@@ -344,7 +344,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         self.handler = nil
         handler?.clientLeft()
         socket.setLowPriority(false)
-        let connection = Http2ServerConnection(
+        let connection = Http2DownstreamConnection(
             transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
         source.replaced(self, by: connection)
         connection.start(input)
@@ -406,7 +406,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     private func countContent(_ count: Int) {
         if handler == nil {
             discarded += count
-            if discarded > ServerConnection.mostDiscarded { linger() }
+            if discarded > Http1DownstreamConnection.mostDiscarded { linger() }
             return
         }
         progressed()
@@ -429,7 +429,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
         guard let handler else { return close() }
         closesAfter = true
         carry = []
-        phase = .lingering(left: ServerConnection.lingerBytes)
+        phase = .lingering(left: Http1DownstreamConnection.lingerBytes)
         handler.requestFailed(error)
     }
 
@@ -563,7 +563,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
             if closesAfter || !mayDiscardRequest { return linger() }
             discarded = 0
             isPaused = false
-            timer.set(dueNanoseconds: loop.now.nanoseconds &+ ServerConnection.lingerNanoseconds)
+            timer.set(dueNanoseconds: loop.now.nanoseconds &+ Http1DownstreamConnection.lingerNanoseconds)
             startReading()
             if !carry.isEmpty, !isProcessing { processCarry() }
             return
@@ -582,7 +582,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     /// Little enough of the request is left to read it to its end and go on.
     private var mayDiscardRequest: Bool {
         switch phase {
-        case .length(let left): left <= ServerConnection.mostDiscarded
+        case .length(let left): left <= Http1DownstreamConnection.mostDiscarded
         case .chunked: true
         default: false
         }
@@ -593,7 +593,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
     private func linger() {
         carry = []
         handler = nil
-        phase = .lingering(left: ServerConnection.lingerBytes)
+        phase = .lingering(left: Http1DownstreamConnection.lingerBytes)
         isPaused = false
         endSending()
         guard !isClosed else { return }
@@ -603,7 +603,7 @@ final class ServerConnection: SocketConnection, DownstreamConnection, ResponseSi
 
     /// The client has so long to take the rest of the response, then to close.
     private func waitForEnd() {
-        let wait = isBlocked ? idleNanoseconds : ServerConnection.lingerNanoseconds
+        let wait = isBlocked ? idleNanoseconds : Http1DownstreamConnection.lingerNanoseconds
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ wait)
     }
 

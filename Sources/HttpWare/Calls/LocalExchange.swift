@@ -15,7 +15,7 @@ public protocol LocalExchangeHandler: AnyObject {
 /// A client in the same process: one exchange through a server's chain, without a connection downstream, its content streamed
 /// both ways with backpressure. Used on the server's loop only.
 public final class LocalExchange {
-    private let server: LoopServer
+    private let server: LoopListener
     private var handler: (any LocalExchangeHandler)?
     private var driver: ExchangeDriver?
     private var isRequestPaused = false
@@ -25,7 +25,7 @@ public final class LocalExchange {
 
     /// An exchange of a client at this address, with this certificate. The handler is held until the end is told.
     public init(
-        _ server: LoopServer, peer: SocketAddress? = nil, certificate: TlsClientIdentity? = nil,
+        _ server: LoopListener, peer: SocketAddress? = nil, certificate: TlsClientIdentity? = nil,
         handler: any LocalExchangeHandler
     ) {
         self.server = server

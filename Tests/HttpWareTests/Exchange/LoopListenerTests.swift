@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite struct LoopServerTests {
+@Suite struct LoopListenerTests {
     private let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
     /// A reference that does not keep what it names.

@@ -33,7 +33,7 @@ extension ResponseHandler {
 /// A connection to an origin server: one request at a time. RFC 9112.
 ///
 /// It is used again only if the request was sent whole and the response ended exactly at its boundary.
-final class ClientConnection: SocketConnection, UpstreamStream {
+final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private enum Phase {
         case idle
         case head
@@ -289,7 +289,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     private func startContent(hasMore: Bool) {
         if response.status.isInterim {
             interimCount += 1
-            guard interimCount <= ClientConnection.mostInterim else {
+            guard interimCount <= Http1UpstreamConnection.mostInterim else {
                 return fail(.badResponse("too many interim responses"))
             }
             if response.status == .continue { isContinueAwaited = false }
@@ -465,7 +465,7 @@ final class ClientConnection: SocketConnection, UpstreamStream {
     /// Throws the rest of the response away: up to 64 KiB are read so that the connection can be used again.
     func discard() {
         handler = nil
-        discardLeft = ClientConnection.mostDiscarded
+        discardLeft = Http1UpstreamConnection.mostDiscarded
         switch phase {
         case .length(let left) where left > discardLeft: close()
         case .untilClose, .tunnel, .head: close()

@@ -1,15 +1,15 @@
 import Glibc
 
 /// A connection of HTTP/2 to an origin server: as many requests at once as it lets us send. RFC 9113.
-final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
+final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     private unowned let pool: ConnectionPool
     private(set) lazy var session = Http2Session(.client, handler: self)
     let isSecure: Bool
-    private var spare: [Http2ClientStream] = []
+    private var spare: [Http2UpstreamStream] = []
     /// The origin server has said how it wants to be spoken to.
     private(set) var hasSettings = false
     /// Streams whose requests go out when it has.
-    private var awaitingSettings: [Http2ClientStream] = []
+    private var awaitingSettings: [Http2UpstreamStream] = []
     /// It takes no more requests, and closes behind the last of those that it has.
     private(set) var isRetired = false
     /// It has served a request.
@@ -34,23 +34,23 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
     /// How many more requests it takes now.
     var room: Int {
         guard !isRetired, !isClosed, !hasFailedOutput, session.mayOpen else { return 0 }
-        let most = hasSettings ? session.peersMostStreams : Http2ClientConnection.assumedMost
+        let most = hasSettings ? session.peersMostStreams : Http2UpstreamConnection.assumedMost
         return most - session.streams.count
     }
 
     /// A stream that a request can be sent on, at once.
     func makeStream() -> Http2Stream { takeStream() }
 
-    func takeStream() -> Http2ClientStream {
+    func takeStream() -> Http2UpstreamStream {
         timer.clear()
-        return spare.popLast() ?? Http2ClientStream(connection: self)
+        return spare.popLast() ?? Http2UpstreamStream(connection: self)
     }
 
     /// A stream that was taken and is not wanted, or is over.
-    func giveBack(_ stream: Http2ClientStream) {
+    func giveBack(_ stream: Http2UpstreamStream) {
         // Once it is closed its pool may be gone.
         guard !isClosed else { return }
-        if spare.count < Http2ClientConnection.mostSpare { spare.append(stream) }
+        if spare.count < Http2UpstreamConnection.mostSpare { spare.append(stream) }
         if session.streams.isEmpty { becameIdle() }
     }
 
@@ -97,13 +97,13 @@ final class Http2ClientConnection: Http2Connection, Http2SessionHandler {
 
     func streamClosed(_ stream: Http2Stream) {
         hasServed = true
-        if let stream = stream as? Http2ClientStream, stream.isFree { giveBack(stream) }
+        if let stream = stream as? Http2UpstreamStream, stream.isFree { giveBack(stream) }
         if session.streams.isEmpty { becameIdle() }
         if room > 0 { pool.hasRoom(self) }
     }
 
     /// Sends the stream's request when the origin server's settings are known.
-    func awaitSettings(_ stream: Http2ClientStream) { awaitingSettings.append(stream) }
+    func awaitSettings(_ stream: Http2UpstreamStream) { awaitingSettings.append(stream) }
 
     private func sendAwaiting() {
         let streams = awaitingSettings

@@ -86,7 +86,7 @@ public struct DryRun: Sendable {
         plan = router.listenerPlan
         isRouted = false
         let notes = Notes(plan)
-        let server = LoopServer(
+        let server = LoopListener(
             name: setting.name,
             transport: LoopTransport(loop: try EventLoop(name: "dry run"), resolver: nil),
             settings: setting.settings, forward: setting.forward, trustedProxies: setting.trustedProxies,

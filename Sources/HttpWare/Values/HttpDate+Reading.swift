@@ -8,18 +8,8 @@ extension HttpDate {
         return text.withUTF8 { usual(UnsafeRawBufferPointer($0)) } ?? time(anyForm: text, now: now)
     }
 
-    /// The time that the only line of that name tells; `nil` if there is none, several, or another text. Most are read where they
-    /// stand.
-    public static func time(of name: FieldName, in fields: HttpFields, now: WallTime) -> WallTime? {
-        switch fields.withOnlyValue(of: name, usual) {
-        case .one(let time?): time
-        case .one: fields[name].flatMap { time(anyForm: $0, now: now) }
-        case .absent, .several: nil
-        }
-    }
-
     /// `Sun, 06 Nov 1994 08:49:37 GMT` as nearly all servers write it, read where it stands; `nil` for anything else.
-    private static func usual(_ text: UnsafeRawBufferPointer) -> WallTime? {
+    static func usual(_ text: UnsafeRawBufferPointer) -> WallTime? {
         guard text.count == 29 else { return nil }
         func word(_ start: Int) -> UInt32 { text.loadUnaligned(fromByteOffset: start, as: UInt32.self) }
         func number(_ start: Int) -> Int? {
@@ -48,7 +38,7 @@ extension HttpDate {
     ]
     private static let zoneWord = word(" GMT")
 
-    private static func time(anyForm text: String, now: WallTime) -> WallTime? {
+    static func time(anyForm text: String, now: WallTime) -> WallTime? {
         var text = Array(text.utf8)[...]
         guard let comma = text.firstIndex(where: { $0 == 0x2c || $0 == 0x20 }) else { return nil }
         let day = text[..<comma]

@@ -1,7 +1,7 @@
 /// One request to an origin server that speaks HTTP/2, and its response. RFC 9113 §8.
-final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
+final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     // Not unowned: an exchange may still have to take what came before the connection closed.
-    private let connection: Http2ClientConnection
+    private let connection: Http2UpstreamConnection
     private var handler: (any ResponseHandler)?
     private let timer: LoopTimer
     private var method = HttpMethod.get
@@ -30,7 +30,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     private static let someOutput = 16 * 1024
     private static let mostDiscarded = 64 * 1024
 
-    init(connection: Http2ClientConnection) {
+    init(connection: Http2UpstreamConnection) {
         self.connection = connection
         timer = LoopTimer(loop: connection.loop)
         super.init(session: connection.session)
@@ -112,14 +112,14 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     var isBlocked: Bool {
-        let isFull = outputCount >= Http2ClientStream.mostOutput || outputCount > 0 && connection.isBlocked
+        let isFull = outputCount >= Http2UpstreamStream.mostOutput || outputCount > 0 && connection.isBlocked
         if isFull { isOutputAwaited = true }
         return isFull
     }
 
     override func outputProgressed() {
         progressed()
-        guard isOutputAwaited, outputCount <= Http2ClientStream.someOutput else { return }
+        guard isOutputAwaited, outputCount <= Http2UpstreamStream.someOutput else { return }
         isOutputAwaited = false
         // Not here, in the middle of a frame.
         loop.later { [self] in
@@ -147,7 +147,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         guard let handler else { return hasFinal = !response.status.isInterim }
         if response.status.isInterim {
             interimCount += 1
-            guard interimCount <= ClientConnection.mostInterim else {
+            guard interimCount <= Http1UpstreamConnection.mostInterim else {
                 return fail(.badResponse("too many interim responses"))
             }
             if response.status == .continue { isContinueAwaited = false }
@@ -240,7 +240,7 @@ final class Http2ClientStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         guard endsOutput, hasFinal else { return cancel() }
         handler = nil
         held = []
-        discardLeft = Http2ClientStream.mostDiscarded
+        discardLeft = Http2UpstreamStream.mostDiscarded
         if let left = contentLeft, left > discardLeft { return cancel() }
         resumeInput()
     }

@@ -1,7 +1,7 @@
 /// A client in the same process that is given the whole response: for tests, and for calls that need no socket. Used on the
 /// server's loop only.
 public final class LocalCaller {
-    private let server: LoopServer
+    private let server: LoopListener
     private let peer: SocketAddress?
     private let certificate: TlsClientIdentity?
     private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
@@ -14,7 +14,7 @@ public final class LocalCaller {
 
     /// A caller at this address, for one request; with a `certificate` as if that had been verified in a handshake.
     public init(
-        _ server: LoopServer, peer: SocketAddress?, certificate: TlsClientIdentity? = nil,
+        _ server: LoopListener, peer: SocketAddress?, certificate: TlsClientIdentity? = nil,
         limit: ByteCount = .mebibytes(64)
     ) {
         self.certificate = certificate

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite struct ServerConnectionTests {
+@Suite struct Http1DownstreamConnectionTests {
     private let notes = Notes()
 
     private func answering(_ count: Int) -> OnRequest {

@@ -80,3 +80,8 @@ extension StatusSet: OptionUnion {
         UnitText.number(digits).flatMap { (100...599).contains($0) ? $0 : nil }
     }
 }
+
+extension StatusSet {
+    /// Whether the status is in the set.
+    public func contains(_ status: HttpStatus) -> Bool { contains(status.code) }
+}

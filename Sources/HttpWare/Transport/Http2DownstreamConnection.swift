@@ -1,14 +1,14 @@
 /// A client's connection of HTTP/2: many requests at once, each on a stream with an exchange of its own. RFC 9113.
 ///
 /// Bytes come and go here, and time is kept for what belongs to the connection; what belongs to a request is in
-/// `Http2ServerStream`.
-final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2SessionHandler {
+/// `Http2DownstreamStream`.
+final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Http2SessionHandler {
     let source: any ExchangeSource
     let facts: ConnectionFacts
     private(set) lazy var session = Http2Session(.server, handler: self)
     private let isSecure: Bool
     /// Streams to be used again.
-    private var spare: [Http2ServerStream] = []
+    private var spare: [Http2DownstreamStream] = []
     /// The present head has to be whole by then.
     private var headDeadline: Int64 = 0
     /// Without streams the connection closes then.
@@ -83,10 +83,10 @@ final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2S
         session.send()
         session.closeStreams()
         guard !isClosed, lingeringLeft == nil else { return }
-        lingeringLeft = Http2ServerConnection.lingerBytes
+        lingeringLeft = Http2DownstreamConnection.lingerBytes
         endSending()
         guard !isClosed else { return }
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ Http2ServerConnection.lingerNanoseconds)
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ Http2DownstreamConnection.lingerNanoseconds)
     }
 
     /// Sets the timer to what comes first.
@@ -133,11 +133,11 @@ final class Http2ServerConnection: Http2Connection, DownstreamConnection, Http2S
 
     func makeStream() -> Http2Stream {
         hasClient = true
-        return spare.popLast() ?? Http2ServerStream(connection: self)
+        return spare.popLast() ?? Http2DownstreamStream(connection: self)
     }
 
     func streamClosed(_ stream: Http2Stream) {
-        if let stream = stream as? Http2ServerStream, spare.count < Http2ServerConnection.mostSpare {
+        if let stream = stream as? Http2DownstreamStream, spare.count < Http2DownstreamConnection.mostSpare {
             spare.append(stream)
         }
         if session.streams.isEmpty {

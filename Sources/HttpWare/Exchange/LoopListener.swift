@@ -1,5 +1,5 @@
 /// One loop's part of a listener: its connections and their exchanges. Used on the loop's thread only.
-public final class LoopServer: ExchangeSource {
+public final class LoopListener: ExchangeSource {
     /// The listener's name.
     public private(set) var name: String
     let transport: LoopTransport
@@ -49,7 +49,7 @@ public final class LoopServer: ExchangeSource {
     private static let mostBackground = 256
 
     /// Whether another exchange may run without a client.
-    var mayRunInBackground: Bool { backgroundCount < LoopServer.mostBackground && !isStopped }
+    var mayRunInBackground: Bool { backgroundCount < LoopListener.mostBackground && !isStopped }
 
     public init(
         name: String, transport: LoopTransport, settings: ServerSettings = ServerSettings(),
@@ -126,7 +126,7 @@ public final class LoopServer: ExchangeSource {
 
     /// Serves a connection.
     private func begin(_ socket: SocketEvents, _ tls: TlsSession?, _ peer: SocketAddress?) {
-        admit(ServerConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self))
+        admit(Http1DownstreamConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self))
     }
 
     private func admit(_ connection: any DownstreamConnection) {
@@ -139,7 +139,7 @@ public final class LoopServer: ExchangeSource {
     public static let usualIdle = Duration.milliseconds(500)
 
     /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
-    public func drain(idleFor idle: Duration = LoopServer.usualIdle) {
+    public func drain(idleFor idle: Duration = LoopListener.usualIdle) {
         isDraining = true
         drainNanoseconds = idle.nanoseconds
         for connection in connections.values { connection.drain(idleFor: drainNanoseconds) }
@@ -179,7 +179,7 @@ public final class LoopServer: ExchangeSource {
         // A driver holds its server: none is left behind when that is over.
         guard driver.generation == generation, !isStopped else { return }
         spare.append(driver)
-        guard spare.count > LoopServer.mostSpare, !surplus.isWatched else { return }
+        guard spare.count > LoopListener.mostSpare, !surplus.isWatched else { return }
         surplus.begin(idle: spare.count)
         freeSurplus(after: IdleSurplus.window)
     }
@@ -188,7 +188,7 @@ public final class LoopServer: ExchangeSource {
     private func freeSurplus(after duration: Duration) {
         transport.loop.schedule(after: duration) { [weak self] in
             guard let self else { return }
-            switch surplus.step(idle: spare.count, most: LoopServer.mostSpare) {
+            switch surplus.step(idle: spare.count, most: LoopListener.mostSpare) {
             case .rest: break
             case .close(let count, let next):
                 spare.removeFirst(count)
@@ -211,13 +211,13 @@ public final class LoopServer: ExchangeSource {
     private func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty { onEmpty?() } }
 }
 
-extension LoopServer: TlsHandshakeOwner {
+extension LoopListener: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
         handshakes[ObjectIdentifier(handshake)] = nil
         switch handshake.session.applicationProtocol {
         case .http11, nil: begin(handshake.socket, handshake.session, handshake.peer)
         case .h2:
-            let connection = Http2ServerConnection(
+            let connection = Http2DownstreamConnection(
                 transport: transport, socket: handshake.socket, tls: handshake.session, peer: handshake.peer,
                 source: self)
             admit(connection)

@@ -1,6 +1,6 @@
 /// One request of a client's connection of HTTP/2, and its response. RFC 9113 §8.
-final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
-    private unowned let connection: Http2ServerConnection
+final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
+    private unowned let connection: Http2DownstreamConnection
     private var handler: (any RequestHandler)?
     private let timer: LoopTimer
     private var hasHead = false
@@ -19,7 +19,7 @@ final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
     /// It takes more when no more than this is left.
     private static let someOutput = 16 * 1024
 
-    init(connection: Http2ServerConnection) {
+    init(connection: Http2DownstreamConnection) {
         self.connection = connection
         timer = LoopTimer(loop: connection.loop)
         super.init(session: connection.session)
@@ -188,14 +188,14 @@ final class Http2ServerStream: Http2Stream, ResponseSink, LoopTimerHandler {
     }
 
     var isBlocked: Bool {
-        let isFull = outputCount >= Http2ServerStream.mostOutput || outputCount > 0 && connection.isBlocked
+        let isFull = outputCount >= Http2DownstreamStream.mostOutput || outputCount > 0 && connection.isBlocked
         if isFull { isOutputAwaited = true }
         return isFull
     }
 
     override func outputProgressed() {
         if outputCount > 0 || !hasEndedInput { progressed() } else { timer.clear() }
-        guard isOutputAwaited, outputCount <= Http2ServerStream.someOutput else { return }
+        guard isOutputAwaited, outputCount <= Http2DownstreamStream.someOutput else { return }
         isOutputAwaited = false
         // Not here, in the middle of a frame.
         loop.later { [self] in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-@Suite struct ClientConnectionTests {
+@Suite struct Http1UpstreamConnectionTests {
     private let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
     /// One connection at a time, so that a second request shows whether the first one's came back.

@@ -18,6 +18,16 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[lines[first].value]))) }
     }
 
+    /// The time in the only line of that name; `nil` if there is none, several, or another text. Most are read where they stand.
+    /// RFC 9110 §5.6.7.
+    public func time(of name: FieldName, now: WallTime) -> WallTime? {
+        switch withOnlyValue(of: name, HttpDate.usual) {
+        case .one(let time?): time
+        case .one: self[name].flatMap { HttpDate.time(anyForm: $0, now: now) }
+        case .absent, .several: nil
+        }
+    }
+
     /// Gives the value of the only line of that name as it stands here; where there is none, and a ware took it away as a
     /// credential that it accepted, the value that was accepted. As bytes that are valid during the call only.
     func withOnlyOrAcceptedValue<Result>(
@@ -138,59 +148,5 @@ extension HttpFields {
             return range
         }
         return (range.lowerBound + 1)..<(range.upperBound - 1)
-    }
-}
-
-extension HttpRequest {
-    /// Gives the only value of `Proxy-Authorization`, as bytes that are valid during the call only.
-    public func withOnlyProxyAuthorization<Result>(
-        _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> OnlyValue<Result> {
-        guard var value = proxyAuthorization else { return .absent }
-        if hasSeveralProxyAuthorizations { return .several }
-        return try value.withUTF8 { try .one(body(UnsafeRawBufferPointer($0))) }
-    }
-
-    /// Gives the only value of a query parameter, decoded, its name compared decoded.
-    public func withOnlyParameter<Result>(
-        _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> OnlyValue<Result> {
-        guard target.hasQuery else { return .absent }
-        let parameters = QueryParameters(target.bytes, target.query.range)
-        var place = parameters.start
-        var found: Range<Int>?
-        while let parameter = parameters.next(from: &place) {
-            guard parameters.isText(parameter.name, name) else { continue }
-            if found != nil { return .several }
-            found = parameter.value
-        }
-        guard let found else { return .absent }
-        return try parameters.decoded(found).withUnsafeBytes { try .one(body($0)) }
-    }
-
-    /// Takes the query parameters of that name away, however it is encoded, and leaves the bytes of the others as they are; a
-    /// query that is empty then goes too. Answers whether there were any.
-    @discardableResult
-    public mutating func removeParameter(_ name: String) -> Bool {
-        guard target.hasQuery else { return false }
-        let parameters = QueryParameters(target.bytes, target.query.range)
-        var rest: [UInt8] = []
-        var kept = target.query.range.lowerBound
-        var place = parameters.start
-        var isFound = false
-        while let parameter = parameters.next(from: &place) {
-            guard parameters.isText(parameter.name, name) else { continue }
-            isFound = true
-            // With the & before it, or, for the first, the one behind it.
-            rest += target.bytes[kept..<parameter.name.lowerBound]
-            kept = min(parameter.value.upperBound + 1, target.query.range.upperBound)
-        }
-        guard isFound else { return false }
-        rest += target.bytes[kept..<target.query.range.upperBound]
-        if kept == target.query.range.upperBound, rest.last == 0x26 { rest.removeLast() }
-        target.keepReceivedNames()
-        target.hasQuery = !rest.isEmpty
-        if !rest.isEmpty { target.query = target.add(rest) }
-        return true
     }
 }

@@ -1,0 +1,38 @@
+extension String {
+    /// With control characters escaped, so that what a file holds neither breaks a line nor moves a terminal's cursor.
+    var onOneLine: String {
+        guard unicodeScalars.contains(where: \.isControl) else { return self }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            if scalar.isControl { text += scalar.escapedForErrors } else { text.unicodeScalars.append(scalar) }
+        }
+    }
+
+    /// In double quotes, on one line, shortened: for error texts that quote what was read.
+    public var quotedForErrors: String {
+        var quoted = "\""
+        for scalar in unicodeScalars.prefix(80) {
+            switch scalar {
+            case "\"", "\\": quoted += "\\" + String(scalar)
+            case _ where scalar.isControl: quoted += scalar.escapedForErrors
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return quoted + (unicodeScalars.count > 80 ? "…\"" : "\"")
+    }
+}
+
+extension Unicode.Scalar {
+    /// A character that is not shown, C1 and the separators of lines and paragraphs included.
+    fileprivate var isControl: Bool {
+        value < 0x20 || (0x7F...0x9F).contains(value) || value == 0x2028 || value == 0x2029
+    }
+
+    fileprivate var escapedForErrors: String {
+        switch self {
+        case "\n": "\\n"
+        case "\r": "\\r"
+        case "\t": "\\t"
+        default: "\\u{" + String(value, radix: 16) + "}"
+        }
+    }
+}
