@@ -124,7 +124,7 @@ import Testing
     @Test func `a room uses only members of itself and of the rooms to its left`() throws {
         let files = try RoomsTests.files(of: "HttpWare")
         let declaration =
-            /(?m)^ {4,}(?:(?:public|final|private\(set\)|public internal\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
+            /(?m)^ {4,}(?:(?:public|final|private|fileprivate|private\(set\)|internal\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
         let standard: Set = ["hasSuffix", "hasPrefix", "endIndex", "startIndex", "firstIndex", "lastIndex", "rawValue"]
         var homes: [String: Int] = [:]
         for file in files {
