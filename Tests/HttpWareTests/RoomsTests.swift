@@ -124,7 +124,7 @@ import Testing
     @Test func `a room uses only members of itself and of the rooms to its left`() throws {
         let files = try RoomsTests.files(of: "HttpWare")
         let declaration =
-            /(?m)^ {4,}(?:(?:public|final|private|fileprivate|private\(set\)|internal\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
+            /(?m)^ {4,}(?:(?:public|final|private\(set\)|internal\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
         let standard: Set = ["hasSuffix", "hasPrefix", "endIndex", "startIndex", "firstIndex", "lastIndex", "rawValue"]
         var homes: [String: Int] = [:]
         for file in files {
@@ -133,12 +133,14 @@ import Testing
                 homes[String(match.1), default: .max] = min(place, homes[String(match.1), default: .max])
             }
         }
-        #expect(homes.count > 1000)
+        #expect(homes.count > 800)
         for file in files {
             let place = try #require(RoomsTests.rooms.firstIndex(of: file.room))
             for match in file.code.matches(of: /[\w)\]?!]\.([a-z]+[A-Z]\w*)/) where !standard.contains(String(match.1))
             {
-                if let home = homes[String(match.1)], home > place {
+                // A private member of its own may have the same name.
+                let isOwn = file.code.contains("var \(match.1)") || file.code.contains("func \(match.1)(")
+                if let home = homes[String(match.1)], home > place, !isOwn {
                     Issue.record("\(file.path) uses \(match.1) of \(RoomsTests.rooms[home])")
                 }
             }
