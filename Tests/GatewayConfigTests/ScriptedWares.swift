@@ -114,7 +114,7 @@ enum ScriptedWares {
             for method in listed where !method.value.isIdempotent {
                 options.warn(
                     at: "methods", in: method.location,
-                    "\"\(method.value)\" is not idempotent: a second try may do the work twice (RFC 9110 §9.2.2)")
+                    "\"\(method.value)\" is not idempotent: a second attempt may do the work twice (RFC 9110 §9.2.2)")
             }
             options.read("retryOn", into: &statuses)
             options.read("backoff", into: &backoff)
