@@ -111,7 +111,7 @@ extension CircuitBreaker: ConfigurableWare {
             - circuitBreaker: { failureRatio: 30%, minRequests: 50, openFor: 30s }
             """#,
         details: #"""
-            The ware counts the outcome of each try in the last `window`, in whole seconds. If there are at least
+            The ware counts the outcome of each attempt in the last `window`, in whole seconds. If there are at least
             `minRequests`, and the share of failures reaches `failureRatio`, the circuit opens: for `openFor` every
             request is answered with `status` and `Retry-After`. Then the circuit is half-open: `halfOpen` test requests
             go to the service, and all others are still refused. If all test requests succeed, the circuit closes. The
@@ -123,7 +123,7 @@ extension CircuitBreaker: ConfigurableWare {
             a connection that could not be made, `reset` one that ended before the response, and `timeout` any step that
             took too long. The origins of `passthrough` are independent of each other, so their requests always pass.
 
-            List this ware after `retry`, so that it counts each try.
+            List this ware after `retry`, so that it counts each attempt.
             """#,
         otherNames: ["breaker", "outlierDetection"])
 

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// The outcomes of a try that count as failures of a service: statuses, and kinds of faults.
+/// The outcomes of an attempt that count as failures of a service: statuses, and kinds of faults.
 ///
 /// A status matches a response of the origin server, and a fault that the client is told of with that status. Responses
 /// of a cache or of another ware, and faults of the client, are not failures of the service.

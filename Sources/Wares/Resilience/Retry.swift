@@ -2,19 +2,19 @@ public import HttpWare
 
 /// Sends failed requests again, if they are safe to repeat, with a pause and within a budget.
 public struct Retry: Middleware, Postware {
-    /// The maximum number of tries, including the first.
+    /// The maximum number of attempts, including the first.
     public var attempts: Int
     /// The outcomes after which a request is sent again.
     public var retryOn: FailureSet
     /// The methods whose requests are safe to process twice. RFC 9110 §9.2.2.
     public var methods: [HttpMethod]
-    /// The pause before a try: a random part of the lower end, which doubles with each try up to the upper end.
+    /// The pause before an attempt: a random part of the lower end, which doubles with each attempt up to the upper end.
     public var backoff: DurationRange
-    /// The longest `Retry-After` that is obeyed; a longer one ends the tries.
+    /// The longest `Retry-After` that is obeyed; a longer one ends the attempts.
     public var retryAfter: Duration
-    /// The time limit of each try until the response begins; `nil` leaves that of the service.
+    /// The time limit of each attempt until the response begins; `nil` leaves that of the service.
     public var perTry: Duration?
-    /// The maximum size of a request's content that is kept for another try.
+    /// The maximum size of a request's content that is kept for another attempt.
     public var maxBody: ByteCount
     /// The share of a service's requests of the last ten seconds that can be sent again; ten requests always can.
     public var budget: Ratio
@@ -141,23 +141,23 @@ extension Retry: ConfigurableWare {
             Failures are described as in `circuitBreaker`: statuses, `connect`, `reset` and `timeout`. Only requests
             with one of `methods` are sent again. Other requests are sent again if no connection was made, or if the
             origin server says that it did not process them. A request with content is sent again only if all of its
-            content was kept. The next try uses another endpoint of the service, if there is one. Several entries of
+            content was kept. The next attempt uses another endpoint of the service, if there is one. Several entries of
             this ware count together, so that they do not multiply the requests.
 
-            Before each further try the ware pauses for a random part of `backoff`: from zero to its lower end, which
-            doubles with each try up to its upper end. If `Retry-After` is longer, the ware pauses for that. If the
+            Before each further attempt the ware pauses for a random part of `backoff`: from zero to its lower end, which
+            doubles with each attempt up to its upper end. If `Retry-After` is longer, the ware pauses for that. If the
             response asks for a longer wait than `retryAfter`, or too little of the total time is left, the response is
             passed on unchanged.
 
             `budget` limits the repeated requests to a share of all requests that went to the service in the last ten
-            seconds, by any route and loop. Ten repeated requests in that time are always allowed. `perTry` ends a try
+            seconds, by any route and loop. Ten repeated requests in that time are always allowed. `perTry` ends an attempt
             whose response has not begun in time, with 504.
             """#,
         otherNames: ["retries", "proxyNextUpstream"])
 
     public init(options: inout OptionsReader) {
         self.init()
-        options.read("attempts", into: &attempts, in: 1...5, doc: "maximum number of tries, including the first")
+        options.read("attempts", into: &attempts, in: 1...5, doc: "maximum number of attempts, including the first")
         options.read(
             "retryOn", into: &retryOn,
             doc:
@@ -173,16 +173,16 @@ extension Retry: ConfigurableWare {
         }
         options.read(
             "backoff", into: &backoff,
-            doc: "range of the pause before each further try; the pause is random and grows with each try")
+            doc: "range of the pause before each further attempt; it is random and grows with each attempt")
         options.read(
             "retryAfter", into: &retryAfter, in: .zero ... .seconds(300),
-            doc: "longest Retry-After of a response to wait for; a longer one ends the tries")
+            doc: "longest Retry-After of a response to wait for; a longer one ends the attempts")
         options.read(
             "perTry", into: &perTry, in: .milliseconds(1) ... .seconds(3600),
-            doc: "time limit of each try until its response begins; by default only the service's limits apply")
+            doc: "time limit of each attempt until its response begins; by default only the service's limits apply")
         options.read(
             "maxBody", into: &maxBody, in: .bytes(0) ... .gibibytes(1),
-            doc: "maximum size of a request's content that is kept for another try")
+            doc: "maximum size of a request's content that is kept for another attempt")
         options.read(
             "budget", into: &budget,
             doc: "maximum share of a service's requests that are repeated, counted over ten seconds")

@@ -45,7 +45,7 @@ extension Timeout: ConfigurableWare {
               if: { path: /search/** }
             """#,
         details: #"""
-            `total` includes waits and further tries. The service's limits apply to all options that are not given. If a
+            `total` includes waits and further attempts. The service's limits apply to all options that are not given. If a
             response has not begun when its time is over, the client gets `status`. If it has begun, it is cut off.
             While the client sends its content, the listener's limits apply: if the content stops coming, the client
             gets 408. It also gets 408 if `total` is over by then.
