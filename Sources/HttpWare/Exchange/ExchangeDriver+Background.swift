@@ -2,7 +2,7 @@
 
 extension ExchangeDriver: BackgroundStarter {
     func startBackground(_ request: HttpRequest, to receiver: any BackgroundReceiver) -> Bool {
-        let index = phase == .middlewares ? requestIndex : halfIndex
+        let index = phase == .middlewares ? inward.index : outward.halfIndex
         guard phase == .middlewares || phase == .responseWares, index >= 0, server.mayRunInBackground else {
             return false
         }
@@ -10,10 +10,10 @@ extension ExchangeDriver: BackgroundStarter {
         let driver = ExchangeDriver(server: server)
         let sink = BackgroundSink(driver, receiver)
         driver.prepare(sink: sink, connection: exchange.connection)
-        driver.isBackground = true
+        driver.outward.isBackground = true
         driver.plan = plan
-        driver.halfFloor = index
-        driver.requestIndex = index + 1
+        driver.outward.halfFloor = index
+        driver.inward.index = index + 1
         let inner = driver.exchange
         inner.request = request
         inner.route = exchange.route
@@ -26,7 +26,7 @@ extension ExchangeDriver: BackgroundStarter {
         if inner.boundAuthority?.ware == nil { inner.boundAuthority?.ware = index }
         inner.record.started = loop.now.nanoseconds
         driver.isObserved = false
-        driver.isRequestWhole = true
+        driver.inward.isWhole = true
         driver.phase = .middlewares
         driver.setDeadline()
         transport.inEvent { driver.runMiddlewares() }
@@ -35,7 +35,7 @@ extension ExchangeDriver: BackgroundStarter {
 
     /// Whether the exchange has no client any more, and goes on for others.
     func goesOnWithoutClient() -> Bool {
-        guard !isBackground, isRequestWhole, exchange.sharer?.outlivesClient == true,
+        guard !outward.isBackground, inward.isWhole, exchange.sharer?.outlivesClient == true,
             server.mayRunInBackground
         else { return false }
         switch phase {
@@ -43,10 +43,10 @@ extension ExchangeDriver: BackgroundStarter {
         default: return false
         }
         server.backgroundCount += 1
-        isBackground = true
-        hasClientLeft = true
+        outward.isBackground = true
+        outward.hasClientLeft = true
         sink = BackgroundSink(self, nil)
-        upstream?.resume()
+        call.stream?.resume()
         return true
     }
 }

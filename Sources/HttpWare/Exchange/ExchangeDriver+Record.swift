@@ -28,7 +28,7 @@ extension ExchangeDriver {
         _ exchange: Exchange, _ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false
     ) {
         watch.look(at: &request, &exchange.record.trail)
-        note(exchange, decision, .request, requestIndex, status, hasWaited)
+        note(exchange, decision, .request, inward.index, status, hasWaited)
     }
 
     /// The response half or postware whose turn it is has answered.
@@ -36,8 +36,11 @@ extension ExchangeDriver {
         _ exchange: Exchange, _ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false
     ) {
         watch.look(at: &response, &exchange.record.trail)
-        let isHalf = halfIndex >= 0
-        note(exchange, decision, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, status, hasWaited)
+        let isHalf = outward.halfIndex >= 0
+        note(
+            exchange, decision, isHalf ? .responseHalf : .postware, isHalf ? outward.halfIndex : outward.postIndex,
+            status,
+            hasWaited)
     }
 
     /// Its condition does not hold; that takes no time worth a look at the clock.
@@ -49,12 +52,14 @@ extension ExchangeDriver {
 
     /// A ware that is waited for will not be heard any more.
     func noteGivenUp() {
-        guard task != nil || hold != nil else { return }
+        guard waiting.task != nil || waiting.hold != nil else { return }
         switch phase {
-        case .middlewares: note(exchange, .gaveUp, .request, requestIndex, 0, true)
+        case .middlewares: note(exchange, .gaveUp, .request, inward.index, 0, true)
         case .responseWares:
-            let isHalf = halfIndex >= 0
-            note(exchange, .gaveUp, isHalf ? .responseHalf : .postware, isHalf ? halfIndex : postIndex, 0, true)
+            let isHalf = outward.halfIndex >= 0
+            note(
+                exchange, .gaveUp, isHalf ? .responseHalf : .postware, isHalf ? outward.halfIndex : outward.postIndex,
+                0, true)
         default: break
         }
     }
@@ -62,13 +67,13 @@ extension ExchangeDriver {
     /// The attempt under way is over, by a fault or because its response is not wanted; so is a pause before the next one.
     func endAttempt(_ fault: GatewayError.Fault? = nil) {
         let now = loop.now.nanoseconds
-        exchange.record.endAttempt(at: now, fault, isSending: isForwarding)
+        exchange.record.endAttempt(at: now, fault, isSending: call.isForwarding)
         exchange.record.endPause(at: now, fault)
     }
 
     /// Another attempt may follow the one under way, whose phases are noted.
     func keepAttempt() {
-        exchange.record.keepAttempt(at: loop.now.nanoseconds, endpoint: endpoint?.name)
+        exchange.record.keepAttempt(at: loop.now.nanoseconds, endpoint: call.endpoint?.name)
     }
 
     @inline(__always)

@@ -23,7 +23,7 @@ extension ExchangeDriver: RequestHandler {
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
         setDeadline()
-        if chain.kept > 0 || chain.hasReplays { kept = exchange.request.content.isEmpty ? nil : [] }
+        if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.request.content.isEmpty ? nil : [] }
         phase = .middlewares
         runMiddlewares()
     }
@@ -69,29 +69,29 @@ extension ExchangeDriver: RequestHandler {
     /// Gives the request to the middlewares: what goes on in the exchange cannot change it then.
     private func lendRequest() {
         exchange.handRequestOver()
-        isRequestLent = true
+        inward.isLent = true
     }
 
     /// Takes it back from them.
     func takeRequestBack() {
-        guard isRequestLent else { return }
+        guard inward.isLent else { return }
         exchange.handRequestOver()
-        isRequestLent = false
+        inward.isLent = false
     }
 
     /// Asks the middlewares from `requestIndex` on, then goes upstream.
     func runMiddlewares() {
-        guard requestIndex < chain.middlewares.count else {
+        guard inward.index < chain.middlewares.count else {
             takeRequestBack()
             return callUpstream()
         }
         // Held once, not for each ware.
         let chain = self.chain
         let exchange = self.exchange
-        if !isRequestLent { lendRequest() }
+        if !inward.isLent { lendRequest() }
         if isObserved { watchRequest() }
-        while requestIndex < chain.middlewares.count {
-            let index = requestIndex
+        while inward.index < chain.middlewares.count {
+            let index = inward.index
             if !chain.middlewares[index].isPlain {
                 switch turn(of: index, chain) {
                 case .come: break
@@ -128,9 +128,9 @@ extension ExchangeDriver: RequestHandler {
         if let condition = chain.middlewares[index].condition {
             do throws(Pattern.LimitReached) {
                 guard try condition.matches(request) else {
-                    skipped.append(index)
+                    inward.skipped.insert(index)
                     if isObserved { noteSkipped(exchange, .request, index) }
-                    requestIndex = index + 1
+                    inward.index = index + 1
                     return .passedBy
                 }
             } catch {
@@ -146,7 +146,7 @@ extension ExchangeDriver: RequestHandler {
     @inline(__always)
     private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) -> Bool {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
-        requestIndex = index + 1
+        inward.index = index + 1
         return chain.middlewares[index].isMarked ? mark(index, chain, exchange) : true
     }
 
@@ -180,7 +180,7 @@ extension ExchangeDriver: RequestHandler {
 
     /// Takes a verdict; true when the request goes on inward.
     private func decided(_ verdict: consuming Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Bool {
-        let index = requestIndex
+        let index = inward.index
         switch consume verdict {
         case .pass:
             return pass(index, chain, exchange, hasWaited: hasWaited)
@@ -223,7 +223,7 @@ extension ExchangeDriver: RequestHandler {
         case .success(let verdict):
             if decided(verdict, chain, hasWaited: true) { runMiddlewares() }
         case .failure(let error):
-            let step = chain.middlewares[requestIndex]
+            let step = chain.middlewares[inward.index]
             if threw(error, step.label, failsOpen: step.failsOpen) { runMiddlewares() }
         }
     }
@@ -232,15 +232,15 @@ extension ExchangeDriver: RequestHandler {
     private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Bool {
         if isObserved { noteRequest(exchange, .failed) }
         if failsOpen {
-            let index = requestIndex
-            skipped.append(index)
-            requestIndex += 1
+            let index = inward.index
+            inward.skipped.insert(index)
+            inward.index += 1
             return chain.middlewares[index].watchesAuthority ? isWhereBound(index, chain, exchange) : true
         }
         takeRequestBack()
         // A GatewayError says itself what it is, such as content that is too large.
         let fault = error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "\(label) failed: \(error)")
-        fail(fault, from: requestIndex - 1)
+        fail(fault, from: inward.index - 1)
         return false
     }
 
@@ -251,9 +251,9 @@ extension ExchangeDriver: RequestHandler {
         if request.content.isEmpty { return true }
         if request.content.bytes == nil {
             request.content.limit(to: limit)
-            if isRequestWhole { takeHeld(into: &request.content) }
+            if inward.isWhole { takeHeld(into: &request.content) }
         }
-        let count = request.content.bytes?.count ?? max(request.content.length ?? 0, held.count)
+        let count = request.content.bytes?.count ?? max(request.content.length ?? 0, inward.held.count)
         guard count <= limit else {
             contentTooLarge(limit)
             return false
@@ -271,87 +271,87 @@ extension ExchangeDriver: RequestHandler {
     /// much it is was not said. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
     private func mustCountContent(before status: HttpStatus) -> Bool {
         guard exchange.request.content.limit != nil, exchange.request.content.extent == .unknown,
-            status.code < 400, !isBackground
+            status.code < 400, !outward.isBackground
         else { return false }
-        return !exchange.request.expectsContinue || hasSentContinue || exchange.record.requestBytes > 0
+        return !exchange.request.expectsContinue || inward.hasSentContinue || exchange.record.requestBytes > 0
     }
 
     /// Keeps the response until all content is counted.
     private func countContent() {
         guard isWithinLimit() else { return }
-        held = []
-        kept = nil
+        inward.held = []
+        inward.kept = nil
         phase = .countingRequest
-        if isRequestWhole { return contentCounted() }
+        if inward.isWhole { return contentCounted() }
         setDeadline()
         sink?.resumeRequest()
     }
 
     /// All content came, and is within its limit.
-    private func contentCounted() { answer(with: response, from: requestIndex - 1) }
+    private func contentCounted() { answer(with: response, from: inward.index - 1) }
 
     /// All that was held is the content.
     private func takeHeld(into content: inout HttpContent) {
-        content.bytes = held.isEmpty ? nil : held
-        content.extent = held.isEmpty ? .none : .length(held.count)
-        held = []
+        content.bytes = inward.held.isEmpty ? nil : inward.held
+        content.extent = inward.held.isEmpty ? .none : .length(inward.held.count)
+        inward.held = []
     }
 
     /// Tells a client that waits for it to send its content: it is wanted here. RFC 9110 §10.1.1.
     func askForContent() {
-        guard exchange.request.expectsContinue, !hasSentContinue, !isRequestWhole else { return }
-        hasSentContinue = true
+        guard exchange.request.expectsContinue, !inward.hasSentContinue, !inward.isWhole else { return }
+        inward.hasSentContinue = true
         sink?.sendInterim(HttpResponse(.continue))
     }
 
     var requestRelay: SocketConnection? {
         guard
             phase == .tunnel
-                || isForwarding && kept == nil && exchange.requestFilters.isEmpty && !isRequestRefused
+                || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
                     && exchange.request.content.limit == nil
         else { return nil }
-        return upstream?.relayTarget
+        return call.stream?.relayTarget
     }
 
     func requestRelayed(_ count: Int) {
         exchange.record.requestBytes += count
-        hasSentContent = true
-        upstream?.contentRelayed()
-        if upstream?.isBlocked == true { sink?.pauseRequest() }
+        call.hasSentContent = true
+        call.stream?.contentRelayed()
+        if call.stream?.isBlocked == true { sink?.pauseRequest() }
     }
 
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
-        if isRequestRefused { return }
+        if inward.isRefused { return }
         exchange.record.requestBytes += bytes.count
-        if let limit = isRequestLent ? request.content.limit : exchange.request.content.limit,
+        if let limit = inward.isLent ? request.content.limit : exchange.request.content.limit,
             exchange.record.requestBytes > limit
         {
             return contentTooLarge(limit)
         }
-        if kept != nil { keep(bytes) }
+        if inward.kept != nil { keep(bytes) }
         switch phase {
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
-            if isForwarding { forward(bytes) }
+            if call.isForwarding { forward(bytes) }
         case .middlewares, .collectingRequest, .connecting:
-            held.append(contentsOf: bytes)
-            if phase != .collectingRequest, held.count >= 65536 { sink?.pauseRequest() }
+            inward.held.append(contentsOf: bytes)
+            if phase != .collectingRequest, inward.held.count >= 65536 { sink?.pauseRequest() }
         case .replaying:
-            if kept == nil { giveUpReplay() }
+            if inward.kept == nil { giveUpReplay() }
         case .countingRequest, .awaitingRequest, .tunnel, .ended: break
         }
     }
 
     private func keep(_ bytes: UnsafeRawBufferPointer) {
-        guard let count = kept?.count, count + bytes.count <= chain.kept else {
-            kept = nil
+        guard let count = inward.kept?.count, count + bytes.count <= chain.kept else {
+            inward.kept = nil
             exchange.record.outgrewKept = true
             return
         }
-        kept?.append(contentsOf: bytes)
+        inward.kept?.append(contentsOf: bytes)
     }
 
     private func contentTooLarge(_ limit: Int) {
-        isRequestRefused = true
+        inward.isRefused = true
         fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"))
     }
 
@@ -365,8 +365,8 @@ extension ExchangeDriver: RequestHandler {
     }
 
     func requestEnded(_ trailers: HttpFields?) {
-        isRequestWhole = true
-        if trailers != nil || requestTrailers != nil { requestTrailers = trailers }
+        inward.isWhole = true
+        if trailers != nil || inward.trailers != nil { inward.trailers = trailers }
         switch phase {
         case .collectingRequest:
             phase = .middlewares
@@ -374,8 +374,8 @@ extension ExchangeDriver: RequestHandler {
             runMiddlewares()
         case .countingRequest: contentCounted()
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
-            if isForwarding { forwardEnd() }
-        case .replaying: if !isReplayTimed { replayWhenWhole() }
+            if call.isForwarding { forwardEnd() }
+        case .replaying: if !outward.isReplayTimed { replayWhenWhole() }
         case .middlewares, .connecting, .awaitingRequest, .tunnel, .ended: break
         }
     }
@@ -391,7 +391,7 @@ extension ExchangeDriver: RequestHandler {
             failWithoutChain(error)
         case .ended: break
         default:
-            isRequestRefused = true
+            inward.isRefused = true
             fail(error)
         }
     }

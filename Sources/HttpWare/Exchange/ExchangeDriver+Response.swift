@@ -7,8 +7,8 @@ extension ExchangeDriver: ResponseHandler {
         guard phase == .awaitingResponse else { return }
         if response.status == .continue {
             // It may have been sent already: by us, or for an attempt before this one.
-            if hasSentContinue { return }
-            hasSentContinue = true
+            if inward.hasSentContinue { return }
+            inward.hasSentContinue = true
         }
         sink?.sendInterim(response)
     }
@@ -17,11 +17,11 @@ extension ExchangeDriver: ResponseHandler {
         swap(&response, &arrived)
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
-        if isAtEndpoint { endpointAnswered(response.status) }
+        if call.isAtEndpoint { endpointAnswered(response.status) }
         if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
-        if phase == .responseWares { upstream?.pause() }
+        if phase == .responseWares { call.stream?.pause() }
     }
 
     /// A response that did not come from upstream starts its way back at the ware in that place.
@@ -40,15 +40,15 @@ extension ExchangeDriver: ResponseHandler {
         }
         response.source = nil
         guard response.content.bytes == nil else { return source.cancelled() }
-        upstream = ContentStream(source, extent: response.content.extent, transport: transport, handler: self)
+        call.stream = ContentStream(source, extent: response.content.extent, transport: transport, handler: self)
     }
 
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
     func fail(_ error: GatewayError) {
         switch phase {
-        case .middlewares, .collectingRequest, .countingRequest: fail(error, from: requestIndex - 1)
+        case .middlewares, .collectingRequest, .countingRequest: fail(error, from: inward.index - 1)
         // The half that asked for the replay has answered.
-        case .replaying: fail(error, from: halfIndex - 1)
+        case .replaying: fail(error, from: outward.halfIndex - 1)
         default: fail(error, from: chain.middlewares.count - 1)
         }
     }
@@ -63,12 +63,12 @@ extension ExchangeDriver: ResponseHandler {
         }
         giveUpWaiting()
         takeRequestBack()
-        ticket?.giveUp()
-        ticket = nil
-        upstream?.cancel()
-        upstream = nil
-        isForwarding = false
-        held = []
+        call.ticket?.giveUp()
+        call.ticket = nil
+        call.stream?.cancel()
+        call.stream = nil
+        call.isForwarding = false
+        inward.held = []
         exchange.responseFilters.removeAll()
         exchange.failure = error
         exchange.responder = .gateway
@@ -79,23 +79,23 @@ extension ExchangeDriver: ResponseHandler {
     /// Halves and postwares that ran already are not asked again.
     private var lastPassable: Int {
         switch phase {
-        case .responseWares, .collectingResponse: halfIndex
-        case .replaying: halfIndex - 1
+        case .responseWares, .collectingResponse: outward.halfIndex
+        case .replaying: outward.halfIndex - 1
         default: chain.middlewares.count - 1
         }
     }
 
     private func discardUpstream() {
-        isForwarding = false
-        guard let upstream else { return }
-        self.upstream = nil
+        call.isForwarding = false
+        guard let upstream = call.stream else { return }
+        call.stream = nil
         upstream.discard()
     }
 
     private func startResponse(from index: Int) {
-        if phase != .responseWares && phase != .collectingResponse { postIndex = 0 }
+        if phase != .responseWares && phase != .collectingResponse { outward.postIndex = 0 }
         phase = .responseWares
-        halfIndex = index
+        outward.halfIndex = index
         runResponseWares()
     }
 
@@ -103,7 +103,7 @@ extension ExchangeDriver: ResponseHandler {
 
     func runResponseWares() {
         guard isObserved ? chain.seesAnyResponse : chain.seesResponses(response.status) else {
-            halfIndex = -1
+            outward.halfIndex = -1
             return deliver()
         }
         // Held once, not for each ware.
@@ -111,21 +111,21 @@ extension ExchangeDriver: ResponseHandler {
         let exchange = self.exchange
         if isObserved { watchResponse() }
         if chain.hasResponseHalves {
-            while halfIndex > halfFloor {
-                let index = halfIndex
-                guard let half = chain.middlewares[index].responseHalf, !wasSkipped(index),
+            while outward.halfIndex > outward.halfFloor {
+                let index = outward.halfIndex
+                guard let half = chain.middlewares[index].responseHalf, !inward.skipped.contains(index),
                     isAsked(chain.middlewares[index].asked, exchange)
                 else {
-                    halfIndex = index - 1
+                    outward.halfIndex = index - 1
                     continue
                 }
                 guard ask(half, exchange) else { return }
             }
         }
-        halfIndex = -1
-        if isBackground { return deliver() }
-        while postIndex < chain.postwares.count {
-            let index = postIndex
+        outward.halfIndex = -1
+        if outward.isBackground { return deliver() }
+        while outward.postIndex < chain.postwares.count {
+            let index = outward.postIndex
             var isMeant = isAsked(chain.postwares[index].asked, exchange)
             if isMeant, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
@@ -137,7 +137,7 @@ extension ExchangeDriver: ResponseHandler {
             }
             if !isMeant {
                 if isObserved { noteSkipped(exchange, .postware, index) }
-                postIndex = index + 1
+                outward.postIndex = index + 1
                 continue
             }
             if let limit = chain.postwares[index].whole, !takeWholeResponse(upTo: limit) { return }
@@ -150,16 +150,6 @@ extension ExchangeDriver: ResponseHandler {
     @inline(__always)
     private func isAsked(_ statuses: ClosedRange<Int>?, _ exchange: Exchange) -> Bool {
         isObserved || statuses?.contains(exchange.response.status.code) ?? false
-    }
-
-    /// Whether the request passed the middleware by. What lies further in than the one asked about is forgotten: no half in
-    /// there is asked any more, or only after the request went there again.
-    private func wasSkipped(_ index: Int) -> Bool {
-        while let last = skipped.last, last >= index {
-            if last == index { return true }
-            skipped.removeLast()
-        }
-        return false
     }
 
     /// Asks one ware; true when the next one's turn has come.
@@ -180,13 +170,13 @@ extension ExchangeDriver: ResponseHandler {
 
     /// What is to be known of the ware whose turn it is, where it does more than pass.
     private var asked: (label: String, failsOpen: Bool) {
-        halfIndex >= 0
-            ? (chain.middlewares[halfIndex].label, chain.middlewares[halfIndex].failsOpen)
-            : (chain.postwares[postIndex].label, chain.postwares[postIndex].failsOpen)
+        outward.halfIndex >= 0
+            ? (chain.middlewares[outward.halfIndex].label, chain.middlewares[outward.halfIndex].failsOpen)
+            : (chain.postwares[outward.postIndex].label, chain.postwares[outward.postIndex].failsOpen)
     }
 
     @inline(__always)
-    private func advance() { if halfIndex >= 0 { halfIndex -= 1 } else { postIndex += 1 } }
+    private func advance() { if outward.halfIndex >= 0 { outward.halfIndex -= 1 } else { outward.postIndex += 1 } }
 
     private func decided(_ answer: Answer, _ label: String, hasWaited: Bool = false) -> Bool {
         switch answer {
@@ -206,7 +196,7 @@ extension ExchangeDriver: ResponseHandler {
             advance()
             return true
         case .replay(let delay):
-            guard halfIndex >= 0, mayReplay(halfIndex) else {
+            guard outward.halfIndex >= 0, mayReplay(outward.halfIndex) else {
                 if isObserved {
                     exchange.note("could not replay")
                     noteResponse(exchange, .passed, hasWaited: hasWaited)
@@ -215,7 +205,7 @@ extension ExchangeDriver: ResponseHandler {
                 return true
             }
             if isObserved { noteResponse(exchange, .replayed, status: response.status.code, hasWaited: hasWaited) }
-            replay(halfIndex, after: delay)
+            replay(outward.halfIndex, after: delay)
             return false
         case .wait(let continuing):
             waitForResponse(continuing, label)
@@ -227,7 +217,7 @@ extension ExchangeDriver: ResponseHandler {
         wait(continuing, response) { driver, message, result in
             driver.response = message
             // The content waited for the ware.
-            if driver.upstream != nil { driver.exchange.record.contentStarted = driver.loop.now.nanoseconds }
+            if driver.call.stream != nil { driver.exchange.record.contentStarted = driver.loop.now.nanoseconds }
             let goesOn: Bool
             switch result {
             case .success(let answer): goesOn = driver.decided(answer, label, hasWaited: true)
@@ -238,7 +228,8 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     private var failsOpenNow: Bool {
-        halfIndex >= 0 ? chain.middlewares[halfIndex].failsOpen : chain.postwares[postIndex].failsOpen
+        outward.halfIndex >= 0
+            ? chain.middlewares[outward.halfIndex].failsOpen : chain.postwares[outward.postIndex].failsOpen
     }
 
     /// A ware could not do its work; the response goes on, as it is or as a 502.
@@ -262,26 +253,26 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Whether the request can be sent inward again from that ware: it was kept, and not too often.
     private func mayReplay(_ index: Int) -> Bool {
-        guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !isRequestRefused,
+        guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !inward.isRefused,
             let snapshot = snapshots[index], snapshot.isAtHand(exchange.request)
         else { return false }
         if snapshot.content.isEmpty { return true }
         // A filter from further out has seen the content, and sees no content twice.
-        if hasSentContent, snapshot.filters > 0 { return false }
-        return snapshot.content.bytes != nil || kept != nil
+        if call.hasSentContent, snapshot.filters > 0 { return false }
+        return snapshot.content.bytes != nil || inward.kept != nil
     }
 
     private func replay(_ index: Int, after delay: Duration) {
         phase = .replaying
-        halfIndex = index
-        replayDelay = delay
-        isReplayTimed = false
+        outward.halfIndex = index
+        outward.replayDelay = delay
+        outward.isReplayTimed = false
         // What is behind an early response did not go upstream, so nothing more may.
-        isForwarding = false
+        call.isForwarding = false
         endAttempt()
         if isReplayComplete { return startReplay() }
         // The response is held until the rest is here, and goes on if that is too much to keep.
-        upstream?.pause()
+        call.stream?.pause()
         askForContent()
         setDeadline()
         sink?.resumeRequest()
@@ -289,8 +280,8 @@ extension ExchangeDriver: ResponseHandler {
 
     /// Nothing of the client is waited for.
     private var isReplayComplete: Bool {
-        guard let snapshot = snapshots[halfIndex] else { return true }
-        return isRequestWhole || snapshot.content.isEmpty || snapshot.content.bytes != nil
+        guard let snapshot = snapshots[outward.halfIndex] else { return true }
+        return inward.isWhole || snapshot.content.isEmpty || snapshot.content.bytes != nil
     }
 
     /// The rest of the request is here.
@@ -300,7 +291,7 @@ extension ExchangeDriver: ResponseHandler {
 
     /// The content grew over what is kept: the response at hand goes on.
     func giveUpReplay() {
-        guard !isReplayTimed else { return }
+        guard !outward.isReplayTimed else { return }
         exchange.record.resumeAttempt(at: loop.now.nanoseconds)
         phase = .responseWares
         advance()
@@ -313,20 +304,20 @@ extension ExchangeDriver: ResponseHandler {
         exchange.record.replays += 1
         discardUpstream()
         // The next one goes to another endpoint.
-        if let member, !tried.contains(where: { $0 === member }) { tried.append(member) }
+        if let member = call.member, !call.tried.contains(where: { $0 === member }) { call.tried.append(member) }
         leaveEndpoint()
         exchange.responseFilters.removeAll()
         exchange.failure = nil
-        guard replayDelay > .zero else { return sendAgain() }
-        isReplayTimed = true
+        guard outward.replayDelay > .zero else { return sendAgain() }
+        outward.isReplayTimed = true
         exchange.record.pauseStarted = loop.now.nanoseconds
         waitNumber &+= 1
         let number = waitNumber
         setDeadline()
         // What the client still sends is read meanwhile.
         sink?.resumeRequest()
-        loop.schedule(after: replayDelay) { [weak self] in
-            guard let self, self.waitNumber == number, self.phase == .replaying else { return }
+        loop.schedule(after: outward.replayDelay) { [weak self] in
+            guard let self, waitNumber == number, self.phase == .replaying else { return }
             self.transport.inEvent { self.sendAgain() }
         }
     }
@@ -335,15 +326,16 @@ extension ExchangeDriver: ResponseHandler {
         waitNumber &+= 1
         exchange.record.endPause(at: loop.now.nanoseconds)
         // `mayReplay` has seen that it is there; nobody changes the request meanwhile.
-        guard let snapshot = snapshots[halfIndex], snapshot.restore(&exchange.request) else { return }
-        if let kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { held = kept }
+        guard let snapshot = snapshots[outward.halfIndex], snapshot.restore(&exchange.request) else { return }
+        if let kept = inward.kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { inward.held = kept }
         if exchange.requestFilters.count > snapshot.filters {
             exchange.requestFilters.removeSubrange(snapshot.filters...)
         }
-        requestIndex = halfIndex + 1
+        inward.index = outward.halfIndex + 1
+        inward.skipped.forget(from: inward.index)
         // What a ware further in put into the request is not in it any more.
-        if let bound = exchange.boundAuthority, bound.ware ?? .max > halfIndex { exchange.boundAuthority = nil }
-        hasRetried = false
+        if let bound = exchange.boundAuthority, bound.ware ?? .max > outward.halfIndex { exchange.boundAuthority = nil }
+        call.hasRetried = false
         phase = .middlewares
         runMiddlewares()
     }
@@ -358,17 +350,17 @@ extension ExchangeDriver: ResponseHandler {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             return false
         }
-        if response.content.bytes != nil || upstream == nil { return true }
+        if response.content.bytes != nil || call.stream == nil { return true }
         phase = .collectingResponse
-        collected = []
+        outward.collected = []
         response.content.limit(to: limit)
-        upstream?.resume()
+        call.stream?.resume()
         return false
     }
 
     private func deliver() {
         guard let sink else { return }
-        if upstream == nil, response.content.bytes == nil, !response.content.isEmpty {
+        if call.stream == nil, response.content.bytes == nil, !response.content.isEmpty {
             // What a response promises and nobody can bring is never promised to the client.
             return fail(GatewayError(.upstream, .responseIncomplete, "the response's content is gone"))
         }
@@ -380,10 +372,10 @@ extension ExchangeDriver: ResponseHandler {
             return deliverWhole(bytes, sink)
         }
         var extent = response.content.extent
-        responseLengthLeft = nil
+        outward.lengthLeft = nil
         if case .length(let length) = extent, !exchange.responseFilters.isEmpty {
             if exchange.responseFilters.allSatisfy(\.keepsLength) {
-                responseLengthLeft = length
+                outward.lengthLeft = length
             } else {
                 extent = .unknown
             }
@@ -395,8 +387,8 @@ extension ExchangeDriver: ResponseHandler {
         guard phase == .streaming else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
         if endsWithHead { discardUpstream() }
-        if upstream == nil { return end(.completed) }
-        upstream?.resume()
+        if call.stream == nil { return end(.completed) }
+        call.stream?.resume()
     }
 
     private var isTunnelOpening: Bool {
@@ -404,7 +396,7 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     private func deliverTunnel(_ sink: any ResponseSink) {
-        guard let upstream else {
+        guard let upstream = call.stream else {
             return fail(GatewayError(.upstream, .upgradeFailed, "the connection for the tunnel is gone"))
         }
         sink.send(responseOf: exchange, extent: .none, via: exchange.request.method != .connect)
@@ -412,7 +404,7 @@ extension ExchangeDriver: ResponseHandler {
         sink.startTunnel()
         guard phase == .tunnel else { return }
         upstream.resume()
-        if upstreamEndedTunnel { sink.endTunnel() }
+        if outward.upstreamEndedTunnel { sink.endTunnel() }
     }
 
     private func deliverWhole(_ bytes: [UInt8], _ sink: any ResponseSink) {
@@ -461,7 +453,7 @@ extension ExchangeDriver: ResponseHandler {
     func responseRelayed(_ count: Int) {
         exchange.record.unfilteredBytes += count
         exchange.record.responseBytes += count
-        if sink?.isBlocked == true { upstream?.pause() }
+        if sink?.isBlocked == true { call.stream?.pause() }
     }
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
@@ -480,7 +472,7 @@ extension ExchangeDriver: ResponseHandler {
             } else {
                 do {
                     let filtered = try filter(bytes, exchange.responseFilters)
-                    try ExchangeDriver.count(filtered.count, of: &responseLengthLeft)
+                    try ExchangeDriver.count(filtered.count, of: &outward.lengthLeft)
                     exchange.record.responseBytes += filtered.count
                     sink.sendContent(filtered)
                 } catch {
@@ -492,10 +484,10 @@ extension ExchangeDriver: ResponseHandler {
                 transport.output.flush()
             }
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
-            if sink.isBlocked, exchange.sharer?.outlivesClient != true { upstream?.pause() }
+            if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
         case .collectingResponse:
-            collected.append(contentsOf: bytes)
-            if let limit = response.content.limit, collected.count > limit {
+            outward.collected.append(contentsOf: bytes)
+            if let limit = response.content.limit, outward.collected.count > limit {
                 fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
         default: break
@@ -517,14 +509,14 @@ extension ExchangeDriver: ResponseHandler {
         guard phase == .streaming, let sink else { return }
         do {
             let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
-            try ExchangeDriver.count(held.count, of: &responseLengthLeft)
+            try ExchangeDriver.count(held.count, of: &outward.lengthLeft)
             exchange.record.responseBytes += held.count
             if !held.isEmpty { held.withUnsafeBytes { sink.sendContent($0) } }
             transport.output.flush()
         } catch {
             return responseFilterFailed(error)
         }
-        if sink.isBlocked, exchange.sharer?.outlivesClient != true { upstream?.pause() }
+        if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
     }
 
     /// The head is out: the client must not take what it has for whole.
@@ -535,23 +527,22 @@ extension ExchangeDriver: ResponseHandler {
     /// A digest behind content that a filter changed is one of other bytes. RFC 9530 §2.
     private func dropUntrueTrailers() {
         guard exchange.responseFilters.contains(where: { !$0.keepsLength }) else { return }
-        for name in HttpFields.digests { responseTrailers?.remove(name) }
+        for name in HttpFields.digests { outward.trailers?.remove(name) }
     }
 
     func responseEnded(_ trailers: HttpFields?) {
-        upstream = nil
-        isForwarding = false
-        hasUpstreamEnded = true
-        if isAtEndpoint { leaveEndpoint() }
-        if trailers != nil || responseTrailers != nil { responseTrailers = trailers }
-        if responseTrailers != nil { dropUntrueTrailers() }
+        call.stream = nil
+        call.isForwarding = false
+        if call.isAtEndpoint { leaveEndpoint() }
+        if trailers != nil || outward.trailers != nil { outward.trailers = trailers }
+        if outward.trailers != nil { dropUntrueTrailers() }
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {
                 do {
                     let rest = try finish(exchange.responseFilters)
-                    try ExchangeDriver.count(rest.count, of: &responseLengthLeft)
-                    if let left = responseLengthLeft, left > 0 { throw FilterFault.changedLength }
+                    try ExchangeDriver.count(rest.count, of: &outward.lengthLeft)
+                    if let left = outward.lengthLeft, left > 0 { throw FilterFault.changedLength }
                     exchange.record.responseBytes += rest.count
                     sink?.sendContent(rest)
                 } catch {
@@ -562,9 +553,9 @@ extension ExchangeDriver: ResponseHandler {
         case .collectingResponse:
             phase = .responseWares
             endAttempt()
-            response.content.bytes = collected.isEmpty ? nil : collected
-            response.content.extent = collected.isEmpty ? .none : .length(collected.count)
-            collected = []
+            response.content.bytes = outward.collected.isEmpty ? nil : outward.collected
+            response.content.extent = outward.collected.isEmpty ? .none : .length(outward.collected.count)
+            outward.collected = []
             runResponseWares()
         default: break
         }
@@ -572,7 +563,7 @@ extension ExchangeDriver: ResponseHandler {
 
     func downstreamDrained() {
         // While wares are asked the content waits for them, not for the client.
-        if phase == .streaming || phase == .tunnel { upstream?.resume() }
+        if phase == .streaming || phase == .tunnel { call.stream?.resume() }
     }
 
     // MARK: Filters

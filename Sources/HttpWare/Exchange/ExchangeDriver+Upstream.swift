@@ -14,7 +14,7 @@ extension ExchangeDriver: ConnectionWaiter {
                     : GatewayError(.gateway, .noRoute, "no route matches the request"))
         }
         guard !exchange.isOffline else {
-            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent upstream while offline"))
+            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent call.stream while offline"))
         }
         if let answer = maxForwardsAnswer() {
             exchange.responder = .gateway
@@ -26,12 +26,12 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.request.fields.removeFramingTwins()
         guard isWithinLimit() else { return }
         setDeadline()
-        if !isCounted {
-            isCounted = true
+        if !call.isCounted {
+            call.isCounted = true
             service.notes.requests.add(all: true, marked: false, at: loop.now)
         }
-        endpointsTried = 0
-        tryStarted = loop.now.nanoseconds
+        call.endpointsTried = 0
+        call.tryStarted = loop.now.nanoseconds
         phase = .connecting
         connect(service)
     }
@@ -62,38 +62,38 @@ extension ExchangeDriver: ConnectionWaiter {
         do throws(GatewayError) {
             endpoint = try choose(service)
         } catch {
-            self.endpoint = nil
+            call.endpoint = nil
             return fail(error)
         }
         let exchange = self.exchange
         if exchange.record.hasAttempt { keepAttempt() }
-        self.endpoint = endpoint
+        call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds
         var timeout = exchange.timeouts.connect ?? service.connectTimeout
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
         let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
         // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
-        if let ticket, phase == .connecting { self.ticket = ticket }
+        if let ticket, phase == .connecting { call.ticket = ticket }
     }
 
     /// A limit, or what is left of the time for this try where that is less.
     private func withinTry(_ nanoseconds: Int64) -> Int64 {
         guard let limit = exchange.timeouts.perTry else { return nanoseconds }
-        return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - tryStarted)))
+        return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - call.tryStarted)))
     }
 
     private var connectionNeed: ConnectionNeed {
         if exchange.request.method == .connect { return .new }
         if exchange.request.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
-        if hasRetried { return .new }
+        if call.hasRetried { return .new }
         return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
     }
 
     private func choose(_ service: UpstreamService) throws(GatewayError) -> Endpoint {
         if !service.isPassthrough {
             guard !service.endpoints.isEmpty else {
-                throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint")
+                throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no call.endpoint")
             }
             guard let balancer = service.balancer else { return service.endpoints[0] }
             return choose(balancer, service)
@@ -125,37 +125,37 @@ extension ExchangeDriver: ConnectionWaiter {
         let seat = server.seat(of: balancer)
         var key: UInt64 = 0
         if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.request, exchange) }
-        var chosen = seat.choose(key: key, excluding: tried, at: loop.now)
+        var chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         if chosen == nil {
             // All were tried: any will do.
-            tried.removeAll(keepingCapacity: true)
-            chosen = seat.choose(key: key, excluding: tried, at: loop.now)
+            call.tried.removeAll(keepingCapacity: true)
+            chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         }
         guard let chosen else { return service.endpoints[0] }
         chosen.enter()
-        isAtEndpoint = true
-        member = chosen
+        call.isAtEndpoint = true
+        call.member = chosen
         return chosen.endpoint
     }
 
     /// The request is no longer at the endpoint.
     func leaveEndpoint() {
-        guard isAtEndpoint, let member else { return }
-        isAtEndpoint = false
+        guard call.isAtEndpoint, let member = call.member else { return }
+        call.isAtEndpoint = false
         member.leave()
     }
 
     /// The endpoint did not answer the request: it is left alone by this exchange, and by all if that happens too often.
     func endpointFailed(_ error: GatewayError, isItsFault: Bool = true) {
-        guard isAtEndpoint, let member else { return }
-        tried.append(member)
+        guard call.isAtEndpoint, let member = call.member else { return }
+        call.tried.append(member)
         if isItsFault { plan.service?.balancer?.failed(member, error.proxyStatusName, at: loop.now) }
         leaveEndpoint()
     }
 
     /// The endpoint answered. A gateway's own statuses for what is behind it (RFC 9110 §15.6.3 to §15.6.5) are failures of the endpoint.
     func endpointAnswered(_ status: HttpStatus) {
-        guard let member else { return }
+        guard let member = call.member else { return }
         switch status {
         case .badGateway, .serviceUnavailable, .gatewayTimeout:
             plan.service?.balancer?.failed(member, "status \(status.code)", at: loop.now)
@@ -175,7 +175,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
-        ticket = nil
+        call.ticket = nil
         let exchange = self.exchange
         if let times {
             exchange.record.endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
@@ -188,10 +188,9 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused
-        exchange.upstreamAddress = endpoint?.name
-        upstream = stream
-        if stream.isFinal { hasRetried = true }
-        hasUpstreamEnded = false
+        exchange.upstreamAddress = call.endpoint?.name
+        call.stream = stream
+        if stream.isFinal { call.hasRetried = true }
         transport.inEvent {
             if exchange.request.method == .connect {
                 openTunnel(stream, service)
@@ -208,21 +207,21 @@ extension ExchangeDriver: ConnectionWaiter {
         if !service.defaults.isEmpty { options.defaults = service.defaults }
         if server.settings.addsVia { options.via = exchange.request.version }
         options.upgrade = exchange.request.upgrade
-        if let endpoint { options.host = hostField(endpoint, service) }
-        if let endpoint, !endpoint.basePath.isEmpty { options.basePath = endpoint.basePath }
+        if let endpoint = call.endpoint { options.host = hostField(endpoint, service) }
+        if let endpoint = call.endpoint, !endpoint.basePath.isEmpty { options.basePath = endpoint.basePath }
         let extent = exchange.request.content.extent
         let isStreamed = exchange.request.content.bytes == nil && extent != .none
-        if exchange.request.expectsContinue, !isStreamed || hasSentContinue {
+        if exchange.request.expectsContinue, !isStreamed || inward.hasSentContinue {
             // The content comes at once, or there is none: nothing is left to expect. RFC 9110 §10.1.1.
             exchange.request.fields.remove(.expect as FieldName)
             exchange.request.expectsContinue = false
         }
-        requestLengthLeft = nil
+        call.lengthLeft = nil
         switch extent {
         case .none: options.framing = sendsZeroLength ? .length(0) : .none
         case .length(let length):
             options.framing = filtersKeepLength ? .length(length) : .chunked
-            if filtersKeepLength, !exchange.requestFilters.isEmpty { requestLengthLeft = length }
+            if filtersKeepLength, !exchange.requestFilters.isEmpty { call.lengthLeft = length }
         case .unknown: options.framing = .chunked
         }
         connection.send(
@@ -230,22 +229,22 @@ extension ExchangeDriver: ConnectionWaiter {
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         exchange.record.requestSent = loop.now.nanoseconds
-        guard extent != .none || !isRequestWhole else { return }
-        isForwarding = true
+        guard extent != .none || !inward.isWhole else { return }
+        call.isForwarding = true
         if isStreamed {
-            let waiting = hasSentContent ? kept ?? [] : held
-            held = []
+            let waiting = call.hasSentContent ? inward.kept ?? [] : inward.held
+            inward.held = []
             if !waiting.isEmpty { waiting.withUnsafeBytes { forward($0) } }
-            if isRequestWhole, isForwarding { forwardEnd() } else { sink?.resumeRequest() }
+            if inward.isWhole, call.isForwarding { forwardEnd() } else { sink?.resumeRequest() }
         } else {
             // A ware has it whole, or put its own in its place: what the client still sends is not for upstream.
-            held = []
+            inward.held = []
             if let bytes = exchange.request.content.bytes {
                 bytes.withUnsafeBytes { forward($0) }
-                if isForwarding { forwardEnd() }
+                if call.isForwarding { forwardEnd() }
             }
-            isForwarding = false
-            if !isRequestWhole { sink?.resumeRequest() }
+            call.isForwarding = false
+            if !inward.isWhole { sink?.resumeRequest() }
         }
     }
 
@@ -271,14 +270,14 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// Passes a piece of the request's content on, through the filters.
     func forward(_ bytes: UnsafeRawBufferPointer) {
-        guard let upstream else { return }
-        hasSentContent = true
+        guard let upstream = call.stream else { return }
+        call.hasSentContent = true
         if exchange.requestFilters.isEmpty {
             upstream.sendContent(bytes)
         } else {
             do {
                 let filtered = try filter(bytes, exchange.requestFilters)
-                try ExchangeDriver.count(filtered.count, of: &requestLengthLeft)
+                try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
                 filtered.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
                 return filterFailed(error)
@@ -288,26 +287,26 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func forwardEnd() {
-        guard let upstream else { return }
-        isForwarding = false
+        guard let upstream = call.stream else { return }
+        call.isForwarding = false
         if !exchange.requestFilters.isEmpty {
-            hasSentContent = true
+            call.hasSentContent = true
             do {
                 let rest = try finish(exchange.requestFilters)
-                try ExchangeDriver.count(rest.count, of: &requestLengthLeft)
-                if let left = requestLengthLeft, left > 0 { throw FilterFault.changedLength }
+                try ExchangeDriver.count(rest.count, of: &call.lengthLeft)
+                if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
                 rest.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
                 return filterFailed(error)
             }
         }
-        upstream.sendEnd(requestTrailers)
+        upstream.sendEnd(inward.trailers)
         if exchange.record.firstByte == 0 { exchange.record.requestSent = loop.now.nanoseconds }
     }
 
     /// The content cannot go on: the client is told, unless a response is on its way already.
     private func filterFailed(_ error: any Error) {
-        isRequestRefused = true
+        inward.isRefused = true
         fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 
@@ -319,20 +318,20 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func upstreamDrained() {
-        if !isRequestWhole || phase == .tunnel { sink?.resumeRequest() }
+        if !inward.isWhole || phase == .tunnel { sink?.resumeRequest() }
     }
 
     // MARK: Faults
 
     func connectionFailed(_ error: GatewayError) {
-        ticket = nil
+        call.ticket = nil
         guard phase == .connecting, let service = plan.service else { return }
-        endpointsTried += 1
+        call.endpointsTried += 1
         exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
         // What is lacking here, a place in the pool, says nothing of the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
         // Nothing was sent, so any request may go to another endpoint.
-        if let balancer = service.balancer, endpointsTried < server.seat(of: balancer).count, error.mayRetry {
+        if let balancer = service.balancer, call.endpointsTried < server.seat(of: balancer).count, error.mayRetry {
             connect(service)
         } else {
             noteUnreachable(service, error)
@@ -342,14 +341,14 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func upstreamFailed(_ error: GatewayError) {
         endAttempt(error.fault)
-        upstream = nil
-        isForwarding = false
+        call.stream = nil
+        call.isForwarding = false
         switch phase {
         case .awaitingResponse:
             // A connection that was kept and is closed now says nothing of the endpoint.
             endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
             guard mayTryAgain(error), let service = plan.service else { return fail(error) }
-            hasRetried = true
+            call.hasRetried = true
             phase = .connecting
             connect(service)
         case .collectingResponse, .responseWares, .streaming: fail(error)
@@ -364,11 +363,11 @@ extension ExchangeDriver: ConnectionWaiter {
     /// No byte of a response came: once more, if the method is idempotent, or the request was not looked at, and the content
     /// is still whole. RFC 9110 §9.2.2.
     private func mayTryAgain(_ error: GatewayError) -> Bool {
-        error.mayRetry && !hasRetried && !isRequestRefused
+        error.mayRetry && !call.hasRetried && !inward.isRefused
             && (exchange.request.method.isIdempotent || error.isUnprocessed)
-            && (exchange.request.content.isEmpty || !hasSentContent
+            && (exchange.request.content.isEmpty || !call.hasSentContent
                 || exchange.requestFilters.isEmpty
-                    && (exchange.request.content.bytes != nil || kept != nil && isRequestWhole))
+                    && (exchange.request.content.bytes != nil || inward.kept != nil && inward.isWhole))
     }
 
     // MARK: Tunnels
@@ -388,11 +387,11 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.unfilteredBytes += bytes.count
         sink.sendTunnel(bytes)
         transport.output.flush()
-        if sink.isBlocked { upstream?.pause() }
+        if sink.isBlocked { call.stream?.pause() }
     }
 
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
-        guard phase == .tunnel, let upstream else { return }
+        guard phase == .tunnel, let upstream = call.stream else { return }
         exchange.record.requestBytes += bytes.count
         upstream.sendTunnel(bytes)
         transport.output.flush()
@@ -400,15 +399,15 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func tunnelReceivedEnd() {
-        upstreamEndedTunnel = true
+        outward.upstreamEndedTunnel = true
         guard phase == .tunnel else { return }
-        if clientEndedTunnel { end(.completed) } else { sink?.endTunnel() }
+        if outward.clientEndedTunnel { end(.completed) } else { sink?.endTunnel() }
     }
 
     func tunnelEndedByClient() {
-        clientEndedTunnel = true
+        outward.clientEndedTunnel = true
         guard phase == .tunnel else { return }
-        if upstreamEndedTunnel { end(.completed) } else { upstream?.endTunnel() }
+        if outward.upstreamEndedTunnel { end(.completed) } else { call.stream?.endTunnel() }
     }
 }
 

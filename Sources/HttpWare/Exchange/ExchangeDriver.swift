@@ -10,6 +10,44 @@
 //  8. The response is sent; content streams through filters where a ware asked for them.
 //  9. The exchange ends exactly once: completed, cut off, or left by the client.
 // 10. Its record goes to those who observe.
+//
+// What happens at each event, by phase. An event that a phase does not name changes nothing but the counts.
+//
+// | event             | phase                                                       | what happens                                |
+// |-------------------|-------------------------------------------------------------|---------------------------------------------|
+// | requestContent    | middlewares, connecting                                     | held; the client is paused at 64 KiB        |
+// |                   | collectingRequest                                           | held, up to the limit of the ware           |
+// |                   | awaitingResponse, responseWares, collectingResponse,        | goes upstream, as long as the request is    |
+// |                   | streaming                                                   | forwarded                                   |
+// |                   | replaying                                                   | kept; too much of it ends the replay        |
+// | requestEnded      | collectingRequest                                           | the ware is asked                           |
+// |                   | countingRequest                                             | the answer of the ware goes out             |
+// |                   | awaitingResponse … streaming                                | the end goes upstream                       |
+// |                   | replaying                                                   | the replay starts, unless it waits          |
+// | requestFailed     | awaitingRequest                                             | answered by the listener's postwares only   |
+// |                   | all others but ended                                        | fail                                        |
+// | clientLeft        | all but ended                                               | end, unless others want the response        |
+// | connectionReady   | connecting                                                  | the request is sent; else the stream is     |
+// |                   |                                                             | cancelled                                   |
+// | connectionFailed  | connecting                                                  | the next endpoint, or fail                  |
+// | responseInterim   | awaitingResponse                                            | goes to the client                          |
+// | responseStarted   | awaitingResponse                                            | response halves, then postwares             |
+// | responseContent   | streaming                                                   | through the filters to the client           |
+// |                   | collectingResponse                                          | collected, up to the limit of the ware      |
+// | responseEnded     | streaming                                                   | end: completed                              |
+// |                   | collectingResponse                                          | the ware is asked                           |
+// | upstreamFailed    | awaitingResponse                                            | once more if that is safe, or fail          |
+// |                   | responseWares, collectingResponse, streaming                | fail                                        |
+// |                   | tunnel                                                      | end: completed                              |
+// | downstreamDrained | streaming, tunnel                                           | the origin server may send more             |
+// | upstreamDrained   | all while the request is not whole; tunnel                  | the client may send more                    |
+// | total timeout     | middlewares … streaming                                     | fail: 408 if only the client is waited for, |
+// |                   |                                                             | else 504                                    |
+// | fail              | streaming, tunnel                                           | end: cut off                                |
+// |                   | middlewares, collectingRequest, countingRequest             | a response of ours, from the ware before    |
+// |                   | replaying                                                   | the same, from the half before              |
+// |                   | connecting, awaitingResponse, responseWares,                | the same, from the last ware that may still |
+// |                   | collectingResponse                                          | be asked                                    |
 
 /// Drives one exchange after the other: from a request's head to the end of its response. Used on its loop's thread only.
 ///
@@ -61,49 +99,6 @@ final class ExchangeDriver: LoopTimerHandler {
         @inline(__always) _read { yield exchange.lentRequest }
         @inline(__always) _modify { yield &exchange.lentRequest }
     }
-    /// Middlewares have it: it must go back before anybody else is asked.
-    var isRequestLent = false
-    var requestIndex = 0
-    /// The middlewares that the request passed by, by their place, ascending: they are not asked about the response.
-    var skipped: [Int] = []
-    /// The client sent all of it.
-    var isRequestWhole = false
-    /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
-    var isRequestRefused = false
-    /// The client was told to go on with its content.
-    var hasSentContinue = false
-    var requestTrailers: HttpFields?
-    /// Content that waits: for a ware that needs it whole, or for a connection.
-    var held: [UInt8] = []
-    /// All content so far, for sending it again; `nil` when it is not kept, or grew over the limit.
-    var kept: [UInt8]?
-    /// The request as it was when it left each ware that may replay.
-    var snapshots = RequestSnapshots()
-
-    // Upstream.
-
-    var upstream: (any UpstreamStream)?
-    var ticket: ConnectionTicket?
-    var endpoint: Endpoint?
-    /// The endpoint as it takes part in the balancing of its service; `nil` where there is none.
-    var member: EndpointMember?
-    /// The request counts among those under way there.
-    var isAtEndpoint = false
-    /// The endpoints of its service that the request was sent to before, or could not be.
-    var tried: [EndpointMember] = []
-    var endpointsTried = 0
-    /// The request counts among those of its service.
-    var isCounted = false
-    /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
-    var tryStarted: Int64 = 0
-    var hasRetried = false
-    /// Some of the content has gone upstream, through the filters.
-    var hasSentContent = false
-    /// What the client sends goes on upstream, and its end too.
-    var isForwarding = false
-    /// What is left of a length that filters said they keep; `nil` where nothing is promised.
-    var requestLengthLeft: Int?
-
     // The response.
 
     /// The response at hand. It is in the exchange, so that those who send it need no copy.
@@ -111,41 +106,24 @@ final class ExchangeDriver: LoopTimerHandler {
         @inline(__always) _read { yield exchange.response }
         @inline(__always) _modify { yield &exchange.response }
     }
-    /// The response half that is next, counting down; then the postware that is next, counting up.
-    var halfIndex = -1
-    var postIndex = 0
-    var hasUpstreamEnded = false
-    var responseTrailers: HttpFields?
-    var collected: [UInt8] = []
-    /// What is left of a length that filters said they keep; `nil` where nothing is promised.
-    var responseLengthLeft: Int?
-    /// How long the replay that was asked for waits once the request is whole.
-    var replayDelay = Duration.zero
-    /// The replay only waits for its time.
-    var isReplayTimed = false
-    var clientEndedTunnel = false
-    var upstreamEndedTunnel = false
 
+    // How far the exchange is: each of these is made anew for every exchange.
+
+    var inward = RequestProgress()
+    var call = UpstreamCall()
+    var outward = ResponseProgress()
+    var waiting = WaitState()
+
+    // What stays from one exchange to the next.
+
+    /// The request as it was when it left each ware that may replay, in memory that is kept.
+    var snapshots = RequestSnapshots()
     /// Set while filters hold content back, or a hold has the request; made when the first one does.
     var pauseTimer: LoopTimer?
 
-    // Waiting.
-
-    var task: Task<Void, Never>?
-    /// What the request waits for where that is no task.
-    var hold: ExchangeHold?
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
     let totalTimer: LoopTimer
-
-    // Without a client.
-
-    /// Nobody is told of what happens, and no postware is asked.
-    var isBackground = false
-    /// The client was there once, and left.
-    var hasClientLeft = false
-    /// The response halves of middlewares up to this place are not asked; -1 asks all.
-    var halfFloor = -1
 
     // Observing.
 
@@ -194,30 +172,9 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.request.reset()
         self.sink = sink
         phase = .awaitingRequest
-        requestIndex = 0
-        if !skipped.isEmpty { skipped.removeAll(keepingCapacity: true) }
-        isRequestWhole = false
-        isRequestRefused = false
-        hasSentContinue = false
-        if requestTrailers != nil { requestTrailers = nil }
-        if !held.isEmpty { held = [] }
-        kept = nil
-        endpointsTried = 0
-        isCounted = false
-        if !tried.isEmpty { tried.removeAll(keepingCapacity: true) }
-        hasRetried = false
-        hasSentContent = false
-        isForwarding = false
-        isReplayTimed = false
-        hasUpstreamEnded = false
-        if responseTrailers != nil { responseTrailers = nil }
-        clientEndedTunnel = false
-        upstreamEndedTunnel = false
-        halfIndex = -1
-        postIndex = 0
-        isBackground = false
-        hasClientLeft = false
-        halfFloor = -1
+        inward = RequestProgress()
+        call = UpstreamCall()
+        outward = ResponseProgress()
     }
 
     // MARK: 9. Endings
@@ -227,7 +184,7 @@ final class ExchangeDriver: LoopTimerHandler {
         guard phase != .ended else { return }
         release()
         var end = way
-        if hasClientLeft {
+        if outward.hasClientLeft {
             end = .clientLeft
             exchange.failure = exchange.failure ?? GatewayError(.downstream, .clientLeft, "the client left")
         }
@@ -240,13 +197,13 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.end = end
         if end == .clientLeft { exchange.finalStatus = nil }
         giveUpWaiting()
-        ticket?.giveUp()
-        ticket = nil
-        upstream?.cancel()
-        upstream = nil
-        if member != nil {
+        call.ticket?.giveUp()
+        call.ticket = nil
+        call.stream?.cancel()
+        call.stream = nil
+        if call.member != nil {
             leaveEndpoint()
-            member = nil
+            call.member = nil
         }
         totalTimer.clear()
         pauseTimer?.clear()
@@ -255,13 +212,13 @@ final class ExchangeDriver: LoopTimerHandler {
         if hasBegun { tellObservers() }
         switch way {
         // Nearly all have none: no copy of them is made.
-        case .completed where responseTrailers == nil: sink?.sendEnd(nil)
-        case .completed: sink?.sendEnd(responseTrailers)
+        case .completed where outward.trailers == nil: sink?.sendEnd(nil)
+        case .completed: sink?.sendEnd(outward.trailers)
         case .cutOff: sink?.cutOff()
         case .clientLeft: break
         }
         letGo()
-        if isBackground { server.backgroundCount -= 1 }
+        if outward.isBackground { server.backgroundCount -= 1 }
         server.recycle(self)
     }
 
@@ -281,16 +238,16 @@ final class ExchangeDriver: LoopTimerHandler {
         if response.content.bytes != nil { response.content = .none }
         if exchange.request.content.bytes != nil { exchange.request.content = .none }
         if request.content.bytes != nil { request.content = .none }
-        if !collected.isEmpty { collected = [] }
-        if !held.isEmpty { held = [] }
-        kept = nil
+        if !outward.collected.isEmpty { outward.collected = [] }
+        if !inward.held.isEmpty { inward.held = [] }
+        inward.kept = nil
         if !snapshots.isEmpty { snapshots.clear() }
     }
 
     /// 10. Those who asked to know.
     private func tellObservers() {
         // What never had a client was no exchange of anybody's.
-        let hadClient = !isBackground || hasClientLeft
+        let hadClient = !outward.isBackground || outward.hasClientLeft
         if hadClient {
             if exchange.failure != nil { server.onFailure?(exchange) }
             for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
@@ -304,7 +261,7 @@ final class ExchangeDriver: LoopTimerHandler {
             next += 1
         }
         if next > 0 { exchange.endHandlers.removeAll(keepingCapacity: true) }
-        if isObserved, let records = server.records { records.add(&exchange, endpoint: endpoint) }
+        if isObserved, let records = server.records { records.add(&exchange, endpoint: call.endpoint) }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.
@@ -320,9 +277,9 @@ final class ExchangeDriver: LoopTimerHandler {
 
     func giveUpWaiting() {
         waitNumber &+= 1
-        task?.cancel()
-        task = nil
-        if hold != nil { takeHold()?.givenUp() }
+        waiting.task?.cancel()
+        waiting.task = nil
+        if waiting.hold != nil { takeHold()?.givenUp() }
     }
 
     // MARK: Deadlines
@@ -330,7 +287,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Sets the deadline of the whole exchange, if it has one: counted from its beginning, by the ware's word or the
     /// service's.
     func setDeadline() {
-        guard let total = exchange.timeouts.total ?? plan.service?.timeouts.total, !isRequestRefused else { return }
+        guard let total = exchange.timeouts.total ?? plan.service?.timeouts.total, !inward.isRefused else { return }
         let due = exchange.record.started.addingReportingOverflow(total.nanoseconds)
         let deadline = LoopInstant(nanoseconds: due.overflow ? .max : due.partialValue)
         exchange.deadline = deadline
@@ -340,7 +297,7 @@ final class ExchangeDriver: LoopTimerHandler {
     func timerFired(_ timer: LoopTimer) {
         transport.inEvent {
             if timer !== pauseTimer { return totalTimeout() }
-            if let hold {
+            if let hold = waiting.hold {
                 hold.timedOut()
                 ended(hold)
             } else {
@@ -354,10 +311,10 @@ final class ExchangeDriver: LoopTimerHandler {
         switch phase {
         case .ended, .tunnel, .awaitingRequest: break
         case _ where isClientAwaited:
-            isRequestRefused = true
+            inward.isRefused = true
             fail(GatewayError(.downstream, .requestTimeout, "the request's content did not come in time"))
         default:
-            isRequestRefused = true
+            inward.isRefused = true
             let error = GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may")
             if phase == .connecting || phase == .awaitingResponse { endpointFailed(error) }
             fail(error)
@@ -366,13 +323,13 @@ final class ExchangeDriver: LoopTimerHandler {
 
     /// Whether nothing but the rest of the request is waited for. RFC 9110 §15.5.9.
     private var isClientAwaited: Bool {
-        guard !isRequestWhole else { return false }
+        guard !inward.isWhole else { return false }
         switch phase {
         case .collectingRequest, .countingRequest: return true
-        case .replaying: return !isReplayTimed
+        case .replaying: return !outward.isReplayTimed
         case .awaitingResponse:
-            let isContinueAwaited = exchange.request.expectsContinue && !hasSentContinue && !hasSentContent
-            return isForwarding && upstream?.isBlocked == false && !isContinueAwaited
+            let isContinueAwaited = exchange.request.expectsContinue && !inward.hasSentContinue && !call.hasSentContent
+            return call.isForwarding && call.stream?.isBlocked == false && !isContinueAwaited
         default: return false
         }
     }
@@ -389,7 +346,7 @@ final class ExchangeDriver: LoopTimerHandler {
         let wait = PendingWait(
             driver: self, number: waitNumber, exchange: exchange, message: message, continuing: continuing,
             resume: resume)
-        task = Task(executorPreference: loop) { await wait.run() }
+        waiting.task = Task(executorPreference: loop) { await wait.run() }
     }
 }
 
@@ -398,7 +355,7 @@ extension ExchangeDriver: HoldHolder {
     func wait(for hold: ExchangeHold) {
         waitNumber &+= 1
         setDeadline()
-        self.hold = hold
+        waiting.hold = hold
         hold.holder = self
         let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
         pauseTimer = timer
@@ -406,15 +363,15 @@ extension ExchangeDriver: HoldHolder {
     }
 
     func ended(_ hold: ExchangeHold) {
-        guard self.hold === hold, let then = hold.then else { return }
+        guard waiting.hold === hold, let then = hold.then else { return }
         takeHold()
         transport.inEvent { holdEnded(then) }
     }
 
     @discardableResult
     private func takeHold() -> ExchangeHold? {
-        let hold = self.hold
-        self.hold = nil
+        let hold = waiting.hold
+        waiting.hold = nil
         hold?.holder = nil
         hold?.then = nil
         pauseTimer?.clear()
@@ -455,7 +412,7 @@ private final class PendingWait<Message, Decision>: @unchecked Sendable {
             result = .failure(error)
         }
         guard driver.waitNumber == number, driver.phase != .ended else { return }
-        driver.task = nil
+        driver.waiting.task = nil
         driver.transport.inEvent { resume(driver, message, result) }
     }
 }
