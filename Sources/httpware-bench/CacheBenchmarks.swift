@@ -83,7 +83,7 @@
             defer { ware?.free() }
             for turn in 0..<times {
                 driver.prepare(sink: sink, connection: .none)
-                driver.exchange.request = all[turn % all.count]
+                driver.exchange.heldRequest = all[turn % all.count]
                 driver.exchange.lentRequest = all[turn % all.count]
                 if let ware { keep(try? ware.handle(&driver.exchange.lentRequest, in: driver.exchange)) }
                 driver.requestStarted()

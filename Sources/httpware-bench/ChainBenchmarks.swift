@@ -82,7 +82,7 @@
             let driver = ExchangeDriver(server: server)
             for turn in 0..<times {
                 driver.prepare(sink: sink, connection: .none)
-                driver.exchange.request = request
+                driver.exchange.heldRequest = request
                 driver.requestStarted()
                 if observed == .live, turn & 255 == 0 { keep(reader.take()) }
             }
@@ -119,7 +119,8 @@
                 var decoder = RequestHeadDecoder()
                 keep(
                     try? decoder.decode(
-                        fewFields.span.bytes, into: &driver.exchange.request, limits: HeadLimits(), isReverse: true))
+                        fewFields.span.bytes, into: &driver.exchange.heldRequest, limits: HeadLimits(), isReverse: true)
+                )
                 driver.requestStarted()
                 loop.leave()
             }
@@ -176,7 +177,8 @@
                 var decoder = RequestHeadDecoder()
                 keep(
                     try? decoder.decode(
-                        fewFields.span.bytes, into: &driver.exchange.request, limits: HeadLimits(), isReverse: true))
+                        fewFields.span.bytes, into: &driver.exchange.heldRequest, limits: HeadLimits(), isReverse: true)
+                )
                 driver.requestStarted()
                 driver.requestEnded(nil)
                 response.reset()

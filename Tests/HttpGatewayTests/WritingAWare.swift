@@ -150,7 +150,7 @@ struct SecondTry: Middleware, Postware {
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
 
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard response.status == .serviceUnavailable, exchange.request.method.isIdempotent,
+        guard response.status == .serviceUnavailable, exchange.request?.method.isIdempotent == true,
             exchange.record.replays == 0
         else { return .pass }
         return .replay(after: .milliseconds(200))

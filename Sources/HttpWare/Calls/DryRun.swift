@@ -102,9 +102,9 @@ public struct DryRun: Sendable {
         driver.exchange.isDryRun = true
         do throws(GatewayError) {
             try RequestHeadDecoder.decode(
-                lines: lines, into: &driver.exchange.request, limits: setting.settings.limits,
+                lines: lines, into: &driver.exchange.heldRequest, limits: setting.settings.limits,
                 isReverse: !setting.settings.isForward)
-            request = driver.exchange.request
+            request = driver.exchange.heldRequest
             driver.requestStarted()
             if driver.phase != .ended { driver.requestEnded(nil) }
         } catch {
@@ -124,7 +124,7 @@ public struct DryRun: Sendable {
             response = sink.response
         }
         // What could not be read has parts nevertheless.
-        let received = request ?? driver.exchange.request
+        let received = request ?? driver.exchange.heldRequest
         // What a ware would do at the end is not done.
         driver.exchange.dropEnd()
         driver.clientLeft()
@@ -268,10 +268,10 @@ private final class DryConnector: UpstreamConnector, ReceivingStream {
         responseTimeout: Int64, idleTimeout: Int64
     ) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: exchange.request.encodedBound + options.encodedBound, alignment: 16)
+            byteCount: exchange.heldRequest.encodedBound + options.encodedBound, alignment: 16)
         defer { buffer.deallocate() }
         var encoder = HeadEncoder(buffer)
-        encoder.write(&exchange.request, options)
+        encoder.write(&exchange.heldRequest, options)
         guard !encoder.isOverflown else { return }
         head = String(decoding: buffer[..<encoder.count], as: UTF8.self).split(whereSeparator: \.isNewline).map(
             String.init)

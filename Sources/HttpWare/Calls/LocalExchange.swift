@@ -47,7 +47,7 @@ public final class LocalExchange {
     public func start(_ request: HttpRequest) throws(GatewayError) {
         guard let driver else { return }
         do throws(GatewayError) {
-            driver.exchange.request = try LocalExchange.received(request)
+            driver.exchange.heldRequest = try LocalExchange.received(request)
         } catch {
             // It has not begun: there is nothing to end.
             handler = nil
@@ -56,7 +56,7 @@ public final class LocalExchange {
         }
         let bytes = request.content.bytes
         let isStreamed = bytes == nil && !request.content.isEmpty
-        if bytes != nil { driver.exchange.request.content = HttpContent(extent: request.content.extent) }
+        if bytes != nil { driver.exchange.heldRequest.content = HttpContent(extent: request.content.extent) }
         server.transport.inEvent {
             driver.requestStarted()
             if let bytes, self.driver != nil { bytes.withUnsafeBytes { driver.requestContent($0) } }

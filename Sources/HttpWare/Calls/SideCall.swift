@@ -28,7 +28,7 @@ final class SideCall: HttpCall {
         _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
         exchange = Exchange(loop: transport.loop)
-        exchange.request = request
+        exchange.heldRequest = request
         self.limits = limits
         self.transport = transport
         self.given = given
@@ -39,7 +39,7 @@ final class SideCall: HttpCall {
         deniesPrivate = limits.deniesPrivate
     }
 
-    private var request: HttpRequest { exchange.request }
+    private var request: HttpRequest { exchange.heldRequest }
 
     /// Sets the deadline, and asks for a connection.
     func begin() {
@@ -203,7 +203,7 @@ extension SideCall: ResponseHandler {
         if let next = redirected() {
             redirectsLeft -= 1
             hasRetried = false
-            exchange.request = next
+            exchange.heldRequest = next
             return connect()
         }
         response.content = .bytes(content)

@@ -28,7 +28,7 @@ public struct Condition: Sendable {
         if let statuses = options.statuses, !statuses.contains(response.status.code) { return false }
         if !options.responders.isEmpty, !options.responders.contains(exchange.responder.name) { return false }
         for header in responseHeaders where try !response.fields.matches(header.name, header.values) { return false }
-        return try matchesReceived(exchange.request)
+        return try matchesReceived(exchange.heldRequest)
     }
 
     /// Whether it asks something of the response.

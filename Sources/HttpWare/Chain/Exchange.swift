@@ -31,8 +31,11 @@ public final class Exchange {
     /// The networks whose word about a request's client is taken.
     public internal(set) var trustedProxies: [IPNetwork] = []
 
-    /// The request as it went, or would have gone, upstream. During middlewares it is with them: read it in postwares.
-    public internal(set) var request: HttpRequest {
+    /// The request as it is, or as it went upstream: in waits, response halves, postwares, and when the exchange has ended. `nil`
+    /// inside the request half of a ware, whose argument is the request.
+    public var request: HttpRequest? { isRequestLent ? nil : heldRequest }
+    /// The same; of no meaning while middlewares have the request.
+    var heldRequest: HttpRequest {
         @inline(__always) _read { yield requestStorage.pointee }
         @inline(__always) _modify { yield &requestStorage.pointee }
     }
@@ -122,7 +125,12 @@ public final class Exchange {
     }
 
     /// Gives the request to the middlewares, or takes it back.
-    func handRequestOver() { swap(&requestStorage, &lentStorage) }
+    func handRequestOver() {
+        swap(&requestStorage, &lentStorage)
+        isRequestLent.toggle()
+    }
+    /// The middlewares have the request.
+    private(set) var isRequestLent = false
 
     // MARK: Identity
 

@@ -15,7 +15,7 @@ extension ExchangeDriver: BackgroundStarter {
         driver.outward.halfFloor = index
         driver.inward.index = index + 1
         let inner = driver.exchange
-        inner.request = request
+        inner.heldRequest = request
         inner.route = exchange.route
         inner.serviceNotes = exchange.serviceNotes
         inner.captures = exchange.captures

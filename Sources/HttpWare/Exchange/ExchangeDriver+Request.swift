@@ -6,7 +6,9 @@ extension ExchangeDriver: RequestHandler {
     func requestStarted() {
         exchange.record.started = loop.now.nanoseconds
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
-        if exchange.isSecure, exchange.request.target.form != .absolute { exchange.request.target.isSecure = true }
+        if exchange.isSecure, exchange.heldRequest.target.form != .absolute {
+            exchange.heldRequest.target.isSecure = true
+        }
         if let error = formError() ?? clientError() ?? pathError() {
             plan = router.listenerPlan
             return failWithoutChain(error)
@@ -23,14 +25,14 @@ extension ExchangeDriver: RequestHandler {
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
         setDeadline()
-        if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.request.content.isEmpty ? nil : [] }
+        if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.heldRequest.content.isEmpty ? nil : [] }
         phase = .middlewares
         runMiddlewares()
     }
 
     /// Reverse listeners take origin and absolute form, forward listeners absolute form and CONNECT. RFC 9112 §3.2.
     private func formError() -> GatewayError? {
-        switch exchange.request.target.form {
+        switch exchange.heldRequest.target.form {
         case .origin, .asterisk:
             server.settings.isForward
                 ? .malformed("a proxy needs an absolute URI, such as http://example.com/") : nil
@@ -44,7 +46,9 @@ extension ExchangeDriver: RequestHandler {
 
     /// A strict listener refuses a path that the origin server may take for another one.
     private func pathError() -> GatewayError? {
-        guard server.settings.refusesAmbiguousPaths, let form = exchange.request.target.ambiguity else { return nil }
+        guard server.settings.refusesAmbiguousPaths, let form = exchange.heldRequest.target.ambiguity else {
+            return nil
+        }
         return .malformed("the path holds \(form), which servers read differently; this listener refuses such paths")
     }
 
@@ -60,23 +64,20 @@ extension ExchangeDriver: RequestHandler {
         guard let peer = exchange.peer?.address, exchange.trustedProxies.contains(where: { $0.contains(peer) }) else {
             return
         }
-        exchange.request.fields.removeTwins(of: .xForwardedFor)
-        exchange.receivedForwardedFor = exchange.request.fields.listMembers(of: .xForwardedFor)
+        exchange.heldRequest.fields.removeTwins(of: .xForwardedFor)
+        exchange.receivedForwardedFor = exchange.heldRequest.fields.listMembers(of: .xForwardedFor)
     }
 
     // MARK: 4. Middlewares
 
     /// Gives the request to the middlewares: what goes on in the exchange cannot change it then.
     private func lendRequest() {
-        exchange.handRequestOver()
-        inward.isLent = true
+        if !exchange.isRequestLent { exchange.handRequestOver() }
     }
 
     /// Takes it back from them.
     func takeRequestBack() {
-        guard inward.isLent else { return }
-        exchange.handRequestOver()
-        inward.isLent = false
+        if exchange.isRequestLent { exchange.handRequestOver() }
     }
 
     /// Asks the middlewares from `requestIndex` on, then goes upstream.
@@ -88,7 +89,7 @@ extension ExchangeDriver: RequestHandler {
         // Held once, not for each ware.
         let chain = self.chain
         let exchange = self.exchange
-        if !inward.isLent { lendRequest() }
+        lendRequest()
         if isObserved { watchRequest() }
         while inward.index < chain.middlewares.count {
             let index = inward.index
@@ -202,9 +203,10 @@ extension ExchangeDriver: RequestHandler {
     }
 
     private func waitForMiddleware(_ continuing: Continuing<HttpRequest, Verdict>) {
+        takeRequestBack()
         if let hold = continuing.hold { return wait(for: hold) }
-        let message = request
-        wait(continuing, message) { driver, message, result in
+        wait(continuing, exchange.heldRequest) { driver, message, result in
+            driver.lendRequest()
             driver.request = message
             driver.goOn(result)
         }
@@ -213,6 +215,7 @@ extension ExchangeDriver: RequestHandler {
     /// What the request waited for without a task is there, or will not be.
     func holdEnded(_ then: (inout HttpRequest, Exchange) throws -> Verdict) {
         let exchange = self.exchange
+        lendRequest()
         goOn(Result { try then(&exchange.lentRequest, exchange) })
     }
 
@@ -270,10 +273,10 @@ extension ExchangeDriver: RequestHandler {
     /// Whether the rest of the content decides if the client gets that response: a ware limits it, nobody else reads it, and how
     /// much it is was not said. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
     private func mustCountContent(before status: HttpStatus) -> Bool {
-        guard exchange.request.content.limit != nil, exchange.request.content.extent == .unknown,
+        guard exchange.heldRequest.content.limit != nil, exchange.heldRequest.content.extent == .unknown,
             status.code < 400, !outward.isBackground
         else { return false }
-        return !exchange.request.expectsContinue || inward.hasSentContinue || exchange.record.requestBytes > 0
+        return !exchange.heldRequest.expectsContinue || inward.hasSentContinue || exchange.record.requestBytes > 0
     }
 
     /// Keeps the response until all content is counted.
@@ -299,7 +302,7 @@ extension ExchangeDriver: RequestHandler {
 
     /// Tells a client that waits for it to send its content: it is wanted here. RFC 9110 §10.1.1.
     func askForContent() {
-        guard exchange.request.expectsContinue, !inward.hasSentContinue, !inward.isWhole else { return }
+        guard exchange.heldRequest.expectsContinue, !inward.hasSentContinue, !inward.isWhole else { return }
         inward.hasSentContinue = true
         sink?.sendInterim(HttpResponse(.continue))
     }
@@ -308,7 +311,7 @@ extension ExchangeDriver: RequestHandler {
         guard
             phase == .tunnel
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
-                    && exchange.request.content.limit == nil
+                    && exchange.heldRequest.content.limit == nil
         else { return nil }
         return call.stream?.relayTarget
     }
@@ -323,7 +326,7 @@ extension ExchangeDriver: RequestHandler {
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         if inward.isRefused { return }
         exchange.record.requestBytes += bytes.count
-        if let limit = inward.isLent ? request.content.limit : exchange.request.content.limit,
+        if let limit = exchange.isRequestLent ? request.content.limit : exchange.heldRequest.content.limit,
             exchange.record.requestBytes > limit
         {
             return contentTooLarge(limit)
@@ -357,8 +360,8 @@ extension ExchangeDriver: RequestHandler {
 
     /// Whether the content that came, or is at hand, is within the limit that a ware set after it came.
     func isWithinLimit() -> Bool {
-        guard let limit = exchange.request.content.limit, !exchange.request.content.isEmpty,
-            exchange.request.content.bytes?.count ?? exchange.record.requestBytes > limit
+        guard let limit = exchange.heldRequest.content.limit, !exchange.heldRequest.content.isEmpty,
+            exchange.heldRequest.content.bytes?.count ?? exchange.record.requestBytes > limit
         else { return true }
         contentTooLarge(limit)
         return false
@@ -370,7 +373,7 @@ extension ExchangeDriver: RequestHandler {
         switch phase {
         case .collectingRequest:
             phase = .middlewares
-            takeHeld(into: &exchange.request.content)
+            takeHeld(into: &exchange.heldRequest.content)
             runMiddlewares()
         case .countingRequest: contentCounted()
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:

@@ -254,7 +254,7 @@ extension ExchangeDriver: ResponseHandler {
     /// Whether the request can be sent inward again from that ware: it was kept, and not too often.
     private func mayReplay(_ index: Int) -> Bool {
         guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !inward.isRefused,
-            let snapshot = snapshots[index], snapshot.isAtHand(exchange.request)
+            let snapshot = snapshots[index], snapshot.isAtHand(exchange.heldRequest)
         else { return false }
         if snapshot.content.isEmpty { return true }
         // A filter from further out has seen the content, and sees no content twice.
@@ -326,7 +326,7 @@ extension ExchangeDriver: ResponseHandler {
         waitNumber &+= 1
         exchange.record.endPause(at: loop.now.nanoseconds)
         // `mayReplay` has seen that it is there; nobody changes the request meanwhile.
-        guard let snapshot = snapshots[outward.halfIndex], snapshot.restore(&exchange.request) else { return }
+        guard let snapshot = snapshots[outward.halfIndex], snapshot.restore(&exchange.heldRequest) else { return }
         if let kept = inward.kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { inward.held = kept }
         if exchange.requestFilters.count > snapshot.filters {
             exchange.requestFilters.removeSubrange(snapshot.filters...)
@@ -381,7 +381,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         let endsWithHead =
-            extent == .none || response.status.neverHasContent || exchange.request.method == .head
+            extent == .none || response.status.neverHasContent || exchange.heldRequest.method == .head
         if endsWithHead { release() }
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
@@ -392,14 +392,14 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     private var isTunnelOpening: Bool {
-        exchange.request.method == .connect && exchange.responder == .upstream && response.status.code / 100 == 2
+        exchange.heldRequest.method == .connect && exchange.responder == .upstream && response.status.code / 100 == 2
     }
 
     private func deliverTunnel(_ sink: any ResponseSink) {
         guard let upstream = call.stream else {
             return fail(GatewayError(.upstream, .upgradeFailed, "the connection for the tunnel is gone"))
         }
-        sink.send(responseOf: exchange, extent: .none, via: exchange.request.method != .connect)
+        sink.send(responseOf: exchange, extent: .none, via: exchange.heldRequest.method != .connect)
         phase = .tunnel
         sink.startTunnel()
         guard phase == .tunnel else { return }
@@ -428,7 +428,7 @@ extension ExchangeDriver: ResponseHandler {
         release()
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
-        if exchange.request.method != .head, !response.status.neverHasContent {
+        if exchange.heldRequest.method != .head, !response.status.neverHasContent {
             exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
             bytes.withUnsafeBytes { sink.sendContent($0) }

@@ -7,7 +7,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func callUpstream() {
         let exchange = self.exchange
         guard let service = plan.service else {
-            let isConnect = exchange.request.method == .connect
+            let isConnect = exchange.heldRequest.method == .connect
             return fail(
                 isConnect
                     ? GatewayError(.gateway, .requestDenied, "no route takes this CONNECT")
@@ -20,10 +20,10 @@ extension ExchangeDriver: ConnectionWaiter {
             exchange.responder = .gateway
             return self.answer(with: answer, from: chain.middlewares.count - 1)
         }
-        if exchange.request.fields.present & KnownField.via.bit != 0, isLoop() {
+        if exchange.heldRequest.fields.present & KnownField.via.bit != 0, isLoop() {
             return fail(GatewayError(.gateway, .loopDetected, "the request came through here too often"))
         }
-        exchange.request.fields.removeFramingTwins()
+        exchange.heldRequest.fields.removeFramingTwins()
         guard isWithinLimit() else { return }
         setDeadline()
         if !call.isCounted {
@@ -38,22 +38,22 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// TRACE and OPTIONS end here when they may go no further; else they may go one step less. RFC 9110 §7.6.2.
     private func maxForwardsAnswer() -> HttpResponse? {
-        guard exchange.request.fields.present & KnownField.maxForwards.bit != 0,
-            exchange.request.method == .trace || exchange.request.method == .options,
-            let text = exchange.request.fields[.maxForwards], !text.isEmpty, text.utf8.allSatisfy(ByteClass.isDigit)
+        guard exchange.heldRequest.fields.present & KnownField.maxForwards.bit != 0,
+            exchange.heldRequest.method == .trace || exchange.heldRequest.method == .options,
+            let text = exchange.heldRequest.fields[.maxForwards], !text.isEmpty, text.utf8.allSatisfy(ByteClass.isDigit)
         else { return nil }
         let number = Int(text) ?? .max
         guard number > 0 else {
-            return exchange.request.method == .trace
-                ? GatewayResponse.trace(exchange.request) : GatewayResponse.options()
+            return exchange.heldRequest.method == .trace
+                ? GatewayResponse.trace(exchange.heldRequest) : GatewayResponse.options()
         }
-        exchange.request.fields.setOwn(.maxForwards, "\(number - 1)")
+        exchange.heldRequest.fields.setOwn(.maxForwards, "\(number - 1)")
         return nil
     }
 
     /// Whether the request passed gateways of this name so often that it must be going in circles. RFC 9110 §7.6.3.
     private func isLoop() -> Bool {
-        exchange.request.fields.occurrences(of: " httpware", in: .via) >= 16
+        exchange.heldRequest.fields.occurrences(of: " httpware", in: .via) >= 16
     }
 
     /// Takes the next endpoint, and a connection to it.
@@ -83,11 +83,11 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     private var connectionNeed: ConnectionNeed {
-        if exchange.request.method == .connect { return .new }
-        if exchange.request.upgrade != nil { return .upgrade }
+        if exchange.heldRequest.method == .connect { return .new }
+        if exchange.heldRequest.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
         if call.hasRetried { return .new }
-        return exchange.request.method.isIdempotent && exchange.request.content.isEmpty ? .usual : .sure
+        return exchange.heldRequest.method.isIdempotent && exchange.heldRequest.content.isEmpty ? .usual : .sure
     }
 
     private func choose(_ service: UpstreamService) throws(GatewayError) -> Endpoint {
@@ -98,13 +98,13 @@ extension ExchangeDriver: ConnectionWaiter {
             guard let balancer = service.balancer else { return service.endpoints[0] }
             return choose(balancer, service)
         }
-        guard exchange.request.target.host.count > 0 else {
+        guard exchange.heldRequest.target.host.count > 0 else {
             throw .malformed("the request names no host")
         }
         let rules = server.forward
-        let isConnect = exchange.request.method == .connect
-        let isSecure = !isConnect && exchange.request.target.isSecure
-        let port = exchange.request.port ?? (isConnect || isSecure ? 443 : 80)
+        let isConnect = exchange.heldRequest.method == .connect
+        let isSecure = !isConnect && exchange.heldRequest.target.isSecure
+        let port = exchange.heldRequest.port ?? (isConnect || isSecure ? 443 : 80)
         if isConnect {
             guard rules.connectPorts.contains(port) else {
                 throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
@@ -112,7 +112,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let tls = isSecure ? SystemTrust.shared.client : nil
         if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
-        return exchange.request.withHost(asReceived: false) {
+        return exchange.heldRequest.withHost(asReceived: false) {
             transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
         }
     }
@@ -124,7 +124,7 @@ extension ExchangeDriver: ConnectionWaiter {
         leaveEndpoint()
         let seat = server.seat(of: balancer)
         var key: UInt64 = 0
-        if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.request, exchange) }
+        if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.heldRequest, exchange) }
         var chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         if chosen == nil {
             // All were tried: any will do.
@@ -192,7 +192,7 @@ extension ExchangeDriver: ConnectionWaiter {
         call.stream = stream
         if stream.isFinal { call.hasRetried = true }
         transport.inEvent {
-            if exchange.request.method == .connect {
+            if exchange.heldRequest.method == .connect {
                 openTunnel(stream, service)
             } else {
                 sendRequest(stream, service)
@@ -205,16 +205,16 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         if !service.defaults.isEmpty { options.defaults = service.defaults }
-        if server.settings.addsVia { options.via = exchange.request.version }
-        options.upgrade = exchange.request.upgrade
+        if server.settings.addsVia { options.via = exchange.heldRequest.version }
+        options.upgrade = exchange.heldRequest.upgrade
         if let endpoint = call.endpoint { options.host = hostField(endpoint, service) }
         if let endpoint = call.endpoint, !endpoint.basePath.isEmpty { options.basePath = endpoint.basePath }
-        let extent = exchange.request.content.extent
-        let isStreamed = exchange.request.content.bytes == nil && extent != .none
-        if exchange.request.expectsContinue, !isStreamed || inward.hasSentContinue {
+        let extent = exchange.heldRequest.content.extent
+        let isStreamed = exchange.heldRequest.content.bytes == nil && extent != .none
+        if exchange.heldRequest.expectsContinue, !isStreamed || inward.hasSentContinue {
             // The content comes at once, or there is none: nothing is left to expect. RFC 9110 §10.1.1.
-            exchange.request.fields.remove(.expect as FieldName)
-            exchange.request.expectsContinue = false
+            exchange.heldRequest.fields.remove(.expect as FieldName)
+            exchange.heldRequest.expectsContinue = false
         }
         call.lengthLeft = nil
         switch extent {
@@ -239,7 +239,7 @@ extension ExchangeDriver: ConnectionWaiter {
         } else {
             // A ware has it whole, or put its own in its place: what the client still sends is not for upstream.
             inward.held = []
-            if let bytes = exchange.request.content.bytes {
+            if let bytes = exchange.heldRequest.content.bytes {
                 bytes.withUnsafeBytes { forward($0) }
                 if call.isForwarding { forwardEnd() }
             }
@@ -250,21 +250,22 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// A method whose requests usually have content says that there is none. RFC 9110 §8.6.
     private var sendsZeroLength: Bool {
-        exchange.request.method == .post || exchange.request.method == .put || exchange.request.method == .patch
+        exchange.heldRequest.method == .post || exchange.heldRequest.method == .put
+            || exchange.heldRequest.method == .patch
     }
 
     private var filtersKeepLength: Bool { exchange.requestFilters.allSatisfy { $0.keepsLength } }
 
     /// What the `Host` field says; `nil` leaves the request's own.
     private func hostField(_ endpoint: Endpoint, _ service: UpstreamService) -> String? {
-        if exchange.request.isAuthorityChanged { return nil }
+        if exchange.heldRequest.isAuthorityChanged { return nil }
         if service.isPassthrough { return endpoint.authority }  // RFC 9112 §3.2.2: that of the target
         switch service.host {
         case .upstream: return endpoint.authority
         case .value(let value): return value
         case .preserve:
-            if exchange.request.target.form == .absolute { return exchange.request.authority?.description }
-            return exchange.request.target.host.count == 0 ? endpoint.authority : nil
+            if exchange.heldRequest.target.form == .absolute { return exchange.heldRequest.authority?.description }
+            return exchange.heldRequest.target.host.count == 0 ? endpoint.authority : nil
         }
     }
 
@@ -364,10 +365,10 @@ extension ExchangeDriver: ConnectionWaiter {
     /// is still whole. RFC 9110 §9.2.2.
     private func mayTryAgain(_ error: GatewayError) -> Bool {
         error.mayRetry && !call.hasRetried && !inward.isRefused
-            && (exchange.request.method.isIdempotent || error.isUnprocessed)
-            && (exchange.request.content.isEmpty || !call.hasSentContent
+            && (exchange.heldRequest.method.isIdempotent || error.isUnprocessed)
+            && (exchange.heldRequest.content.isEmpty || !call.hasSentContent
                 || exchange.requestFilters.isEmpty
-                    && (exchange.request.content.bytes != nil || inward.kept != nil && inward.isWhole))
+                    && (exchange.heldRequest.content.bytes != nil || inward.kept != nil && inward.isWhole))
     }
 
     // MARK: Tunnels

@@ -1,7 +1,7 @@
 // The life of an exchange. The numbers come again in the code below and in its extensions.
 //
 //  1. A listener's loop accepted the connection; it stays on that loop.
-//  2. The decoder read a head into `exchange.request`; fields for one hop are off.
+//  2. The decoder read a head into `exchange.heldRequest`; fields for one hop are off.
 //  3. The route is chosen, and with it the service and the joined chain.
 //  4. Middlewares run in order: pass, abort with a response, or wait.
 //  5. The upstream call: an endpoint, a pooled connection, the request; content streams with backpressure.
@@ -94,7 +94,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // The request.
 
-    /// The request while middlewares have it; in `exchange.request` otherwise.
+    /// The request while middlewares have it; in `exchange.heldRequest` otherwise.
     var request: HttpRequest {
         @inline(__always) _read { yield exchange.lentRequest }
         @inline(__always) _modify { yield &exchange.lentRequest }
@@ -169,7 +169,7 @@ final class ExchangeDriver: LoopTimerHandler {
         }
         let exchange = self.exchange
         exchange.reset(for: connection)
-        exchange.request.reset()
+        exchange.heldRequest.reset()
         self.sink = sink
         phase = .awaitingRequest
         inward = RequestProgress()
@@ -236,7 +236,7 @@ final class ExchangeDriver: LoopTimerHandler {
     /// What is large does not wait for the next exchange.
     private func letGo() {
         if response.content.bytes != nil { response.content = .none }
-        if exchange.request.content.bytes != nil { exchange.request.content = .none }
+        if exchange.heldRequest.content.bytes != nil { exchange.heldRequest.content = .none }
         if request.content.bytes != nil { request.content = .none }
         if !outward.collected.isEmpty { outward.collected = [] }
         if !inward.held.isEmpty { inward.held = [] }
@@ -269,7 +269,7 @@ final class ExchangeDriver: LoopTimerHandler {
         guard let condition = observer.condition else { return true }
         do {
             return observer.isPostware && exchange.end != .clientLeft
-                ? try condition.matches(response, in: exchange) : try condition.matches(exchange.request)
+                ? try condition.matches(response, in: exchange) : try condition.matches(exchange.heldRequest)
         } catch {
             return true
         }
@@ -328,7 +328,8 @@ final class ExchangeDriver: LoopTimerHandler {
         case .collectingRequest, .countingRequest: return true
         case .replaying: return !outward.isReplayTimed
         case .awaitingResponse:
-            let isContinueAwaited = exchange.request.expectsContinue && !inward.hasSentContinue && !call.hasSentContent
+            let isContinueAwaited =
+                exchange.heldRequest.expectsContinue && !inward.hasSentContinue && !call.hasSentContent
             return call.isForwarding && call.stream?.isBlocked == false && !isContinueAwaited
         default: return false
         }

@@ -2,8 +2,6 @@
 
 /// 2–4. The request on its way inward: whose turn it is, and how much of the request came from the client.
 struct RequestProgress {
-    /// The middlewares have the request; it must be taken back before anything else is asked.
-    var isLent = false
     /// The place of the middleware whose turn it is, or would be next.
     var index = 0
     /// The middlewares that the request passed by: they are not asked about the response.

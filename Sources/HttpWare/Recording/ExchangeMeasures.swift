@@ -49,7 +49,7 @@ public struct ExchangeMeasures: Sendable {
 
     mutating func count(_ exchange: Exchange, _ duration: Int64) {
         let digit = min((exchange.finalStatus?.code ?? 0) / 100, ExchangeMeasures.digits - 1)
-        let place = exchange.request.receivedMethod.knownPlace * ExchangeMeasures.digits + digit
+        let place = exchange.heldRequest.receivedMethod.knownPlace * ExchangeMeasures.digits + digit
         if times[place] == nil { times[place] = .exchanges }
         times[place]?.add(duration)
     }

@@ -35,9 +35,9 @@ public struct RecordedExchange: Sendable {
     /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
     /// is used again; so nothing is copied or allocated.
     mutating func take(_ exchange: inout Exchange, endpoint: Endpoint?, number: UInt64) {
-        let received = exchange.request.target.received.range.prefix(RecordedExchange.mostTarget)
-        let named = exchange.request.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)
-        exchange.request.target.bytes.withUnsafeBufferPointer { bytes in
+        let received = exchange.heldRequest.target.received.range.prefix(RecordedExchange.mostTarget)
+        let named = exchange.heldRequest.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)
+        exchange.heldRequest.target.bytes.withUnsafeBufferPointer { bytes in
             target = exchange.record.trail.add(UnsafeBufferPointer(rebasing: bytes[received]))
             host = exchange.record.trail.add(UnsafeBufferPointer(rebasing: bytes[named]))
         }
@@ -50,8 +50,8 @@ public struct RecordedExchange: Sendable {
         // One that no connection could be made to is worth its name, too.
         self.endpoint = exchange.upstreamAddress ?? (failure?.side == .upstream ? endpoint?.name : nil)
         client = exchange.client
-        method = exchange.request.receivedMethod
-        version = exchange.request.receivedVersion
+        method = exchange.heldRequest.receivedMethod
+        version = exchange.heldRequest.receivedVersion
         status = exchange.finalStatus
         end = exchange.end
         responder = exchange.responder

@@ -30,7 +30,7 @@ public protocol ExchangeRouter: Sendable {
 extension ExchangeRouter {
     /// Costs a copy of the request, for it is stored in a class.
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
-        try plan(for: exchange.request, captures: &exchange.captures)
+        try plan(for: exchange.heldRequest, captures: &exchange.captures)
     }
 }
 

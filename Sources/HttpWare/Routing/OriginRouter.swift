@@ -39,5 +39,5 @@ public struct OriginRouter: ExchangeRouter {
         isOrigin(of: request) ? own : others
     }
 
-    public func plan(for exchange: Exchange) -> ExchangePlan { isOrigin(of: exchange.request) ? own : others }
+    public func plan(for exchange: Exchange) -> ExchangePlan { isOrigin(of: exchange.heldRequest) ? own : others }
 }

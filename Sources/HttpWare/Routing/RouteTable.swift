@@ -66,7 +66,7 @@ public final class RouteTable: ExchangeRouter {
     }
 
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
-        try plan(for: &exchange.request, &exchange.captures)
+        try plan(for: &exchange.heldRequest, &exchange.captures)
     }
 
     /// Here and below the request is `inout` only so that it is not copied out of the exchange.

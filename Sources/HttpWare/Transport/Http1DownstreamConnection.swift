@@ -323,7 +323,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         }
         do throws(GatewayError) {
             let length = try decoder.decode(
-                input.bytes, into: &handler.exchange.request, limits: source.limits, isReverse: !source.isForward)
+                input.bytes, into: &handler.exchange.heldRequest, limits: source.limits, isReverse: !source.isForward)
             if length == nil, headDeadline == 0 {
                 headDeadline = loop.now.nanoseconds &+ source.headNanoseconds
                 timer.set(dueNanoseconds: headDeadline)
@@ -353,8 +353,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func started() {
         guard let handler else { return }
         hasServed = true
-        let extent = handler.exchange.request.content.extent
-        closesAfter = !handler.exchange.request.isPersistent
+        let extent = handler.exchange.heldRequest.content.extent
+        closesAfter = !handler.exchange.heldRequest.isPersistent
         switch extent {
         case .none:
             phase = .complete
@@ -362,7 +362,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         case .length(let length): phase = .length(length)
         case .unknown:
             phase = .chunked
-            let fields = handler.exchange.request.fields
+            let fields = handler.exchange.heldRequest.fields
             chunks = ChunkedContent(ChunkedDecoder(limits: source.limits, nominated: fields.nominated))
         }
         if extent != .none {
@@ -452,7 +452,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     // MARK: Responding
 
     func sendInterim(_ response: HttpResponse) {
-        guard let version = handler?.exchange.request.version, version >= .http11, responsePhase == .none else {
+        guard let version = handler?.exchange.heldRequest.version, version >= .http11, responsePhase == .none else {
             return
         }
         var response = response
@@ -467,9 +467,9 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         let status = exchange.response.status
         if status == .switchingProtocols {
             options.upgrade = exchange.response.upgrade
-        } else if exchange.request.method == .connect, status.code < 300, status.code >= 200 {
+        } else if exchange.heldRequest.method == .connect, status.code < 300, status.code >= 200 {
             options.framing = .none
-        } else if exchange.request.method == .head || status == .notModified {
+        } else if exchange.heldRequest.method == .head || status == .notModified {
             if case .length(let length) = extent {
                 options.framing = .length(length)
             } else {
@@ -482,7 +482,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             case .none: options.framing = .length(0)
             case .length(let length): options.framing = .length(length)
             case .unknown:
-                if exchange.request.version >= .http11 {
+                if exchange.heldRequest.version >= .http11 {
                     options.framing = .chunked
                     isChunkedResponse = true
                 } else {
@@ -495,13 +495,13 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             closesAfter = true
         }
         // RFC 9110 §9.3.6: what a client sends behind CONNECT is for the tunnel, so nobody can tell it from a request.
-        if exchange.request.method == .connect, status.code >= 300 {
+        if exchange.heldRequest.method == .connect, status.code >= 300 {
             hasRefusedTunnel = true
             closesAfter = true
         }
         if source.isDraining { closesAfter = true }
         options.closes = closesAfter
-        options.keepsAlive10 = !closesAfter && exchange.request.version == .http10
+        options.keepsAlive10 = !closesAfter && exchange.heldRequest.version == .http10
         if via { options.via = exchange.response.version }
         transport.withDate { date in
             options.date = date

@@ -98,22 +98,22 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     ) {
         self.handler = handler
         phase = .head
-        method = exchange.request.method
+        method = exchange.heldRequest.method
         decoder = ResponseHeadDecoder()
         response.reset()
         hasReceived = false
         interimCount = 0
         asksForUpgrade = options.upgrade != nil
         if asksForUpgrade {
-            ownKey = exchange.request.version == .http2 ? exchange.request.fields["Sec-WebSocket-Key"] : nil
+            ownKey = exchange.heldRequest.version == .http2 ? exchange.heldRequest.fields["Sec-WebSocket-Key"] : nil
         }
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         if case .chunked = options.framing { isChunkedRequest = true } else { isChunkedRequest = false }
-        isRequestSent = exchange.request.content.isEmpty
-        isContinueAwaited = exchange.request.expectsContinue
+        isRequestSent = exchange.heldRequest.content.isEmpty
+        isContinueAwaited = exchange.heldRequest.expectsContinue
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
-        sendHead(exchange.request.encodedBound + options.encodedBound) { $0.write(&exchange.request, options) }
+        sendHead(exchange.heldRequest.encodedBound + options.encodedBound) { $0.write(&exchange.heldRequest, options) }
     }
 
     /// Content goes to it unseen.

@@ -32,8 +32,8 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
 
     override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {
         let handler = begin(&request)
-        isWebSocket = handler.exchange.request.upgrade != nil
-        awaitsTunnel = isWebSocket || handler.exchange.request.method == .connect
+        isWebSocket = handler.exchange.heldRequest.upgrade != nil
+        awaitsTunnel = isWebSocket || handler.exchange.heldRequest.method == .connect
         contentBytes = 0
         contentStarted = loop.now.nanoseconds
         if !endsStream { progressed() }
@@ -55,7 +55,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         isOutputAwaited = false
         let handler = connection.source.makeHandler(for: self, of: connection)
         self.handler = handler
-        swap(&handler.exchange.request, &request)
+        swap(&handler.exchange.heldRequest, &request)
         return handler
     }
 
@@ -115,7 +115,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         let response = exchange.response
         var options = HeadEncoder.ResponseOptions()
         if via { options.via = response.version }
-        let method = exchange.request.method
+        let method = exchange.heldRequest.method
         let opensTunnel =
             isWebSocket ? response.status == .switchingProtocols : method == .connect && response.status.code / 100 == 2
         if opensTunnel { return sendOpening(response, options) }

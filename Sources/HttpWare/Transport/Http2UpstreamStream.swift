@@ -50,7 +50,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
-        let request = exchange.request
+        let request = exchange.heldRequest
         self.handler = handler
         method = request.method
         hasFinal = false

@@ -108,7 +108,7 @@ public struct Coalesce: Middleware, Postware {
         varying.note(vary.names, of: turn.target)
         guard !lead.isOver else { return .pass }
         var shared = response
-        if exchange.request.method == .head { shared.content = .none }
+        if exchange.request?.method == .head { shared.content = .none }
         lead.begin(CollapsedResponse.Head(shared, vary: vary, isFailure: isFailure))
         if shared.content.isEmpty {
             lead.finish(isWhole: true)

@@ -64,7 +64,8 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
             if exchange.responder == .upstream { outage.end() }
             return .pass
         }
-        guard state.mode(at: exchange.wallNow) == .auto, isSign(failure.fault), isAnswerable(exchange.request.method)
+        guard state.mode(at: exchange.wallNow) == .auto, isSign(failure.fault),
+            let method = exchange.request?.method, isAnswerable(method)
         else { return .pass }
         outage.begin(at: exchange.now, probe)
         exchange.note("offline: \(failure.reason)")

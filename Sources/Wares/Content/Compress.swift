@@ -44,17 +44,18 @@ public struct Compress: Postware, CountingWare {
     }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
-        let isHead = exchange.request.method == .head
+        guard let request = exchange.request else { return .pass }
+        let isHead = request.method == .head
         let isValidation = response.status == .notModified
         let type = response.mediaType
-        guard isMeant(response, exchange), isValidation || isMeant(response, type, isHead: isHead) else { return .pass }
+        guard isMeant(response, request), isValidation || isMeant(response, type, isHead: isHead) else { return .pass }
         // The same resource is another representation for another client, whoever asks now. §12.5.5.
         response.fields.addVary(.acceptEncoding)
         if skipCrossSite {
             response.fields.addVary(Compress.fetchSite)
-            if isCrossSite(exchange.request) { return .pass }
+            if isCrossSite(request) { return .pass }
         }
-        guard let coding = AcceptEncoding(exchange.request).best(of: encodings) else { return .pass }
+        guard let coding = AcceptEncoding(request).best(of: encodings) else { return .pass }
         if !isValidation {
             guard let lent = pool.take(coding) else { return .pass }
             exchange.filterResponseContent(
@@ -83,13 +84,13 @@ public struct Compress: Postware, CountingWare {
     }
 
     /// Whether the response may be changed at all.
-    private func isMeant(_ response: HttpResponse, _ exchange: Exchange) -> Bool {
+    private func isMeant(_ response: HttpResponse, _ request: HttpRequest) -> Bool {
         guard response.status.code >= 200, ![204, 205, 206].contains(response.status.code),
-            exchange.request.method != .connect, !response.fields.contains(.contentEncoding),
+            request.method != .connect, !response.fields.contains(.contentEncoding),
             !response.fields.contains(.contentRange)
         else { return false }
         return !Compress.forbids(response.fields.values(of: .cacheControl))
-            && !Compress.forbids(exchange.request.fields.received.values(of: .cacheControl))
+            && !Compress.forbids(request.fields.received.values(of: .cacheControl))
     }
 
     /// `no-transform`, RFC 9111 §5.2.1.6 and §5.2.2.6.

@@ -237,7 +237,7 @@ extension HttpRequest: EditedMessage {
 
 extension HttpResponse: EditedMessage {
     func text(_ template: Template, in exchange: Exchange) -> String {
-        template.text(exchange.request, in: exchange).withoutOuterSpace
+        exchange.request.map { template.text($0, in: exchange).withoutOuterSpace } ?? ""
     }
 }
 

@@ -163,10 +163,10 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     /// A request that detects the outage is held like later ones, and sent again when the origin server is back.
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard reason == .upstreamDown, let failure = exchange.failure, failure.side == .upstream,
-            let gate = gate(of: exchange)
+            let gate = gate(of: exchange), let request = exchange.request
         else { return .pass }
-        guard failure.fault.isUnreachable else { return answerToReset(failure, exchange) }
-        switch gate.queue.enter(bytes: size(of: exchange.request), due: due(exchange)) {
+        guard failure.fault.isUnreachable else { return answerToReset(failure, request, exchange) }
+        switch gate.queue.enter(bytes: size(of: request), due: due(exchange)) {
         // It came back meanwhile.
         case .open: return .replay(after: Accumulate.pause)
         case .overflow: return .replace(with: refusal("too many requests are held"))
@@ -179,9 +179,9 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     }
 
     /// A connection that a server closes as it goes: the request finds out whether anybody is left, once.
-    private func answerToReset(_ failure: GatewayError, _ exchange: Exchange) -> Answer {
+    private func answerToReset(_ failure: GatewayError, _ request: HttpRequest, _ exchange: Exchange) -> Answer {
         guard failure.fault == .connectionTerminated, failure.mayRetry,
-            exchange.request.method.isIdempotent || failure.isUnprocessed
+            request.method.isIdempotent || failure.isUnprocessed
         else { return .pass }
         var holds = exchange[Held.self] ?? Holds()
         guard !holds.isResent else { return .pass }

@@ -90,7 +90,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     // MARK: Formats
 
     private func writeJson(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
-        let request = exchange.request
+        guard let request = exchange.request else { return }
         line.raw("{\"time\":\"")
         time.write(exchange.wallNow, to: &line)
         line.byte(0x22)
@@ -166,7 +166,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     }
 
     private static func writeCombined(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
-        let request = exchange.request
+        guard let request = exchange.request else { return }
         if let client = exchange.client { line.address(client) } else { line.byte(0x2d) }
         line.raw(" - ")
         if let name = exchange.principal?.name, !name.isEmpty { line.word(name) } else { line.byte(0x2d) }

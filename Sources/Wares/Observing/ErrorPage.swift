@@ -33,11 +33,11 @@ public struct ErrorPage: Postware {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard statuses.contains(response.status.code), !response.status.neverHasContent,
-            response.status != .resetContent
+            response.status != .resetContent, let request = exchange.request
         else { return .pass }
         for name in ErrorPage.representation { response.fields.remove(name) }
         if let fixed {
-            let content = filled?.bytes(exchange.request, in: exchange) ?? fixed.content
+            let content = filled?.bytes(request, in: exchange) ?? fixed.content
             if content.isEmpty {
                 return .replace(with: HttpResponse(response.status, fields: response.fields))
             }
@@ -46,7 +46,7 @@ public struct ErrorPage: Postware {
             return .pass
         }
         if format == .negotiate { response.fields.addVary(.accept) }
-        let chosen = format == .negotiate ? ErrorPage.negotiated(exchange.request) : format
+        let chosen = format == .negotiate ? ErrorPage.negotiated(request) : format
         response.fields.set(ErrorPage.type(chosen))
         response.content = .text(ErrorPage.page(response.status, chosen))
         return .pass

@@ -20,12 +20,13 @@ public struct LogTemplate: Sendable {
     /// Appends the line without its end. What has no value is `-`; what comes from outside is escaped.
     /// Of the segments in `hiding` only a mark is shown.
     func write(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime, hiding: Set<Int> = []) {
+        guard let request = exchange.request else { return }
         for (index, segment) in segments.enumerated() {
             switch segment {
             case .text(let bytes): line.raw(bytes)
-            case .item(let item): LogTemplate.write(item, exchange, &line, &time)
+            case .item(let item): LogTemplate.write(item, request, exchange, &line, &time)
             case .placeholder(let template):
-                let text = template.text(exchange.request, in: exchange)
+                let text = template.text(request, in: exchange)
                 if hiding.contains(index), !text.isEmpty {
                     line.raw(Array(Redaction.mark.utf8))
                 } else {
@@ -51,12 +52,12 @@ public struct LogTemplate: Sendable {
     }
 
     private static func write(
-        _ item: Item, _ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime
+        _ item: Item, _ request: HttpRequest, _ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime
     ) {
         switch item {
         case .time: time.write(exchange.wallNow, to: &line)
-        case .target: exchange.request.withShownTarget { line.plain($0) }
-        case .protocol: line.raw(exchange.request.receivedVersion.logged)
+        case .target: request.withShownTarget { line.plain($0) }
+        case .protocol: line.raw(request.receivedVersion.logged)
         case .status: line.number(exchange.loggedStatus)
         case .bytes: line.number(exchange.record.responseBytes)
         case .unfilteredBytes: line.number(exchange.record.unfilteredBytes)

@@ -48,8 +48,8 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
 
     private static func line(_ exchange: Exchange, _ slow: Duration?) -> String {
         // Without the query, which may hold credentials.
-        let path = exchange.request.path.quotedForErrors
-        var parts = ["\(exchange.request.receivedMethod) \(path) took \(text(exchange.loggedNanoseconds)) ms"]
+        let target = exchange.request.map { "\($0.receivedMethod) \($0.path.quotedForErrors)" } ?? ""
+        var parts = ["\(target) took \(text(exchange.loggedNanoseconds)) ms"]
         if let slow { parts[0] += ", more than \(slow.optionText)" }
         parts[0] += " (status \(exchange.loggedStatus), \(exchange.responder.name))"
         let phases = exchange.record.phases

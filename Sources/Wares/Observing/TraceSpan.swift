@@ -11,8 +11,7 @@ struct TraceSpan {
 
     /// As OTLP has it (opentelemetry.proto.trace.v1.Span, JSON: ids in hexadecimal digits, 64-bit numbers as texts). Of the target
     /// without the query, which may hold credentials.
-    func json(_ exchange: Exchange) -> Json {
-        let request = exchange.request
+    func json(_ request: HttpRequest, in exchange: Exchange) -> Json {
         let method = TraceSpan.methods.contains(request.receivedMethod.name) ? request.receivedMethod.name : "_OTHER"
         let began = exchange.record.startedAt.sinceEpoch
         let status = exchange.loggedStatus

@@ -102,7 +102,7 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
 
     public func ended(_ exchange: Exchange) {
         guard let exporter, let span = exchange[Span.self], span.context.isSampled else { return }
-        exporter.add(span.json(exchange).text)
+        if let request = exchange.request { exporter.add(span.json(request, in: exchange).text) }
     }
 
     private enum Span: ExchangeKey { typealias Value = TraceSpan }

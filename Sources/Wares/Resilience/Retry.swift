@@ -73,14 +73,15 @@ public struct Retry: Middleware, Postware {
             if attempts > 1 { exchange.note("not retried: that was the \(Retry.ordinal(tries)) of \(attempts)") }
             return .pass
         }
-        let method = exchange.request.method
+        guard let request = exchange.request else { return .pass }
+        let method = request.method
         // What was not sent, or not looked at, cannot have been processed.
         let isUntouched = exchange.failure.map { $0.fault.isBeforeRequest || $0.isUnprocessed } ?? false
         guard isUntouched || methods.contains(method) else {
             exchange.note("not retried: \(method) is not safe to repeat")
             return .pass
         }
-        let content = exchange.request.content
+        let content = request.content
         let size = content.isEmpty ? 0 : content.bytes?.count ?? max(content.length ?? 0, exchange.record.requestBytes)
         guard size <= maxBody.bytes, !exchange.record.outgrewKept else {
             exchange.note("not retried: the content is larger than \(maxBody)")

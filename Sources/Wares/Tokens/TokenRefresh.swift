@@ -99,7 +99,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         }
         refusals.hadRefresh = true
         exchange[Refusals.self] = refusals
-        let bytes = TokenHold.size(of: exchange.request, kept: maxBody.bytes)
+        let bytes = exchange.request.map { TokenHold.size(of: $0, kept: maxBody.bytes) } ?? 0
         switch credential.enter(bytes: bytes, limits: hold, at: wall) {
         case .ready:
             exchange.note("after \(status), with the current token")

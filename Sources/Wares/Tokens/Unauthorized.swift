@@ -53,7 +53,7 @@ public struct Unauthorized: Postware, CredentialUser {
     }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard statuses.contains(response.status.code) else { return .pass }
+        guard statuses.contains(response.status.code), let request = exchange.request else { return .pass }
         switch action {
         case .passthrough:
             exchange.note("unauthorized")
@@ -62,18 +62,18 @@ public struct Unauthorized: Postware, CredentialUser {
             return replace(
                 response, with: .text(text), type: text.first == "{" || text.first == "[" ? Self.json : Self.text)
         case .page(let page, let type):
-            return replace(response, with: .bytes(page.bytes(exchange.request, in: exchange)), type: type)
-        case .redirect(let location): return redirect(to: location, exchange)
+            return replace(response, with: .bytes(page.bytes(request, in: exchange)), type: type)
+        case .redirect(let location): return redirect(to: location, request)
         case .redirectTo(let template):
-            guard let text = template.location(exchange.request, in: exchange),
+            guard let text = template.location(request, in: exchange),
                 let location = try? FieldLine(.location, text)
             else { return .replace(with: .problem(.badRequest, "no redirect target can be made for this request")) }
-            return redirect(to: location, exchange)
+            return redirect(to: location, request)
         case .tell(let tell):
             exchange.note("unauthorized")
             tell(
                 Event(
-                    status: response.status, method: exchange.request.method, path: exchange.request.path,
+                    status: response.status, method: request.method, path: request.path,
                     challenges: response.fields.values(of: .wwwAuthenticate)))
             return .pass
         case .clear(let credential):
@@ -95,8 +95,8 @@ public struct Unauthorized: Postware, CredentialUser {
         return .replace(with: other)
     }
 
-    private func redirect(to location: FieldLine, _ exchange: Exchange) -> Answer {
-        let isRead = exchange.request.method == .get || exchange.request.method == .head
+    private func redirect(to location: FieldLine, _ request: HttpRequest) -> Answer {
+        let isRead = request.method == .get || request.method == .head
         var other = HttpResponse(isRead ? .found : .seeOther)
         other.fields.append(location)
         return .replace(with: other)

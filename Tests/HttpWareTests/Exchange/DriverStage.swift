@@ -86,7 +86,7 @@ final class DriverStage: @unchecked Sendable {
             request.fields.receivedCount = request.fields.lines.count
             request.content = HttpContent(extent: extent)
             request.expectsContinue = expects
-            stage.driver.exchange.request = request
+            stage.driver.exchange.heldRequest = request
             stage.driver.requestStarted()
             if extent == .none, stage.driver.phase != .ended { stage.driver.requestEnded(nil) }
         }
@@ -183,7 +183,7 @@ final class ScriptedStream: UpstreamStream {
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
-        request = exchange.request
+        request = exchange.heldRequest
         framing = options.framing
         self.handler = handler
     }

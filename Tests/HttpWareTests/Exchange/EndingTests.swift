@@ -223,7 +223,7 @@ import Testing
                 [OnBoth.noting("a", in: notes), waits, OnBoth.noting("c", in: notes)],
                 [
                     OnResponse { [notes] response, exchange in
-                        notes.add("p \(response.status.code) for \(exchange.request.path)")
+                        notes.add("p \(response.status.code) for \(exchange.request?.path ?? "no request")")
                         return .pass
                     }
                 ]),
@@ -301,7 +301,7 @@ import Testing
             [OnBoth.noting("a", in: notes), waits],
             after: [
                 OnResponse { [notes] response, exchange in
-                    notes.add("p \(response.status.code) for \(exchange.request.path)")
+                    notes.add("p \(response.status.code) for \(exchange.request?.path ?? "no request")")
                     return .pass
                 }
             ])

@@ -95,7 +95,7 @@ import Testing
         isUnprocessed: Bool
     ) throws {
         let exchange = Exchange(loop: try EventLoop(name: "retry"))
-        exchange.request = .post("/")
+        exchange.heldRequest = .post("/")
         exchange.responder = .gateway
         exchange.failure = GatewayError(
             .upstream, .connectionTerminated, "refused", mayRetry: true, isUnprocessed: isUnprocessed)
