@@ -157,8 +157,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var closesAfter = false
     private var isChunkedResponse = false
     private var headDeadline: Int64 = 0
-    private var contentStarted: Int64 = 0
-    private var contentBytes = 0
+    private var contentRate = MinimumRate()
     /// Content that nobody wants any more.
     private var discarded = 0
     /// So much output waits that the next request does, too.
@@ -366,8 +365,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             chunks = ChunkedContent(ChunkedDecoder(limits: source.limits, nominated: fields.nominated))
         }
         if extent != .none {
-            contentStarted = loop.now.nanoseconds
-            contentBytes = 0
+            contentRate.start(at: loop.now)
             progressed()
         }
         handler.requestStarted()
@@ -411,17 +409,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         }
         progressed()
         guard let rate = source.settings.bodyMinRate else { return }
-        let now = loop.now
-        if loop.resumed.nanoseconds > contentStarted {
-            contentStarted = now.nanoseconds
-            contentBytes = 0
-        }
-        contentBytes += count
-        let elapsed = now.nanoseconds - contentStarted
-        let grace: Int64 = 5_000_000_000
-        if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
-            refuse(GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))
-        }
+        if contentRate.isTooSlow(count, rate: rate, now: loop.now, resumed: loop.resumed) { refuse(MinimumRate.fault) }
     }
 
     /// The request cannot be understood or came too slowly: the client is told, and the connection ends.

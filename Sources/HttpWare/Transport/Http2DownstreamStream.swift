@@ -11,8 +11,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     private var awaitsTunnel = false
     private var early: [UInt8] = []
     private var isOutputAwaited = false
-    private var contentStarted: Int64 = 0
-    private var contentBytes = 0
+    private var contentRate = MinimumRate()
 
     /// A stream that has so much to send takes no more at present.
     private static let mostOutput = 64 * 1024
@@ -34,8 +33,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         let handler = begin(&request)
         isWebSocket = handler.exchange.request.upgrade != nil
         awaitsTunnel = isWebSocket || handler.exchange.request.method == .connect
-        contentBytes = 0
-        contentStarted = loop.now.nanoseconds
+        contentRate.start(at: loop.now)
         if !endsStream { progressed() }
         handler.requestStarted()
         if endsStream || awaitsTunnel, self.handler === handler { handler.requestEnded(nil) }
@@ -68,19 +66,10 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
             pauseInput()
             return early.append(contentsOf: bytes)
         }
-        if let rate = connection.source.settings.bodyMinRate {
-            let now = loop.now
-            if loop.resumed.nanoseconds > contentStarted {
-                contentStarted = now.nanoseconds
-                contentBytes = 0
-            }
-            contentBytes += bytes.count
-            let elapsed = now.nanoseconds - contentStarted
-            let grace: Int64 = 5_000_000_000
-            if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
-                return handler.requestFailed(
-                    GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))
-            }
+        if let rate = connection.source.settings.bodyMinRate,
+            contentRate.isTooSlow(bytes.count, rate: rate, now: loop.now, resumed: loop.resumed)
+        {
+            return handler.requestFailed(MinimumRate.fault)
         }
         handler.requestContent(bytes)
     }
