@@ -286,11 +286,4 @@ extension HeadEncoder {
         case .http2: write("Via: 2 httpware\r\n")
         }
     }
-
-    /// Writes a trailer section behind the last chunk, and the end of the content.
-    mutating func write(lastChunkWith trailers: HttpFields?) {
-        write("0\r\n")
-        if let trailers { write(trailers, skipping: HeadEncoder.framingFields) }
-        write("\r\n")
-    }
 }

@@ -512,22 +512,13 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     @inline(__always)
     private func sendContent(_ count: Int, _ body: () -> Void) {
         guard count > 0 else { return }
-        if isChunkedResponse {
-            sendHead(20) {
-                $0.write(hex: count)
-                $0.write("\r\n")
-            }
-            body()
-            send(UnsafeRawBufferPointer(start: ("\r\n" as StaticString).utf8Start, count: 2))
-        } else {
-            body()
-        }
+        if isChunkedResponse { sendChunk(count, body) } else { body() }
         if isBlocked { progressed() }
     }
 
     func sendEnd(_ trailers: HttpFields?) {
         guard responsePhase == .started else { return }
-        if isChunkedResponse { sendHead((trailers?.bytes.count ?? 0) + 512) { $0.write(lastChunkWith: trailers) } }
+        if isChunkedResponse { sendLastChunk(trailers) }
         responsePhase = .ended
         handler = nil
         // What follows depends on whether the client takes it.

@@ -165,7 +165,7 @@ import Testing
 
     @Test func `trailers that a ware names after framing stay behind`() {
         let trailers: HttpFields = ["X-Sum": "1", "Content-Length": "5"]
-        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: trailers) }) == "0\r\nX-Sum: 1\r\n\r\n")
-        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: nil) }) == "0\r\n\r\n")
+        #expect(Feeding.text(Feeding.encode { ChunkWriter.writeLast(trailers, to: &$0) }) == "0\r\nX-Sum: 1\r\n\r\n")
+        #expect(Feeding.text(Feeding.encode { ChunkWriter.writeLast(nil, to: &$0) }) == "0\r\n\r\n")
     }
 }
