@@ -137,10 +137,10 @@ struct Http2Lines: ~Copyable {
 
 extension Http2Lines {
     /// What the fields say of the content's length.
-    private mutating func add(_ framing: HeadEncoder.Framing, _ fields: borrowing HttpFields) {
+    private mutating func add(_ framing: ContentFraming, _ fields: borrowing HttpFields) {
         switch framing {
         case .none, .chunked, .untilClose: break
-        case .length(let length): add("content-length", length)
+        case .length(let length), .announced(let length): add("content-length", length)
         case .asGiven: if let length = fields.statedLength { add("content-length", length) }
         }
     }
@@ -164,7 +164,7 @@ extension Http2Lines {
             add(status: response.status)
             add(response.fields, in: bytes, skipping: HeadEncoder.framingFields)
             if let date = options.date, response.fields.firstIndex(of: KnownField.date) == nil { add("date", date) }
-            if response.status.code >= 200 && response.status != .noContent { add(options.framing, response.fields) }
+            add(options.framing, response.fields)
             if let via = options.via { add(via: via) }
             return body(self)
         }
@@ -219,11 +219,7 @@ extension Http2Lines {
                         guard line.name.known == .other || line.name.known.bit & skipped == 0 else { continue }
                         add(line)
                     }
-                    if case .none = options.framing, fields.present & KnownField.contentLength.bit != 0 {
-                        add("content-length", "0")
-                    } else {
-                        add(options.framing, fields)
-                    }
+                    add(options.framing, fields)
                     if let via = options.via { add(via: via) }
                     if request.acceptsTrailers { add("te", "trailers") }
                     return body(self)

@@ -4,6 +4,8 @@
 struct RequestHeadDecoder {
     private var scanner = HeadScanner()
     private var hasRequestLine = false
+    /// Where the content ends, once the head is whole.
+    private(set) var framing = ContentFraming.none
 
     init() {}
 
@@ -22,7 +24,7 @@ struct RequestHeadDecoder {
         } catch {
             throw error.inRequest
         }
-        try RequestFraming.interpret(&request)
+        framing = try RequestFraming.interpret(&request)
         return scanner.position
     }
 

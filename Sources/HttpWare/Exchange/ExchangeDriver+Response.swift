@@ -389,7 +389,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         let endsWithHead =
-            extent == .none || response.status.neverHasContent || exchange.request.method == .head
+            extent == .none || response.status.hasNoContent(to: exchange.request.method)
         if endsWithHead { release() }
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
@@ -436,7 +436,7 @@ extension ExchangeDriver: ResponseHandler {
         release()
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
-        if exchange.request.method != .head, !response.status.neverHasContent {
+        if !response.status.hasNoContent(to: exchange.request.method) {
             exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
             bytes.withUnsafeBytes { sink.sendContent($0) }

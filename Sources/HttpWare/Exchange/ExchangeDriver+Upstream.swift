@@ -218,12 +218,11 @@ extension ExchangeDriver: ConnectionWaiter {
             exchange.request.expectsContinue = false
         }
         requestLengthLeft = nil
-        switch extent {
-        case .none: options.framing = sendsZeroLength ? .length(0) : .none
-        case .length(let length):
-            options.framing = filtersKeepLength ? .length(length) : .chunked
-            if filtersKeepLength, !exchange.requestFilters.isEmpty { requestLengthLeft = length }
-        case .unknown: options.framing = .chunked
+        options.framing = .ofRequest(
+            sending: extent, method: exchange.request.method, statesLength: exchange.request.fields.statesLength,
+            keepsLength: exchange.requestFilters.allSatisfy { $0.keepsLength })
+        if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
+            requestLengthLeft = length
         }
         connection.send(
             requestOf: exchange, options, handler: self,
@@ -250,12 +249,6 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// A method whose requests usually have content says that there is none. RFC 9110 §8.6.
-    private var sendsZeroLength: Bool {
-        exchange.request.method == .post || exchange.request.method == .put || exchange.request.method == .patch
-    }
-
-    private var filtersKeepLength: Bool { exchange.requestFilters.allSatisfy { $0.keepsLength } }
-
     /// What the `Host` field says; `nil` leaves the request's own.
     private func hostField(_ endpoint: Endpoint, _ service: UpstreamService) -> String? {
         if exchange.request.isAuthorityChanged { return nil }

@@ -352,24 +352,24 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func started() {
         guard let handler else { return }
         hasServed = true
-        let extent = handler.exchange.request.content.extent
+        let framing = decoder.framing
         closesAfter = !handler.exchange.request.isPersistent
-        switch extent {
-        case .none:
-            phase = .complete
-            timer.clear()
+        switch framing {
         case .length(let length): phase = .length(length)
-        case .unknown:
+        case .chunked, .untilClose:
             phase = .chunked
             let fields = handler.exchange.request.fields
             chunks = ChunkedContent(ChunkedDecoder(limits: source.limits, nominated: fields.nominated))
+        case .none, .announced, .asGiven:
+            phase = .complete
+            timer.clear()
         }
-        if extent != .none {
+        if framing.hasContent {
             contentRate.start(at: loop.now)
             progressed()
         }
         handler.requestStarted()
-        if extent == .none, self.handler === handler, !isClosed { handler.requestEnded(nil) }
+        if !framing.hasContent, self.handler === handler, !isClosed { handler.requestEnded(nil) }
     }
 
     private func requestComplete(_ trailers: HttpFields?) {
@@ -451,34 +451,16 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         guard handler != nil, responsePhase == .none else { return }
         responsePhase = .started
         var options = HeadEncoder.ResponseOptions()
-        isChunkedResponse = false
         let status = exchange.response.status
-        if status == .switchingProtocols {
-            options.upgrade = exchange.response.upgrade
-        } else if exchange.request.method == .connect, status.code < 300, status.code >= 200 {
-            options.framing = .none
-        } else if exchange.request.method == .head || status == .notModified {
-            if case .length(let length) = extent {
-                options.framing = .length(length)
-            } else {
-                options.framing = .asGiven
-            }
-        } else if status.neverHasContent {
-            options.framing = .none
-        } else {
-            switch extent {
-            case .none: options.framing = .length(0)
-            case .length(let length): options.framing = .length(length)
-            case .unknown:
-                if exchange.request.version >= .http11 {
-                    options.framing = .chunked
-                    isChunkedResponse = true
-                } else {
-                    options.framing = .untilClose
-                    closesAfter = true
-                }
-            }
+        options.framing = .ofResponse(
+            sending: extent, status: status, to: exchange.request.method, version: exchange.request.version)
+        isChunkedResponse = false
+        switch options.framing {
+        case .chunked: isChunkedResponse = true
+        case .untilClose: closesAfter = true
+        default: break
         }
+        if status == .switchingProtocols { options.upgrade = exchange.response.upgrade }
         if !isRequestComplete, exchange.responder != .upstream || status.code >= 400 {
             closesAfter = true
         }

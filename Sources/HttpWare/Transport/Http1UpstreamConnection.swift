@@ -302,14 +302,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             handler?.responseStarted(&response)
             return
         }
-        switch response.content.extent {
-        case .none: phase = .length(0)
+        switch decoder.framing {
         case .length(let length): phase = .length(length)
-        case .unknown:
-            phase = response.endsByClose ? .untilClose : .chunked
-            if !response.endsByClose {
-                chunks = ChunkedDecoder(limits: .response, nominated: response.fields.nominated)
-            }
+        case .chunked:
+            phase = .chunked
+            chunks = ChunkedDecoder(limits: .response, nominated: response.fields.nominated)
+        case .untilClose: phase = .untilClose
+        case .none, .announced, .asGiven: phase = .length(0)
         }
         let isEmpty = response.content.isEmpty
         // From here on the time without progress counts.

@@ -106,31 +106,17 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if via { options.via = response.version }
         let method = exchange.request.method
         let opensTunnel =
-            isWebSocket ? response.status == .switchingProtocols : method == .connect && response.status.code / 100 == 2
+            isWebSocket ? response.status == .switchingProtocols : response.status.opensTunnel(to: method)
         if opensTunnel { return sendOpening(response, options) }
         if isWebSocket, response.status.code / 100 == 2 {
             // To this client it would say that there is a WebSocket.
             return sendFailedUpgrade(options)
         }
-        var hasContent = false
-        if method == .head || response.status == .notModified {
-            if case .length(let length) = extent {
-                options.framing = .length(length)
-            } else {
-                options.framing = .asGiven
-            }
-        } else if !response.status.neverHasContent {
-            switch extent {
-            case .none: options.framing = .length(0)
-            case .length(let length):
-                options.framing = .length(length)
-                hasContent = true
-            case .unknown: hasContent = true
-            }
-        }
+        options.framing = .ofResponse(sending: extent, status: response.status, to: method, version: .http2)
+        let hasContent = extent != .none && options.framing.hasContent
         let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
         takesRest = response.status.code / 100 == 2
-        if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .untilClose }
+        if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .chunked }
         connection.transport.withDate { date in
             options.date = date
             session.submit(response, options, hasContent: hasContent, isLong: isLong, on: self)

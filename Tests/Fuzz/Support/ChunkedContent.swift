@@ -16,8 +16,8 @@ extension Fuzzing {
         guard let trailers = whole.trailers else { return }
 
         let last = encode { ChunkWriter.writeLast(trailers, to: &$0) }
-        let size = encode { $0.write(hex: whole.content.count) }
-        let chunk = whole.content.isEmpty ? [] : size + [0x0d, 0x0a] + whole.content + [0x0d, 0x0a]
+        let size = encode { ChunkWriter.writeHead(of: whole.content.count, to: &$0) }
+        let chunk = whole.content.isEmpty ? [] : size + whole.content + ChunkWriter.end
         let second = read(chunk + last, [chunk.count + last.count], HeadLimits())
         require(second.content == whole.content, "the content is another")
         guard let again = second.trailers else { fatalError("\(text(last)) is refused: \(second.text)") }

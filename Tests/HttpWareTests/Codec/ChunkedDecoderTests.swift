@@ -113,7 +113,8 @@ import Testing
         var position = 0
         #expect(try decoder.next(bytes.span.bytes, from: &position) == .end(bytes.count))
         #expect(decoder.trailers.received.map(\.name) == ["X"])
-        #expect(Feeding.text(Feeding.encode { ChunkWriter.writeLast(decoder.trailers, to: &$0) }) == "0\r\nX: y\r\n\r\n")
+        #expect(
+            Feeding.text(Feeding.encode { ChunkWriter.writeLast(decoder.trailers, to: &$0) }) == "0\r\nX: y\r\n\r\n")
     }
 
     @Test func `a trailer section is bounded as a head is`() {
