@@ -147,6 +147,19 @@ extension HttpFields {
     }
 }
 
+extension HttpRequest {
+    /// The request line and the fields as they were received, but for the fields in `secret`: the content of an answer to TRACE.
+    /// RFC 9110 §9.3.8, RFC 9112 §10.1.
+    func receivedHead(without secret: [FieldName]) -> String {
+        var text = "\(method) \(receivedTarget) HTTP/\(version.number)\r\n"
+        for (name, value) in fields.received {
+            if let name = FieldName(name), secret.contains(name) { continue }
+            text += "\(name): \(value)\r\n"
+        }
+        return text + "\r\n"
+    }
+}
+
 extension HeadEncoder {
     /// What goes into a request's head besides its own fields.
     struct RequestOptions {

@@ -423,8 +423,7 @@ extension HttpFields {
         bytes.append(0x3a)
         bytes.append(0x20)
         bytes.append(contentsOf: value)
-        bytes.append(0x0d)
-        bytes.append(0x0a)
+        LineEnd.append(to: &bytes)
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(truncatingIfNeeded: name.count) &+ 2,
