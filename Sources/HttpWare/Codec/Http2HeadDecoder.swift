@@ -37,7 +37,7 @@ struct Http2HeadDecoder {
     init() {}
 
     /// Begins a section; its fields were reset before.
-    mutating func begin(_ section: Section) {
+    mutating func beginSection(_ section: Section) {
         self.section = section
         fault = nil
         size = 0

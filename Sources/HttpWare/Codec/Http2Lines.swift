@@ -22,7 +22,7 @@ struct Http2Lines: ~Copyable {
     }
 
     /// Begins a head of at most so many lines, with at most so much text of its own.
-    mutating func begin(lines most: Int, text bytes: Int) {
+    mutating func beginHead(lines most: Int, text bytes: Int) {
         count = 0
         textCount = 0
         if most > capacity {
@@ -159,7 +159,7 @@ extension Http2Lines {
         _ response: borrowing HttpResponse, _ options: HeadEncoder.ResponseOptions,
         _ body: (borrowing Http2Lines) -> Int32
     ) -> Int32 {
-        begin(lines: response.fields.lines.count + 8, text: 64)
+        beginHead(lines: response.fields.lines.count + 8, text: 64)
         return response.fields.bytes.withUnsafeBytes { bytes in
             add(status: response.status)
             add(response.fields, in: bytes, skipping: HeadEncoder.framingFields)
@@ -177,7 +177,7 @@ extension Http2Lines {
     ) -> Int32 {
         let fields = request.fields
         let host = fields.firstIndex(of: KnownField.host)
-        begin(
+        beginHead(
             lines: fields.lines.count + options.defaults.count + 12,
             text: request.target.bytes.count + options.basePath.utf8.count + (options.host?.utf8.count ?? 0)
                 + (options.upgrade?.utf8.count ?? 0)
@@ -230,7 +230,7 @@ extension Http2Lines {
 
     /// Calls `body` with the lines of a trailer section.
     mutating func withTrailers(_ trailers: borrowing HttpFields, _ body: (borrowing Http2Lines) -> Int32) -> Int32 {
-        begin(lines: trailers.lines.count, text: 0)
+        beginHead(lines: trailers.lines.count, text: 0)
         return trailers.bytes.withUnsafeBytes { bytes in
             add(trailers, in: bytes, skipping: HeadEncoder.framingFields)
             return body(self)

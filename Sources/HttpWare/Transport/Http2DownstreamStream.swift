@@ -30,7 +30,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     // MARK: The request
 
     override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {
-        let handler = begin(&request)
+        let handler = beginExchange(&request)
         isWebSocket = handler.exchange.request.upgrade != nil
         awaitsTunnel = isWebSocket || handler.exchange.request.method == .connect
         contentRate.start(at: loop.now)
@@ -40,11 +40,11 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     }
 
     override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {
-        begin(&request).requestFailed(error)
+        beginExchange(&request).requestFailed(error)
     }
 
     /// An exchange whose request is this one.
-    private func begin(_ request: inout HttpRequest) -> any RequestHandler {
+    private func beginExchange(_ request: inout HttpRequest) -> any RequestHandler {
         hasHead = false
         isTunnel = false
         isWebSocket = false
