@@ -217,3 +217,16 @@ enum FramingFault: Error {
         }
     }
 }
+
+/// A field whose value breaks the framing.
+enum HeadValueFault: Error {
+    case contentLength, transferEncoding, connection
+
+    var reason: String {
+        switch self {
+        case .contentLength: "Content-Length is not one number"
+        case .transferEncoding: "\(FramingFault.notChunkedAtEnd.reason)"
+        case .connection: "Connection names too many fields"
+        }
+    }
+}

@@ -102,19 +102,6 @@ struct HeadFacts {
     }
 }
 
-/// A field whose value breaks the framing.
-enum HeadValueFault: Error {
-    case contentLength, transferEncoding, connection
-
-    var reason: String {
-        switch self {
-        case .contentLength: "Content-Length is not one number"
-        case .transferEncoding: "\(FramingFault.notChunkedAtEnd.reason)"
-        case .connection: "Connection names too many fields"
-        }
-    }
-}
-
 /// The fields that a head's `Connection` names: they are removed from the trailer section, too. RFC 9110 §7.6.1.
 struct NominatedFields {
     /// The known fields.
