@@ -147,6 +147,32 @@ import Testing
         }
     }
 
+    /// The files outside of the room `Codec` that name the line end of HTTP, each with its reason.
+    private static let lineEnds = [
+        "FieldLine.swift":
+            "a message keeps its field lines as they go over the wire, so that neighbours are copied in one piece",
+        "StoredAnswer.swift": "writes multipart/byteranges, RFC 9110 §14.6",
+        "Multipart.swift": "writes multipart/form-data, RFC 7578",
+        "LineSplitter.swift": "splits content into lines, which end as their sender likes",
+        "ContentValues.swift": "passes over the blank lines between JSON values",
+        "AdminClient.swift": "reads server-sent events, whose lines end as their sender likes",
+        "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
+        "NamedLines.swift": "reads files of keys and passwords that were written on any system",
+        "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
+    ]
+
+    @Test func `only the room Codec knows how a line of HTTP ends`() throws {
+        var unused = Set(RoomsTests.lineEnds.keys)
+        for module in RoomsTests.imports.keys {
+            for file in try RoomsTests.files(of: module) where (file.module, file.room) != ("HttpWare", "Codec") {
+                guard file.code.contains(/\\r\\n|0x0[dD]\b|\\u\{0*[dD]\}/) else { continue }
+                #expect(RoomsTests.lineEnds[file.name] != nil, "\(file.path) writes or reads a line end of HTTP")
+                unused.remove(file.name)
+            }
+        }
+        #expect(unused.isEmpty, "listed without need")
+    }
+
     @Test func `a C library is imported in the one room that wraps it`() throws {
         for module in RoomsTests.imports.keys {
             for file in try RoomsTests.files(of: module) {

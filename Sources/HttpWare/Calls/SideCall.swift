@@ -111,7 +111,7 @@ final class SideCall: HttpCall {
         let bytes = request.content.bytes
         if let bytes {
             options.framing = .length(bytes.count)
-        } else if request.method == .post {
+        } else if request.method == .post || request.fields.statesLength {
             options.framing = .length(0)
         }
         response.reset()

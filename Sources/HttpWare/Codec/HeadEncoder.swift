@@ -117,24 +117,12 @@ struct HeadEncoder {
 
     // MARK: Heads
 
-    /// What the fields of a head say about its content.
-    enum Framing {
-        /// No content and no field about it.
-        case none
-        case length(Int)
-        case chunked
-        /// The content ends where the connection does: nothing is said.
-        case untilClose
-        /// `Content-Length` as it stands in the fields: it tells of content that is not sent (HEAD, 304).
-        case asGiven
-    }
-
     static let framingFields = KnownField.contentLength.bit | KnownField.transferEncoding.bit | KnownField.hopByHop
 
-    mutating func write(_ framing: Framing, _ fields: HttpFields) {
+    mutating func write(_ framing: ContentFraming, _ fields: HttpFields) {
         switch framing {
         case .none, .untilClose: break
-        case .length(let length):
+        case .length(let length), .announced(let length):
             write("Content-Length: ")
             write(length)
             write("\r\n")
@@ -159,10 +147,23 @@ extension HttpFields {
     }
 }
 
+extension HttpRequest {
+    /// The request line and the fields as they were received, but for the fields in `secret`: the content of an answer to TRACE.
+    /// RFC 9110 §9.3.8, RFC 9112 §10.1.
+    func receivedHead(without secret: [FieldName]) -> String {
+        var text = "\(method) \(receivedTarget) HTTP/\(version.number)\r\n"
+        for (name, value) in fields.received {
+            if let name = FieldName(name), secret.contains(name) { continue }
+            text += "\(name): \(value)\r\n"
+        }
+        return text + "\r\n"
+    }
+}
+
 extension HeadEncoder {
     /// What goes into a request's head besides its own fields.
     struct RequestOptions {
-        var framing = Framing.none
+        var framing = ContentFraming.none
         /// Written as the `Host` field; `nil` leaves the request's own.
         var host: String?
         var closes = false
@@ -212,12 +213,7 @@ extension HeadEncoder {
             guard line.name.known == .other || line.name.known.bit & skipped == 0 else { continue }
             line.wire.withUnsafeBytes { write($0.baseAddress, $0.count) }
         }
-        if case .none = options.framing, request.fields.present & KnownField.contentLength.bit != 0 {
-            // The client said that there is no content; servers may insist on that. RFC 9110 §8.6.
-            write(.length(0), request.fields)
-        } else {
-            write(options.framing, request.fields)
-        }
+        write(options.framing, request.fields)
         if let via = options.via { write(via: via) }
         if request.acceptsTrailers && options.upgrade == nil { write("TE: trailers\r\n") }
         if let upgrade = options.upgrade {
@@ -234,7 +230,7 @@ extension HeadEncoder {
 
     /// What goes into a response's head besides its own fields.
     struct ResponseOptions {
-        var framing = Framing.none
+        var framing = ContentFraming.none
         var upgrade: String?
         /// The connection ends behind the response.
         var closes = false
@@ -263,8 +259,7 @@ extension HeadEncoder {
             write(date.baseAddress, date.count)
             write("\r\n")
         }
-        // RFC 9110 §8.6, RFC 9112 §6.1: neither field with 1xx and 204.
-        if response.status.code >= 200 && response.status != .noContent { write(options.framing, response.fields) }
+        write(options.framing, response.fields)
         if let via = options.via { write(via: via) }
         if let upgrade = options.upgrade {
             write("Connection: upgrade\r\nUpgrade: ")
@@ -286,11 +281,17 @@ extension HeadEncoder {
         case .http2: write("Via: 2 httpware\r\n")
         }
     }
+}
 
-    /// Writes a trailer section behind the last chunk, and the end of the content.
-    mutating func write(lastChunkWith trailers: HttpFields?) {
-        write("0\r\n")
-        if let trailers { write(trailers, skipping: HeadEncoder.framingFields) }
-        write("\r\n")
-    }
+/// What a client is told that speaks HTTP in clear text where TLS is spoken, and could not read an alert: 400.
+/// RFC 9110 §15.5.1.
+enum PlainHttpAnswer {
+    static let bytes: [UInt8] = {
+        let body =
+            "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"detail\":\"this port speaks TLS; ask with https\"}\n"
+        let head =
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: \(body.utf8.count)\r\n"
+            + "Connection: close\r\n\r\n"
+        return Array((head + body).utf8)
+    }()
 }

@@ -40,8 +40,8 @@ struct Http2FrameBudget {
         }
     }
 
-    /// Counts one; false when it is one too many.
-    mutating func take(_ kind: Kind, now: Int64) -> Bool {
+    /// Counts a frame of that kind; false when it is one too many.
+    mutating func takeFrame(_ kind: Kind, now: Int64) -> Bool {
         if now >= spanEnd {
             spanEnd = now &+ Http2FrameBudget.span
             counts = .init(repeating: 0)

@@ -10,7 +10,7 @@ struct Http2HeadDecoder {
     private(set) var fault: Http2Fault?
     /// Names and values, and 32 bytes for each line. RFC 9113 §6.5.2.
     private(set) var size = 0
-    /// What `Content-Length` says, once the section is finished.
+    /// How much content is to come, if it is known, once the section is finished.
     private(set) var contentLength: Int?
     private var pseudo: Pseudo = []
     private var method = HttpMethod.get
@@ -37,7 +37,7 @@ struct Http2HeadDecoder {
     init() {}
 
     /// Begins a section; its fields were reset before.
-    mutating func begin(_ section: Section) {
+    mutating func beginSection(_ section: Section) {
         self.section = section
         fault = nil
         size = 0
@@ -261,11 +261,13 @@ struct Http2HeadDecoder {
         request.content = .none
         if pseudo.contains(.protocol) {
             try finishExtendedConnect(&request)
-        } else if endsStream || isTunnel {
-            guard facts.contentLength ?? 0 == 0 else { throw .malformed("content is announced and does not come") }
         } else {
-            guard method != .trace else { throw .malformed("TRACE has no content") }
-            request.content = HttpContent(extent: facts.contentLength.map { .length($0) } ?? .unknown)
+            do {
+                let framing = try ContentFraming.ofRequest(facts, method: method, endsStream: endsStream)
+                request.content = HttpContent(extent: framing.extent)
+            } catch {
+                throw .malformed(error.reason)
+            }
         }
         request.fields.settleContentLength(facts)
         if request.fields.present & RequestFraming.hasOptions != 0 { RequestFraming.readOptions(&request, facts) }
@@ -372,17 +374,13 @@ struct Http2HeadDecoder {
         guard !status.isInterim || !endsStream else { throw .malformed("an interim response ends the stream") }
         let facts: HeadFacts
         do { facts = try response.fields.facts() } catch { throw .malformed("Content-Length is not one number") }
-        let announced = facts.contentLength
         response.fields.settleContentLength(facts)
-        if method == .head || status.neverHasContent {
-            response.content = .none
-            contentLength = 0
-        } else if endsStream {
-            guard announced ?? 0 == 0 else { throw .malformed("content is announced and does not come") }
-            response.content = .none
-        } else {
-            contentLength = announced
-            response.content = HttpContent(extent: announced.map { .length($0) } ?? .unknown)
+        do {
+            let framing = try ContentFraming.ofResponse(facts, status: status, to: method, endsStream: endsStream)
+            contentLength = framing.contentLength
+            response.content = HttpContent(extent: framing.extent)
+        } catch {
+            throw .malformed(error.reason)
         }
     }
 
@@ -425,8 +423,7 @@ extension HttpFields {
         bytes.append(0x3a)
         bytes.append(0x20)
         bytes.append(contentsOf: value)
-        bytes.append(0x0d)
-        bytes.append(0x0a)
+        LineEnd.append(to: &bytes)
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(truncatingIfNeeded: name.count) &+ 2,

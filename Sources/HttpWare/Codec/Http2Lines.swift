@@ -22,7 +22,7 @@ struct Http2Lines: ~Copyable {
     }
 
     /// Begins a head of at most so many lines, with at most so much text of its own.
-    mutating func begin(lines most: Int, text bytes: Int) {
+    mutating func beginHead(lines most: Int, text bytes: Int) {
         count = 0
         textCount = 0
         if most > capacity {
@@ -137,10 +137,10 @@ struct Http2Lines: ~Copyable {
 
 extension Http2Lines {
     /// What the fields say of the content's length.
-    private mutating func add(_ framing: HeadEncoder.Framing, _ fields: borrowing HttpFields) {
+    private mutating func add(_ framing: ContentFraming, _ fields: borrowing HttpFields) {
         switch framing {
         case .none, .chunked, .untilClose: break
-        case .length(let length): add("content-length", length)
+        case .length(let length), .announced(let length): add("content-length", length)
         case .asGiven: if let length = fields.statedLength { add("content-length", length) }
         }
     }
@@ -159,12 +159,12 @@ extension Http2Lines {
         _ response: borrowing HttpResponse, _ options: HeadEncoder.ResponseOptions,
         _ body: (borrowing Http2Lines) -> Int32
     ) -> Int32 {
-        begin(lines: response.fields.lines.count + 8, text: 64)
+        beginHead(lines: response.fields.lines.count + 8, text: 64)
         return response.fields.bytes.withUnsafeBytes { bytes in
             add(status: response.status)
             add(response.fields, in: bytes, skipping: HeadEncoder.framingFields)
             if let date = options.date, response.fields.firstIndex(of: KnownField.date) == nil { add("date", date) }
-            if response.status.code >= 200 && response.status != .noContent { add(options.framing, response.fields) }
+            add(options.framing, response.fields)
             if let via = options.via { add(via: via) }
             return body(self)
         }
@@ -177,7 +177,7 @@ extension Http2Lines {
     ) -> Int32 {
         let fields = request.fields
         let host = fields.firstIndex(of: KnownField.host)
-        begin(
+        beginHead(
             lines: fields.lines.count + options.defaults.count + 12,
             text: request.target.bytes.count + options.basePath.utf8.count + (options.host?.utf8.count ?? 0)
                 + (options.upgrade?.utf8.count ?? 0)
@@ -219,11 +219,7 @@ extension Http2Lines {
                         guard line.name.known == .other || line.name.known.bit & skipped == 0 else { continue }
                         add(line)
                     }
-                    if case .none = options.framing, fields.present & KnownField.contentLength.bit != 0 {
-                        add("content-length", "0")
-                    } else {
-                        add(options.framing, fields)
-                    }
+                    add(options.framing, fields)
                     if let via = options.via { add(via: via) }
                     if request.acceptsTrailers { add("te", "trailers") }
                     return body(self)
@@ -234,7 +230,7 @@ extension Http2Lines {
 
     /// Calls `body` with the lines of a trailer section.
     mutating func withTrailers(_ trailers: borrowing HttpFields, _ body: (borrowing Http2Lines) -> Int32) -> Int32 {
-        begin(lines: trailers.lines.count, text: 0)
+        beginHead(lines: trailers.lines.count, text: 0)
         return trailers.bytes.withUnsafeBytes { bytes in
             add(trailers, in: bytes, skipping: HeadEncoder.framingFields)
             return body(self)

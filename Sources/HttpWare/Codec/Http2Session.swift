@@ -127,7 +127,7 @@ final class Http2Session {
         untold &+= heads.count(bytes)
         while untold > 0, !isTerminating {
             untold &-= 1
-            if !budget.take(.other, now: handler.now) { calm() }
+            if !budget.takeFrame(.other, now: handler.now) { calm() }
         }
     }
 
@@ -202,7 +202,7 @@ final class Http2Session {
 
     // MARK: Streams
 
-    private func enter(_ stream: Http2Stream, _ id: Int32) {
+    private func addStream(_ stream: Http2Stream, _ id: Int32) {
         stream.open(id)
         stream.place = streams.count
         streams.append(stream)
@@ -222,7 +222,7 @@ final class Http2Session {
             }
         }
         guard id > 0 else { return false }
-        enter(stream, id)
+        addStream(stream, id)
         stream.headWritten(hasContent: hasContent)
         handler.wantsToSend()
         return true
@@ -365,7 +365,7 @@ final class Http2Session {
             return
         default: kind = .other
         }
-        if !budget.take(kind, now: handler.now) { calm() }
+        if !budget.takeFrame(kind, now: handler.now) { calm() }
     }
 
     /// RFC 9113 §5.1.1: "unexpected" numbers are an error of the connection; the trailers of a stream that we ended are not.
@@ -379,21 +379,21 @@ final class Http2Session {
         let id = frame.hd.stream_id
         if role == .server, frame.headers.cat == NGHTTP2_HCAT_REQUEST {
             let stream = handler.makeStream()
-            enter(stream, id)
+            addStream(stream, id)
             lastStream = max(lastStream, id)
             nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
             headStream = stream
             rules = handler.rules
-            decoder.begin(.request)
+            decoder.beginSection(.request)
             request.reset()
             return
         }
         headStream = stream(id)
         if role == .client, headStream?.awaitedMethod != nil {
-            decoder.begin(.response)
+            decoder.beginSection(.response)
             response.reset()
         } else {
-            decoder.begin(.trailers)
+            decoder.beginSection(.trailers)
             trailers.reset()
         }
     }
@@ -495,7 +495,9 @@ final class Http2Session {
             submit(ping: earlyEnds.nextPing())
             handler.wantsToSend()
         }
-        if code != NGHTTP2_NO_ERROR.rawValue, !isTerminating, !isOurs, !budget.take(.reset, now: handler.now) { calm() }
+        if code != NGHTTP2_NO_ERROR.rawValue, !isTerminating, !isOurs, !budget.takeFrame(.reset, now: handler.now) {
+            calm()
+        }
     }
 
     private func leave(_ stream: Http2Stream, _ code: UInt32) {
@@ -532,7 +534,9 @@ final class Http2Session {
     // MARK: Content
 
     func takeContent(_ stream: Http2Stream, _ length: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
-        guard let (count, isLast, trailers) = stream.take(length) else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+        guard let (count, isLast, trailers) = stream.nextFrame(atMost: length) else {
+            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+        }
         if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
         guard isLast else { return count }
         flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue

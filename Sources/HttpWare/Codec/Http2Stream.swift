@@ -146,8 +146,8 @@ class Http2Stream {
         }
     }
 
-    /// Whether there is content for a frame of at most that length, and how much; whether it is the last.
-    final func take(_ length: Int) -> (count: Int, isLast: Bool, trailers: HttpFields?)? {
+    /// How much content there is for a frame of at most that length, and whether it is the last; `nil` if there is none yet.
+    final func nextFrame(atMost length: Int) -> (count: Int, isLast: Bool, trailers: HttpFields?)? {
         let count = min(length, outputCount)
         if count == 0, !endsOutput {
             isDeferred = true

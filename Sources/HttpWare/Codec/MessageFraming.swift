@@ -102,19 +102,6 @@ struct HeadFacts {
     }
 }
 
-/// A field whose value breaks the framing.
-enum HeadValueFault: Error {
-    case contentLength, transferEncoding, connection
-
-    var reason: String {
-        switch self {
-        case .contentLength: "Content-Length is not one number"
-        case .transferEncoding: "Transfer-Encoding does not end with one chunked"
-        case .connection: "Connection names too many fields"
-        }
-    }
-}
-
 /// The fields that a head's `Connection` names: they are removed from the trailer section, too. RFC 9110 §7.6.1.
 struct NominatedFields {
     /// The known fields.
@@ -296,33 +283,25 @@ enum RequestFraming {
     static let hasOptions = KnownField.expect.bit | KnownField.te.bit | KnownField.proxyAuthorization.bit
 
     /// Settles the authority, the framing and the connection of a request whose head was read. RFC 9112 §3.2, §6.3.
-    static func interpret(_ request: inout HttpRequest) throws(GatewayError) {
+    static func interpret(_ request: inout HttpRequest) throws(GatewayError) -> ContentFraming {
         let facts: HeadFacts
         do { facts = try request.fields.facts() } catch { throw .malformed(error.reason) }
         try readHost(&request, facts)
 
-        if facts.hasTransferEncoding {
-            guard request.version >= .http11 else { throw .malformed("Transfer-Encoding in an HTTP/1.0 request") }
-            guard facts.contentLength == nil else { throw .malformed("both Transfer-Encoding and Content-Length") }
-            guard facts.isChunked else { throw .malformed(HeadValueFault.transferEncoding.reason) }
-            guard !facts.otherCodings else {
-                throw GatewayError(.downstream, .transferCodingUnsupported, "a transfer coding other than chunked")
-            }
-            request.content = HttpContent(extent: .unknown)
-        } else if let length = facts.contentLength {
-            request.content = HttpContent(extent: length == 0 ? .none : .length(length))
-        } else {
-            request.content = .none
+        let framing: ContentFraming
+        do {
+            framing = try ContentFraming.ofRequest(facts, method: request.method, version: request.version)
+        } catch {
+            throw error.inRequest
         }
-        if !request.content.isEmpty, request.method == .connect || request.method == .trace {
-            throw .malformed("\(request.method) has no content")
-        }
+        request.content = HttpContent(extent: framing.extent)
 
         request.isPersistent = request.version >= .http11 ? !facts.closes : facts.keepsAlive && !facts.closes
         request.fields.settleContentLength(facts)
-        guard request.fields.present & needsLook != 0 else { return }
+        guard request.fields.present & needsLook != 0 else { return framing }
         do { try request.fields.removeHopByHop(facts) } catch { throw .malformed(error.reason) }
         readOptions(&request, facts)
+        return framing
     }
 
     private static func readHost(_ request: inout HttpRequest, _ facts: HeadFacts) throws(GatewayError) {
@@ -383,40 +362,28 @@ enum RequestFraming {
 /// The rules for responses.
 enum ResponseFraming {
     /// Settles the framing and the connection of a response whose head was read. RFC 9112 §6.3.
-    static func interpret(_ response: inout HttpResponse, method: HttpMethod) throws(GatewayError) {
+    static func interpret(
+        _ response: inout HttpResponse, method: HttpMethod
+    ) throws(GatewayError) -> ContentFraming {
         let facts: HeadFacts
         do { facts = try response.fields.facts() } catch { throw .badResponse(error.reason) }
-        if facts.hasTransferEncoding {
-            guard response.version >= .http11 else { throw .badResponse("Transfer-Encoding in an HTTP/1.0 response") }
-            guard facts.contentLength == nil else { throw .badResponse("both Transfer-Encoding and Content-Length") }
-            guard facts.isChunked, !facts.otherCodings else {
-                throw .badResponse("a transfer coding other than one chunked at the end")
-            }
+        let framing: ContentFraming
+        do {
+            framing = try ContentFraming.ofResponse(
+                facts, status: response.status, to: method, version: response.version)
+        } catch {
+            throw error.inResponse
         }
-        let isTunnel = method == .connect && (200..<300).contains(response.status.code)
-        let announces = facts.isChunked || facts.contentLength ?? 0 > 0
-        guard !announces || !response.status.isInterim else {
-            throw .badResponse("an interim response announces content")
-        }
+        response.content = HttpContent(extent: framing.extent)
+        let endsByClose = if case .untilClose = framing { true } else { false }
         // Bytes may come behind a response that has no content but announces it: they belong to nobody.
-        let isDoubtful = announces && response.status == .noContent
-        var endsByClose = false
-        if method == .head || response.status.neverHasContent || isTunnel {
-            response.content = .none
-        } else if facts.isChunked {
-            response.content = HttpContent(extent: .unknown)
-        } else if let length = facts.contentLength {
-            response.content = HttpContent(extent: length == 0 ? .none : .length(length))
-        } else {
-            response.content = HttpContent(extent: .unknown)
-            endsByClose = true
-        }
+        let isDoubtful = facts.announcesContent && response.status == .noContent
         response.isPersistent =
             !endsByClose && !facts.closes && !isDoubtful && (response.version >= .http11 || facts.keepsAlive)
-        response.endsByClose = endsByClose
         response.fields.settleContentLength(facts)
-        guard response.fields.present & KnownField.oneHop != 0 else { return }
+        guard response.fields.present & KnownField.oneHop != 0 else { return framing }
         if response.status == .switchingProtocols { response.upgrade = response.fields.upgradeProtocols }
         do { try response.fields.removeHopByHop(facts) } catch { throw .badResponse(error.reason) }
+        return framing
     }
 }

@@ -4,6 +4,8 @@
 struct RequestHeadDecoder {
     private var scanner = HeadScanner()
     private var hasRequestLine = false
+    /// Where the content ends, once the head is whole.
+    private(set) var framing = ContentFraming.none
 
     init() {}
 
@@ -22,7 +24,7 @@ struct RequestHeadDecoder {
         } catch {
             throw error.inRequest
         }
-        try RequestFraming.interpret(&request)
+        framing = try RequestFraming.interpret(&request)
         return scanner.position
     }
 
@@ -133,6 +135,18 @@ struct RequestHeadDecoder {
             HttpMethod(
                 verified: input.extracting(start..<end).withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
         }
+    }
+}
+
+extension RequestHeadDecoder {
+    /// Reads a head whose lines are at hand, the request line first, as strictly as one that a client sent.
+    static func decode(
+        lines: [String], into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool
+    ) throws(GatewayError) {
+        let head = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+        var decoder = RequestHeadDecoder()
+        let length = try decoder.decode(head.span.bytes, into: &request, limits: limits, isReverse: isReverse)
+        guard length == head.count else { throw .malformed("a line of the head holds a line end") }
     }
 }
 

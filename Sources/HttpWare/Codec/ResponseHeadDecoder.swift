@@ -2,6 +2,8 @@
 struct ResponseHeadDecoder {
     private var scanner = HeadScanner()
     private var hasStatusLine = false
+    /// Where the content ends, once the head is whole.
+    private(set) var framing = ContentFraming.none
 
     init() {}
 
@@ -20,7 +22,7 @@ struct ResponseHeadDecoder {
         } catch {
             throw error.inResponse
         }
-        try ResponseFraming.interpret(&response, method: method)
+        framing = try ResponseFraming.interpret(&response, method: method)
         return scanner.position
     }
 

@@ -381,7 +381,7 @@ extension ExchangeDriver: ResponseHandler {
             }
         }
         let endsWithHead =
-            extent == .none || response.status.neverHasContent || exchange.heldRequest.method == .head
+            extent == .none || response.status.hasNoContent(to: exchange.heldRequest.method)
         if endsWithHead { release() }
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
@@ -428,7 +428,7 @@ extension ExchangeDriver: ResponseHandler {
         release()
         sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
         guard phase == .streaming else { return }
-        if exchange.heldRequest.method != .head, !response.status.neverHasContent {
+        if !response.status.hasNoContent(to: exchange.heldRequest.method) {
             exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
             bytes.withUnsafeBytes { sink.sendContent($0) }

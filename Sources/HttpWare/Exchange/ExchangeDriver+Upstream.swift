@@ -217,12 +217,12 @@ extension ExchangeDriver: ConnectionWaiter {
             exchange.heldRequest.expectsContinue = false
         }
         call.lengthLeft = nil
-        switch extent {
-        case .none: options.framing = sendsZeroLength ? .length(0) : .none
-        case .length(let length):
-            options.framing = filtersKeepLength ? .length(length) : .chunked
-            if filtersKeepLength, !exchange.requestFilters.isEmpty { call.lengthLeft = length }
-        case .unknown: options.framing = .chunked
+        options.framing = .ofRequest(
+            sending: extent, method: exchange.heldRequest.method,
+            statesLength: exchange.heldRequest.fields.statesLength,
+            keepsLength: exchange.requestFilters.allSatisfy { $0.keepsLength })
+        if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
+            call.lengthLeft = length
         }
         connection.send(
             requestOf: exchange, options, handler: self,
@@ -247,14 +247,6 @@ extension ExchangeDriver: ConnectionWaiter {
             if !inward.isWhole { sink?.resumeRequest() }
         }
     }
-
-    /// A method whose requests usually have content says that there is none. RFC 9110 §8.6.
-    private var sendsZeroLength: Bool {
-        exchange.heldRequest.method == .post || exchange.heldRequest.method == .put
-            || exchange.heldRequest.method == .patch
-    }
-
-    private var filtersKeepLength: Bool { exchange.requestFilters.allSatisfy { $0.keepsLength } }
 
     /// What the `Host` field says; `nil` leaves the request's own.
     private func hostField(_ endpoint: Endpoint, _ service: UpstreamService) -> String? {

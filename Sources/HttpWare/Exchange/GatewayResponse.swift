@@ -22,13 +22,8 @@ enum GatewayResponse {
 
     /// Answers TRACE as its final recipient: the request as received, without what is secret. RFC 9110 §9.3.8.
     static func trace(_ request: HttpRequest) -> HttpResponse {
-        var text = "\(request.method) \(request.receivedTarget) HTTP/\(request.version.number)\r\n"
-        let secret: [FieldName] = [.authorization, .cookie, .proxyAuthorization]
-        for (name, value) in request.fields.received {
-            if let name = FieldName(name), secret.contains(name) { continue }
-            text += "\(name): \(value)\r\n"
-        }
-        return HttpResponse(.ok, fields: ["Content-Type": "message/http"], content: .text(text + "\r\n"))
+        let text = request.receivedHead(without: [.authorization, .cookie, .proxyAuthorization])
+        return HttpResponse(.ok, fields: ["Content-Type": "message/http"], content: .text(text))
     }
 
     /// Answers OPTIONS as its final recipient. RFC 9110 §9.3.7.

@@ -42,6 +42,27 @@ public struct FieldLine: Sendable, Hashable {
     }
 }
 
+/// The end of each field line, for fields that are kept as they go over the wire. RFC 9112 §2.2.
+enum LineEnd {
+    /// The line end as text.
+    static var text: StaticString {
+        @inline(__always) get { "\r\n" }
+    }
+
+    /// Ends a line behind the bytes.
+    @inline(__always)
+    static func append(to bytes: inout [UInt8]) {
+        bytes.append(0x0d)
+        bytes.append(0x0a)
+    }
+
+    /// Whether a line ends at that place.
+    @inline(__always)
+    static func stands(at index: Int, in bytes: [UInt8]) -> Bool {
+        index + 1 < bytes.count && bytes[index] == 0x0d && bytes[index + 1] == 0x0a
+    }
+}
+
 /// A value that cannot stand in a field line: it holds a line end, a NUL or another control character, or begins or ends
 /// with white space. RFC 9110 §5.5.
 public struct InvalidFieldValue: Error, Equatable, CustomStringConvertible {

@@ -25,8 +25,7 @@ extension HttpFields {
                 wire.append(0x3a)
                 wire.append(0x20)
                 wire.append(contentsOf: UnsafeBufferPointer(rebasing: all[line.value]))
-                wire.append(0x0d)
-                wire.append(0x0a)
+                LineEnd.append(to: &wire)
             }
             wire.append(contentsOf: UnsafeBufferPointer(rebasing: all[run]))
         }
@@ -64,7 +63,7 @@ extension HttpFields {
         index += 2
         let valueStart = index
         while index < bytes.count, ByteClass.isFieldValue(bytes[index]) { index += 1 }
-        guard index + 1 < bytes.count, bytes[index] == 0x0d, bytes[index + 1] == 0x0a else { return nil }
+        guard LineEnd.stands(at: index, in: bytes) else { return nil }
         return Line(
             start: UInt32(start), valueStart: UInt32(valueStart), valueCount: UInt32(index - valueStart),
             nameCount: UInt16(nameCount),

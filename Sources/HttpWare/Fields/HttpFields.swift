@@ -234,7 +234,7 @@ public struct HttpFields: Sendable {
         let valueEnd = bytes.count
         FieldValueWriter.append(to: &bytes) {
             write(&$0)
-            $0.write("\r\n")
+            $0.write(LineEnd.text)
         }
         addLines(of: block, from: start)
         lines[lines.count - 1].valueCount &+= UInt32(truncatingIfNeeded: bytes.count - 2 - valueEnd)
@@ -437,8 +437,7 @@ public struct HttpFields: Sendable {
         let valueStart = UInt32(truncatingIfNeeded: bytes.count)
         value(&bytes)
         let valueEnd = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(0x0d)
-        bytes.append(0x0a)
+        LineEnd.append(to: &bytes)
         addLine(
             Line(
                 start: start, valueStart: valueStart, valueCount: valueEnd &- valueStart,

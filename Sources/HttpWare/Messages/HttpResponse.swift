@@ -14,8 +14,6 @@ public struct HttpResponse: Sendable {
     var upgrade: String?
     /// The origin server will keep this connection open.
     var isPersistent = true
-    /// The content ends where the connection does. RFC 9112 §6.3.
-    var endsByClose = false
     /// It was stored, and no ware made it: `exchange.responder` is the cache.
     public var isStored = false
     /// Brings the content, until the driver has taken it over.
@@ -43,7 +41,6 @@ public struct HttpResponse: Sendable {
         reason = nil
         upgrade = nil
         isPersistent = true
-        endsByClose = false
         source = nil
         isStored = false
     }

@@ -157,8 +157,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var closesAfter = false
     private var isChunkedResponse = false
     private var headDeadline: Int64 = 0
-    private var contentStarted: Int64 = 0
-    private var contentBytes = 0
+    private var contentRate = MinimumRate()
     /// Content that nobody wants any more.
     private var discarded = 0
     /// So much output waits that the next request does, too.
@@ -353,25 +352,24 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func started() {
         guard let handler else { return }
         hasServed = true
-        let extent = handler.exchange.heldRequest.content.extent
+        let framing = decoder.framing
         closesAfter = !handler.exchange.heldRequest.isPersistent
-        switch extent {
-        case .none:
-            phase = .complete
-            timer.clear()
+        switch framing {
         case .length(let length): phase = .length(length)
-        case .unknown:
+        case .chunked, .untilClose:
             phase = .chunked
             let fields = handler.exchange.heldRequest.fields
             chunks = ChunkedContent(ChunkedDecoder(limits: source.limits, nominated: fields.nominated))
+        case .none, .announced, .asGiven:
+            phase = .complete
+            timer.clear()
         }
-        if extent != .none {
-            contentStarted = loop.now.nanoseconds
-            contentBytes = 0
+        if framing.hasContent {
+            contentRate.start(at: loop.now)
             progressed()
         }
         handler.requestStarted()
-        if extent == .none, self.handler === handler, !isClosed { handler.requestEnded(nil) }
+        if !framing.hasContent, self.handler === handler, !isClosed { handler.requestEnded(nil) }
     }
 
     private func requestComplete(_ trailers: HttpFields?) {
@@ -411,17 +409,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         }
         progressed()
         guard let rate = source.settings.bodyMinRate else { return }
-        let now = loop.now
-        if loop.resumed.nanoseconds > contentStarted {
-            contentStarted = now.nanoseconds
-            contentBytes = 0
-        }
-        contentBytes += count
-        let elapsed = now.nanoseconds - contentStarted
-        let grace: Int64 = 5_000_000_000
-        if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
-            refuse(GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))
-        }
+        if contentRate.isTooSlow(count, rate: rate, now: loop.now, resumed: loop.resumed) { refuse(MinimumRate.fault) }
     }
 
     /// The request cannot be understood or came too slowly: the client is told, and the connection ends.
@@ -463,34 +451,16 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         guard handler != nil, responsePhase == .none else { return }
         responsePhase = .started
         var options = HeadEncoder.ResponseOptions()
-        isChunkedResponse = false
         let status = exchange.response.status
-        if status == .switchingProtocols {
-            options.upgrade = exchange.response.upgrade
-        } else if exchange.heldRequest.method == .connect, status.code < 300, status.code >= 200 {
-            options.framing = .none
-        } else if exchange.heldRequest.method == .head || status == .notModified {
-            if case .length(let length) = extent {
-                options.framing = .length(length)
-            } else {
-                options.framing = .asGiven
-            }
-        } else if status.neverHasContent {
-            options.framing = .none
-        } else {
-            switch extent {
-            case .none: options.framing = .length(0)
-            case .length(let length): options.framing = .length(length)
-            case .unknown:
-                if exchange.heldRequest.version >= .http11 {
-                    options.framing = .chunked
-                    isChunkedResponse = true
-                } else {
-                    options.framing = .untilClose
-                    closesAfter = true
-                }
-            }
+        options.framing = .ofResponse(
+            sending: extent, status: status, to: exchange.heldRequest.method, version: exchange.heldRequest.version)
+        isChunkedResponse = false
+        switch options.framing {
+        case .chunked: isChunkedResponse = true
+        case .untilClose: closesAfter = true
+        default: break
         }
+        if status == .switchingProtocols { options.upgrade = exchange.response.upgrade }
         if !isRequestComplete, exchange.responder != .upstream || status.code >= 400 {
             closesAfter = true
         }
@@ -524,22 +494,13 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     @inline(__always)
     private func sendContent(_ count: Int, _ body: () -> Void) {
         guard count > 0 else { return }
-        if isChunkedResponse {
-            sendHead(20) {
-                $0.write(hex: count)
-                $0.write("\r\n")
-            }
-            body()
-            send(UnsafeRawBufferPointer(start: ("\r\n" as StaticString).utf8Start, count: 2))
-        } else {
-            body()
-        }
+        if isChunkedResponse { sendChunk(count, body) } else { body() }
         if isBlocked { progressed() }
     }
 
     func sendEnd(_ trailers: HttpFields?) {
         guard responsePhase == .started else { return }
-        if isChunkedResponse { sendHead((trailers?.bytes.count ?? 0) + 512) { $0.write(lastChunkWith: trailers) } }
+        if isChunkedResponse { sendLastChunk(trailers) }
         responsePhase = .ended
         handler = nil
         // What follows depends on whether the client takes it.

@@ -125,12 +125,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         isContinueAwaited = false
         progressed()
         if isChunkedRequest {
-            sendHead(20) {
-                $0.write(hex: bytes.count)
-                $0.write("\r\n")
-            }
-            send(bytes)
-            sendText("\r\n")
+            sendChunk(bytes.count) { send(bytes) }
         } else {
             send(bytes)
         }
@@ -139,13 +134,9 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     /// Ends the request's content.
     func sendEnd(_ trailers: HttpFields?) {
         isRequestSent = true
-        if isChunkedRequest { sendHead((trailers?.bytes.count ?? 0) + 512) { $0.write(lastChunkWith: trailers) } }
+        if isChunkedRequest { sendLastChunk(trailers) }
         progressed()
         if case .ended = phase { finish() }
-    }
-
-    private func sendText(_ text: StaticString) {
-        send(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// Becomes a tunnel without an HTTP request: for CONNECT.
@@ -311,14 +302,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             handler?.responseStarted(&response)
             return
         }
-        switch response.content.extent {
-        case .none: phase = .length(0)
+        switch decoder.framing {
         case .length(let length): phase = .length(length)
-        case .unknown:
-            phase = response.endsByClose ? .untilClose : .chunked
-            if !response.endsByClose {
-                chunks = ChunkedDecoder(limits: .response, nominated: response.fields.nominated)
-            }
+        case .chunked:
+            phase = .chunked
+            chunks = ChunkedDecoder(limits: .response, nominated: response.fields.nominated)
+        case .untilClose: phase = .untilClose
+        case .none, .announced, .asGiven: phase = .length(0)
         }
         let isEmpty = response.content.isEmpty
         // From here on the time without progress counts.

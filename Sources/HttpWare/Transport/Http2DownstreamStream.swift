@@ -11,8 +11,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     private var awaitsTunnel = false
     private var early: [UInt8] = []
     private var isOutputAwaited = false
-    private var contentStarted: Int64 = 0
-    private var contentBytes = 0
+    private var contentRate = MinimumRate()
 
     /// A stream that has so much to send takes no more at present.
     private static let mostOutput = 64 * 1024
@@ -31,22 +30,21 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     // MARK: The request
 
     override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {
-        let handler = begin(&request)
+        let handler = beginExchange(&request)
         isWebSocket = handler.exchange.heldRequest.upgrade != nil
         awaitsTunnel = isWebSocket || handler.exchange.heldRequest.method == .connect
-        contentBytes = 0
-        contentStarted = loop.now.nanoseconds
+        contentRate.start(at: loop.now)
         if !endsStream { progressed() }
         handler.requestStarted()
         if endsStream || awaitsTunnel, self.handler === handler { handler.requestEnded(nil) }
     }
 
     override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {
-        begin(&request).requestFailed(error)
+        beginExchange(&request).requestFailed(error)
     }
 
     /// An exchange whose request is this one.
-    private func begin(_ request: inout HttpRequest) -> any RequestHandler {
+    private func beginExchange(_ request: inout HttpRequest) -> any RequestHandler {
         hasHead = false
         isTunnel = false
         isWebSocket = false
@@ -68,19 +66,10 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
             pauseInput()
             return early.append(contentsOf: bytes)
         }
-        if let rate = connection.source.settings.bodyMinRate {
-            let now = loop.now
-            if loop.resumed.nanoseconds > contentStarted {
-                contentStarted = now.nanoseconds
-                contentBytes = 0
-            }
-            contentBytes += bytes.count
-            let elapsed = now.nanoseconds - contentStarted
-            let grace: Int64 = 5_000_000_000
-            if elapsed > grace, Double(contentBytes) * 1e9 / Double(elapsed) < Double(rate) {
-                return handler.requestFailed(
-                    GatewayError(.downstream, .requestTimeout, "the request's content comes too slowly"))
-            }
+        if let rate = connection.source.settings.bodyMinRate,
+            contentRate.isTooSlow(bytes.count, rate: rate, now: loop.now, resumed: loop.resumed)
+        {
+            return handler.requestFailed(MinimumRate.fault)
         }
         handler.requestContent(bytes)
     }
@@ -117,31 +106,17 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if via { options.via = response.version }
         let method = exchange.heldRequest.method
         let opensTunnel =
-            isWebSocket ? response.status == .switchingProtocols : method == .connect && response.status.code / 100 == 2
+            isWebSocket ? response.status == .switchingProtocols : response.status.opensTunnel(to: method)
         if opensTunnel { return sendOpening(response, options) }
         if isWebSocket, response.status.code / 100 == 2 {
             // To this client it would say that there is a WebSocket.
             return sendFailedUpgrade(options)
         }
-        var hasContent = false
-        if method == .head || response.status == .notModified {
-            if case .length(let length) = extent {
-                options.framing = .length(length)
-            } else {
-                options.framing = .asGiven
-            }
-        } else if !response.status.neverHasContent {
-            switch extent {
-            case .none: options.framing = .length(0)
-            case .length(let length):
-                options.framing = .length(length)
-                hasContent = true
-            case .unknown: hasContent = true
-            }
-        }
+        options.framing = .ofResponse(sending: extent, status: response.status, to: method, version: .http2)
+        let hasContent = extent != .none && options.framing.hasContent
         let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
         takesRest = response.status.code / 100 == 2
-        if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .untilClose }
+        if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .chunked }
         connection.transport.withDate { date in
             options.date = date
             session.submit(response, options, hasContent: hasContent, isLong: isLong, on: self)

@@ -15,13 +15,13 @@ extension Fuzzing {
             whole.text == split.text && whole.content == split.content, "whole: \(whole.text)\nsplit: \(split.text)")
         guard let trailers = whole.trailers else { return }
 
-        let last = encode { $0.write(lastChunkWith: trailers) }
-        let size = encode { $0.write(hex: whole.content.count) }
-        let chunk = whole.content.isEmpty ? [] : size + [0x0d, 0x0a] + whole.content + [0x0d, 0x0a]
+        let last = encode { ChunkWriter.writeLast(trailers, to: &$0) }
+        let size = encode { ChunkWriter.writeHead(of: whole.content.count, to: &$0) }
+        let chunk = whole.content.isEmpty ? [] : size + whole.content + ChunkWriter.end
         let second = read(chunk + last, [chunk.count + last.count], HeadLimits())
         require(second.content == whole.content, "the content is another")
         guard let again = second.trailers else { fatalError("\(text(last)) is refused: \(second.text)") }
-        require(encode { $0.write(lastChunkWith: again) } == last, text(last))
+        require(encode { ChunkWriter.writeLast(again, to: &$0) } == last, text(last))
     }
 
     private static func read(

@@ -32,11 +32,8 @@ extension Fuzzing {
 
     static func encode(_ request: HttpRequest) -> [UInt8] {
         var options = HeadEncoder.RequestOptions()
-        switch request.content.extent {
-        case .none: options.framing = .none
-        case .length(let length): options.framing = .length(length)
-        case .unknown: options.framing = .chunked
-        }
+        options.framing = .ofRequest(
+            sending: request.content.extent, method: request.method, statesLength: request.fields.statesLength)
         options.closes = !request.isPersistent
         options.upgrade = request.upgrade
         // HTTP/1.0 without Host: the service names one.

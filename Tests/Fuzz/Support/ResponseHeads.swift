@@ -25,13 +25,8 @@ extension Fuzzing {
 
     private static func encode(_ response: HttpResponse, _ method: HttpMethod) -> [UInt8] {
         var options = HeadEncoder.ResponseOptions()
-        let hasNone = method == .head || response.status.neverHasContent
-        switch response.content.extent {
-        case .none:
-            options.framing = hasNone ? .asGiven : method == .connect && response.status.code < 300 ? .none : .length(0)
-        case .length(let length): options.framing = .length(length)
-        case .unknown: options.framing = .chunked
-        }
+        options.framing = .ofResponse(
+            sending: response.content.extent, status: response.status, to: method, version: .http11)
         options.upgrade = response.upgrade
         var response = response
         return encode { $0.write(&response, options) }
@@ -49,7 +44,7 @@ extension Fuzzing {
                 if let length {
                     let text = """
                         \(length) \(response.status) \(response.reason ?? "-") \(response.version) \(response.content.extent)
-                        \(response.isPersistent) \(response.endsByClose) \(response.upgrade ?? "-") \(response.fields)
+                        \(response.isPersistent) \(decoder.framing) \(response.upgrade ?? "-") \(response.fields)
                         \(response.fields.received)
                         """
                     return (text, response)

@@ -113,7 +113,8 @@ import Testing
         var position = 0
         #expect(try decoder.next(bytes.span.bytes, from: &position) == .end(bytes.count))
         #expect(decoder.trailers.received.map(\.name) == ["X"])
-        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: decoder.trailers) }) == "0\r\nX: y\r\n\r\n")
+        #expect(
+            Feeding.text(Feeding.encode { ChunkWriter.writeLast(decoder.trailers, to: &$0) }) == "0\r\nX: y\r\n\r\n")
     }
 
     @Test func `a trailer section is bounded as a head is`() {
@@ -154,11 +155,11 @@ import Testing
                 UInt8.random(in: 0...255, using: &random)
             }
             content += chunk
-            wire += Feeding.encode { $0.write(hex: chunk.count) } + [0x0d, 0x0a] + chunk + [0x0d, 0x0a]
+            wire += Feeding.encode { ChunkWriter.writeHead(of: chunk.count, to: &$0) } + chunk + ChunkWriter.end
         }
         let hasTrailer = Bool.random(using: &random)
         let trailers: HttpFields = hasTrailer ? ["X-Sum": "abc"] : [:]
-        wire += Feeding.encode { $0.write(lastChunkWith: trailers) }
+        wire += Feeding.encode { ChunkWriter.writeLast(trailers, to: &$0) }
         let rest = Int.random(in: 0...5, using: &random)
         wire += Array(repeating: 0x47, count: rest)
         let expected = Feeding.Chunks.end(content, trailers: hasTrailer ? "X-Sum: abc" : "", rest: rest)

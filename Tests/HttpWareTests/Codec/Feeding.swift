@@ -48,7 +48,7 @@ enum Feeding {
                     let length = try decoder.decode(
                         wire.bytes.span.bytes.extracting(first: end), into: &request, limits: limits,
                         isReverse: isReverse)
-                    if let length { outcome = .head(describe(request), length: length) }
+                    if let length { outcome = .head("\(describe(request)) \(decoder.framing)", length: length) }
                 } catch {
                     outcome = .refused(error.status, error.reason)
                     #expect(error.side == .downstream, sourceLocation: sourceLocation)
@@ -82,7 +82,7 @@ enum Feeding {
                 do {
                     let length = try decoder.decode(
                         wire.bytes.span.bytes.extracting(first: end), into: &response, method: method, limits: limits)
-                    if let length { outcome = .head(describe(response), length: length) }
+                    if let length { outcome = .head("\(describe(response)) \(decoder.framing)", length: length) }
                 } catch {
                     outcome = .refused(error.status, error.reason)
                     #expect(error.side == .upstream, sourceLocation: sourceLocation)
@@ -168,7 +168,7 @@ enum Feeding {
     static func describe(_ response: HttpResponse) -> String {
         """
         \(response.status) \(response.version.number) reason=\(response.reason ?? "-")
-        content=\(response.content.extent) persistent=\(response.isPersistent) close=\(response.endsByClose)
+        content=\(response.content.extent) persistent=\(response.isPersistent)
         upgrade=\(response.upgrade ?? "-")
         \(describe(response.fields))
         """
@@ -202,17 +202,6 @@ enum Feeding {
     }
 
     static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-}
-
-/// The framing that the driver asks the encoder for, for a message that is passed on as it came.
-extension HeadEncoder.Framing {
-    init(_ extent: HttpContent.Extent) {
-        switch extent {
-        case .none: self = .none
-        case .length(let length): self = .length(length)
-        case .unknown: self = .chunked
-        }
-    }
 }
 
 /// Random numbers from a seed: a failure can be repeated. SplitMix64.

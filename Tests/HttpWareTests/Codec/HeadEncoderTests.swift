@@ -85,21 +85,17 @@ import Testing
         #expect(text(response, .init(framing: .asGiven)) == "HTTP/1.1 304 Not Modified\r\n\(line)\r\n")
     }
 
-    @Test(arguments: [HttpStatus.continue, .earlyHints, .switchingProtocols, .noContent])
-    func `a status that never has content says nothing of it`(status: HttpStatus) {
-        // RFC 9110 §8.6; RFC 9112 §6.1.
-        for framing in [HeadEncoder.Framing.length(5), .chunked, .asGiven, .none] {
-            let response = HttpResponse(status, fields: ["Content-Length": "5"])
-            #expect(text(response, .init(framing: framing)) == "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n\r\n")
+    @Test func `the framing alone says where the content ends, whatever the fields say`() {
+        let response = HttpResponse(.ok, fields: ["Content-Length": "5", "Transfer-Encoding": "chunked"])
+        for (framing, line) in [
+            (ContentFraming.none, ""), (.length(7), "Content-Length: 7\r\n"), (.untilClose, ""),
+            (.chunked, "Transfer-Encoding: chunked\r\n"), (.announced(7), "Content-Length: 7\r\n"),
+            (.asGiven, "Content-Length: 5\r\n"),
+        ] {
+            #expect(text(response, .init(framing: framing)) == "HTTP/1.1 200 OK\r\n\(line)\r\n")
+            let request = request("Content-Length: 5\r\n", "POST / HTTP/1.1")
+            #expect(text(request, .init(framing: framing)) == "POST / HTTP/1.1\r\nHost: h\r\n\(line)\r\n")
         }
-    }
-
-    @Test func `a request that said it has no content goes on saying so`() {
-        // RFC 9110 §8.6.
-        #expect(
-            text(request("Content-Length: 0\r\n", "POST / HTTP/1.1"))
-                == "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
-        #expect(text(request("", "POST / HTTP/1.1")) == "POST / HTTP/1.1\r\nHost: h\r\n\r\n")
     }
 
     @Test func `every request has one Host`() throws {
@@ -163,9 +159,4 @@ import Testing
         }
     }
 
-    @Test func `trailers that a ware names after framing stay behind`() {
-        let trailers: HttpFields = ["X-Sum": "1", "Content-Length": "5"]
-        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: trailers) }) == "0\r\nX-Sum: 1\r\n\r\n")
-        #expect(Feeding.text(Feeding.encode { $0.write(lastChunkWith: nil) }) == "0\r\n\r\n")
-    }
 }

@@ -13,7 +13,7 @@ import Testing
         var request = HttpRequest()
         var rules = Http2HeadDecoder.Rules()
         rules.isForward = isForward
-        decoder.begin(.request)
+        decoder.beginSection(.request)
         for (name, value) in fields {
             Array(name.utf8).withUnsafeBytes { name in
                 Array(value.utf8).withUnsafeBytes { decoder.add(name, $0, to: &request.fields, limits: rules.limits) }

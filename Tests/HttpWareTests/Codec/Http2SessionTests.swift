@@ -276,16 +276,16 @@ import Testing
 
     @Test func `a budget of frames is used up, and new after ten seconds`() {
         var budget = Http2FrameBudget()
-        let granted = (0..<200).count { _ in budget.take(.ping, now: 1) }
+        let granted = (0..<200).count { _ in budget.takeFrame(.ping, now: 1) }
         #expect(granted == 200)
-        let isOverdrawn = !budget.take(.ping, now: 2)
+        let isOverdrawn = !budget.takeFrame(.ping, now: 2)
         #expect(isOverdrawn)
-        let isNew = budget.take(.ping, now: 11_000_000_000)
+        let isNew = budget.takeFrame(.ping, now: 11_000_000_000)
         #expect(isNew)
         for _ in 0..<10 { budget.earnExchange() }
-        let earned = (0..<205).count { _ in budget.take(.reset, now: 11_000_000_001) }
+        let earned = (0..<205).count { _ in budget.takeFrame(.reset, now: 11_000_000_001) }
         #expect(earned == 205)
-        let isSpent = !budget.take(.reset, now: 11_000_000_002)
+        let isSpent = !budget.takeFrame(.reset, now: 11_000_000_002)
         #expect(isSpent)
     }
 }

@@ -342,7 +342,8 @@ import Testing
                 return
             }
             var options = HeadEncoder.RequestOptions()
-            options.framing = .init(request.content.extent)
+            options.framing = .ofRequest(
+                sending: request.content.extent, method: request.method, statesLength: request.fields.statesLength)
             options.closes = !request.isPersistent
             let encoded = Feeding.encode(request, options)
             let (second, again) = Feeding.request(Wire(encoded))

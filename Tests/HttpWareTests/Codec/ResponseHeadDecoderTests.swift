@@ -70,8 +70,8 @@ import Testing
                 return
             }
             var options = HeadEncoder.ResponseOptions()
-            let framing = HeadEncoder.Framing(response.content.extent)
-            options.framing = if case .none = framing { .asGiven } else { framing }
+            options.framing = .ofResponse(
+                sending: response.content.extent, status: response.status, to: .get, version: .http11)
             options.closes = !response.isPersistent
             let encoded = Feeding.encode(response, options)
             let (second, again) = Feeding.response(Wire(encoded))

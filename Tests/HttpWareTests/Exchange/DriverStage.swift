@@ -166,7 +166,7 @@ final class ScriptedStream: UpstreamStream {
     var isReused = false
     var isBlocked = false
     var request: HttpRequest?
-    var framing: HeadEncoder.Framing?
+    var framing: ContentFraming?
     var content: [UInt8] = []
     var ends = 0
     var isPaused = false
