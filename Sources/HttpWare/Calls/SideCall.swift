@@ -109,11 +109,9 @@ final class SideCall: HttpCall {
         var options = HeadEncoder.RequestOptions()
         options.host = givenHost ?? endpoint.authority
         let bytes = request.content.bytes
-        if let bytes {
-            options.framing = .length(bytes.count)
-        } else if request.method == .post || request.fields.statesLength {
-            options.framing = .length(0)
-        }
+        options.framing = .ofRequest(
+            sending: bytes.map { .length($0.count) } ?? .none, method: request.method,
+            statesLength: request.fields.statesLength)
         response.reset()
         content = []
         let time = limits.timeout.nanoseconds

@@ -1,11 +1,11 @@
 /// How a message says where its content ends: decided here for both directions and both versions of HTTP.
 /// RFC 9112 §6.3, RFC 9110 §8.6, §9.3.6, RFC 9113 §8.1.1.
 enum ContentFraming: Equatable {
-    /// No content follows, and no field tells of any.
+    /// No content follows, and no field mentions it.
     case none
     /// `Content-Length` states how much follows.
     case length(Int)
-    /// No length is stated: chunks show the end in HTTP/1.1, frames in HTTP/2.
+    /// No length is stated: chunks mark the end in HTTP/1.1, frames in HTTP/2.
     case chunked
     /// No length is stated: the content ends where the connection does.
     case untilClose
@@ -67,8 +67,8 @@ extension ContentFraming {
         return framing
     }
 
-    /// The framing of a request that came over HTTP/2. A request that ends with its head has no content, nor has one that opens
-    /// a tunnel. RFC 9113 §8.1.1, §8.5.
+    /// The framing of a request that came over HTTP/2. A request that ends with its head or opens a tunnel has no content.
+    /// RFC 9113 §8.1.1, §8.5.
     @inline(__always)
     static func ofRequest(
         _ facts: HeadFacts, method: HttpMethod, endsStream: Bool
@@ -218,7 +218,7 @@ enum FramingFault: Error {
     }
 }
 
-/// A field whose value breaks the framing.
+/// The fault of a field that the framing or the connection depends on.
 enum HeadValueFault: Error {
     case contentLength, transferEncoding, connection
 

@@ -148,7 +148,7 @@ extension HttpFields {
 }
 
 extension HttpRequest {
-    /// The request line and the fields as they were received, but for the fields in `secret`: the content of an answer to TRACE.
+    /// The request line and the fields as they were received, without the fields in `secret`: the content of an answer to TRACE.
     /// RFC 9110 §9.3.8, RFC 9112 §10.1.
     func receivedHead(without secret: [FieldName]) -> String {
         var text = "\(method) \(receivedTarget) HTTP/\(version.number)\r\n"

@@ -49,7 +49,7 @@ enum LineEnd {
         @inline(__always) get { "\r\n" }
     }
 
-    /// Ends a line behind the bytes.
+    /// Appends a line end to the bytes.
     @inline(__always)
     static func append(to bytes: inout [UInt8]) {
         bytes.append(0x0d)

@@ -45,6 +45,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [HttpMethod.post, .put, .patch])
+    func `a request without content says so if its method usually has some`(method: HttpMethod) async throws {
+        // RFC 9110 §8.6.
+        try await ScriptedOrigin.run([
+            .expectHead(startingWith: "\(method) / HTTP/1.1\r\n", lines: ["Content-Length: 0"]),
+            .send("HTTP/1.1 204 No Content\r\n\r\n"),
+        ]) { origin in
+            let response = try await call(HttpRequest(method, "http://127.0.0.1:\(origin.port)/"))
+            #expect(response.status == .noContent)
+        }
+    }
+
     @Test func `a response larger than its limit fails the call, told or found out`() async throws {
         for head in ["Content-Length: 11\r\n\r\n", "\r\n"] {
             let origin = try ScriptedOrigin([

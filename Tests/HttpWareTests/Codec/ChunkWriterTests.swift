@@ -18,7 +18,7 @@ import Testing
         #expect(last.count <= ChunkWriter.mostLast(nil))
     }
 
-    @Test func `trailers that a ware names after framing stay behind`() {
+    @Test func `trailers with the name of a framing field are not sent`() {
         let trailers: HttpFields = ["X-Sum": "1", "Content-Length": "5"]
         let last = Feeding.encode { ChunkWriter.writeLast(trailers, to: &$0) }
         #expect(Feeding.text(last) == "0\r\nX-Sum: 1\r\n\r\n")

@@ -31,7 +31,7 @@ import Testing
         (nil, "gzip, chunked", .post, .http11, .otherCoding), (5, nil, .connect, .http11, .contentOfConnect),
         (nil, "chunked", .trace, .http11, .contentOfTrace),
     ])
-    func `a request whose end is not sure is refused`(
+    func `a request with ambiguous framing is refused`(
         length: Int?, coding: String?, method: HttpMethod, version: HttpVersion, fault: FramingFault
     ) {
         let facts = facts(length: length, coding: coding)
@@ -82,7 +82,7 @@ import Testing
         (nil, "gzip, chunked", .ok, .http11, .otherCoding), (5, nil, .earlyHints, .http11, .contentOfInterim),
         (nil, "chunked", .continue, .http11, .contentOfInterim),
     ])
-    func `a response whose end is not sure is refused with 502`(
+    func `a response with ambiguous framing is refused with 502`(
         length: Int?, coding: String?, status: HttpStatus, version: HttpVersion, fault: FramingFault
     ) {
         let facts = facts(length: length, coding: coding)
@@ -133,7 +133,7 @@ import Testing
     private static let extents: [HttpContent.Extent] = [.none, .length(5), .unknown]
 
     @Test(arguments: [HttpStatus.continue, .earlyHints, .switchingProtocols, .noContent])
-    func `a status that never has content says nothing of it`(status: HttpStatus) {
+    func `a status that never has content goes out without framing fields`(status: HttpStatus) {
         // RFC 9110 §8.6; RFC 9112 §6.1.
         for extent in ContentFramingTests.extents {
             for method in [HttpMethod.get, .head] {
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func `a 2xx to CONNECT says nothing of content`() {
+    @Test func `a 2xx to CONNECT goes out without framing fields`() {
         // RFC 9110 §9.3.6.
         for extent in ContentFramingTests.extents {
             let opening = ContentFraming.ofResponse(sending: extent, status: .ok, to: .connect, version: .http11)
@@ -171,7 +171,7 @@ import Testing
     @Test(arguments: [
         (HttpVersion.http10, ContentFraming.untilClose), (.http11, .chunked), (.http2, .chunked),
     ])
-    func `content of unknown length goes out as the client's version ends it`(
+    func `content of unknown length is framed by the client's version`(
         version: HttpVersion, unknown: ContentFraming
     ) {
         // RFC 9112 §6.3, §7.1.
