@@ -30,7 +30,8 @@ let fuzzTargets: [Target] =
         .target(
             name: "FuzzSupport",
             dependencies: [
-                "HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig", "HttpWareClient", "HttpWareTesting",
+                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig", "HttpWareClient",
+                "HttpWareTesting",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
@@ -73,7 +74,7 @@ let trialTargets: [Target] =
     isMeasured
     ? [
         .executableTarget(
-            name: "StoreTrial", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/Load/StoreTrial",
+            name: "StoreTrial", dependencies: ["DiskCaching", "HttpCaching", "HttpWare"], path: "Tests/Load/StoreTrial",
             swiftSettings: settings)
     ] : []
 
@@ -87,6 +88,7 @@ let package = Package(
     products: [
         .executable(name: "httpware", targets: ["HttpWareCommand"]),
         .library(name: "HttpWare", targets: ["HttpWare"]),
+        .library(name: "DiskCaching", targets: ["DiskCaching"]),
         .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
         .library(name: "HttpWareCombine", targets: ["HttpWareCombine"]),
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
@@ -131,9 +133,12 @@ let package = Package(
         .target(
             name: "HttpCaching",
             dependencies: [
-                "HttpWare", "CLmdb", .product(name: "DequeModule", package: "swift-collections"),
+                "HttpWare", .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ],
+            swiftSettings: settings + dataPath + measuredSettings),
+        .target(
+            name: "DiskCaching", dependencies: ["HttpCaching", "HttpWare", "CLmdb"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
         .target(
@@ -147,7 +152,8 @@ let package = Package(
             dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
-            name: "HttpGateway", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+            name: "HttpGateway",
+            dependencies: ["HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig"],
             swiftSettings: settings + dataPath),
         .target(
             name: "HttpWareClient",
@@ -167,7 +173,7 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWare", "Wares", "CSystemShims",
+                "HttpGateway", "GatewayConfig", "DiskCaching", "HttpCaching", "HttpWare", "Wares", "CSystemShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -176,22 +182,32 @@ let package = Package(
             dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares"] + benchDependencies,
             swiftSettings: settings + benchSettings),
 
+        // What the tests of stores share, in three modules.
+        .target(
+            name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
+        ),
         .testTarget(
             name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting", "CZlib", "CZstd"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),
         .testTarget(
-            name: "HttpCachingTests", dependencies: ["HttpCaching", "HttpWare", "HttpWareTesting"],
+            name: "HttpCachingTests", dependencies: ["HttpCaching", "HttpWare", "HttpWareTesting", "StoreRig"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "DiskCachingTests",
+            dependencies: ["DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting", "StoreRig"],
             swiftSettings: settings),
         .testTarget(
             name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "WaresTests", dependencies: ["Wares", "Credentials", "HttpCaching", "HttpWare", "HttpWareTesting"],
+            name: "WaresTests",
+            dependencies: ["Wares", "Credentials", "DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
-            name: "GatewayConfigTests", dependencies: ["GatewayConfig", "HttpCaching", "Credentials", "HttpWare"],
+            name: "GatewayConfigTests",
+            dependencies: ["GatewayConfig", "DiskCaching", "HttpCaching", "Credentials", "HttpWare"],
             exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(

@@ -69,8 +69,10 @@ struct ConfigurationCase: CustomTestStringConvertible {
                 let parts = pattern.components(separatedBy: "*")
                 return files.keys.filter { $0.hasPrefix(parts[0]) && $0.hasSuffix(parts[parts.count - 1]) }.sorted()
             })
-        return ConfigurationReader(wares: ScriptedWares.all, environment: environment, files: source)
-            .read(path: path, keeping: former)
+        return ConfigurationReader(
+            wares: ScriptedWares.all, stores: ScriptedWares.stores, environment: environment, files: source
+        )
+        .read(path: path, keeping: former)
     }
 }
 

@@ -11,8 +11,10 @@ import Testing
                 return bytes
             },
             list: { _ in [] })
-        return ConfigurationReader(wares: ScriptedWares.all, environment: [:], files: files)
-            .read(path: "f.yaml").errors.map(\.description)
+        return ConfigurationReader(
+            wares: ScriptedWares.all, stores: ScriptedWares.stores, environment: [:], files: files
+        )
+        .read(path: "f.yaml").errors.map(\.description)
     }
 
     private func errors(_ text: String) -> [String] { errors(Array(text.utf8)) }

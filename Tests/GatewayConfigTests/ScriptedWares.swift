@@ -1,4 +1,5 @@
 import Credentials
+import DiskCaching
 import HttpCaching
 import HttpWare
 
@@ -10,6 +11,8 @@ enum ScriptedWares {
         CircuitBreaker.self, Rewrite.self,
         Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self, RateLimit.self,
     ]
+    /// The kinds of stores that a gateway has.
+    static let stores: [any StoreKind.Type] = [DiskKind.self, RedisKind.self]
 
     final class BodyLimit: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "bodyLimit"

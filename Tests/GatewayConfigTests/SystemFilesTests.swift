@@ -17,7 +17,8 @@ import Testing
         try body(directory.path)
     }
 
-    private let reader = ConfigurationReader(wares: ScriptedWares.all, environment: ["PORT": "8080"])
+    private let reader = ConfigurationReader(
+        wares: ScriptedWares.all, stores: ScriptedWares.stores, environment: ["PORT": "8080"])
 
     @Test func `includes, globs and secrets are found beside the file`() throws {
         let main = """

@@ -1,5 +1,6 @@
 import Foundation
 import GatewayConfig
+import HttpGateway
 import HttpWare
 import Testing
 import Wares
@@ -8,7 +9,7 @@ import Wares
 @Suite struct ExamplesTests {
     @Test(arguments: Repository.configurations.filter { $0 != "conf/tls.yaml" })
     func `an example under conf is read without errors or warnings`(path: String) throws {
-        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+        let result = ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:])
             .read(path: Repository.root.appendingPathComponent(path).path)
         #expect(result.errors.map(\.description).isEmpty)
         #expect(result.configuration != nil)
@@ -16,7 +17,7 @@ import Wares
 
     /// Its certificate is made by whoever tries it: the protocol suite does that, and runs it.
     @Test func `the example of TLS lacks its certificate and nothing else`() {
-        let errors = ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+        let errors = ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:])
             .read(path: Repository.root.appendingPathComponent("conf/tls.yaml").path).errors
         #expect(errors.allSatisfy { $0.description.contains("no such file") || $0.description.contains("localhost.") })
     }
@@ -106,7 +107,7 @@ import Wares
         try main.write(to: directory.appendingPathComponent("httpware.yaml"), atomically: true, encoding: .utf8)
         try chains.write(to: inner.appendingPathComponent("chain.yaml"), atomically: true, encoding: .utf8)
         func read() -> ConfigurationReader.Result {
-            ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+            ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:])
                 .read(path: directory.appendingPathComponent("httpware.yaml").path)
         }
         let missing = read().errors.map(\.message)
@@ -127,8 +128,10 @@ import Wares
 
     private func mistakes(in text: String, wares: [any ConfigurableWare.Type] = BuiltinWares.all) -> [String] {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(wares: wares + [MethodRule.self], environment: [:], files: files)
-            .read(path: "article")
+        let result = ConfigurationReader(
+            wares: wares + [MethodRule.self], stores: GatewayStores.all, environment: [:], files: files
+        )
+        .read(path: "article")
         return result.errors.map(\.description)
     }
 

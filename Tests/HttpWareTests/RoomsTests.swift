@@ -12,6 +12,7 @@ import Testing
     /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.
     private static let otherRooms = [
         "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
+        "DiskCaching": [""],
         "Credentials": ["Grants", "Validation"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
@@ -29,14 +30,15 @@ import Testing
     private static let imports: [String: Set<String>] = [
         "HttpWare": [],
         "HttpCaching": ["HttpWare"],
+        "DiskCaching": ["HttpWare", "HttpCaching"],
         "Credentials": ["HttpWare"],
         "Wares": ["HttpWare", "HttpCaching", "Credentials"],
         "GatewayConfig": ["HttpWare", "HttpCaching", "Credentials"],
-        "HttpGateway": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+        "HttpGateway": ["HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareTesting": ["HttpWare"],
-        "HttpWareCommand": ["HttpWare", "HttpCaching", "Wares", "GatewayConfig", "HttpGateway"],
+        "HttpWareCommand": ["HttpWare", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway"],
     ]
 
     /// The one place that wraps each C library; `CSystemShims` is no library but a shim.
@@ -45,7 +47,7 @@ import Testing
         "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWare/Redis"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
-        "CLmdb": ["HttpCaching/Store"], "CCrypt": ["Credentials/Validation"],
+        "CLmdb": ["DiskCaching/"], "CCrypt": ["Credentials/Validation"],
     ]
 
     private struct File {

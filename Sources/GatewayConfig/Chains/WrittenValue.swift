@@ -1,3 +1,4 @@
+import HttpCaching
 public import HttpWare
 
 /// One value of a configuration after includes and interpolation, masked if it is secret.
@@ -19,7 +20,7 @@ extension GatewayConfiguration {
         for section in written {
             switch section.key {
             case "credentials": walk.secrets = secrets.union(CredentialRules.secretKeys)
-            case "stores": walk.secrets = secrets.union(RedisDefinition.secretKeys)
+            case "stores": walk.secrets = secrets.union(stores.flatMap(\.store.definition.secretKeys))
             default: walk.secrets = secrets
             }
             // A list that several files write is one list.

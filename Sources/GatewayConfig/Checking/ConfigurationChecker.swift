@@ -11,6 +11,7 @@ struct ConfigurationChecker {
     private var references = References()
     private let former: [ConfiguredCredential]
     private let formerStores: [ConfiguredStore]
+    private let storeKinds: [any StoreKind.Type]
     private let isForClient: Bool
 
     static let nouns = ["listeners", "credentials", "stores", "services", "chains", "routes", "admin", "log"]
@@ -22,9 +23,10 @@ struct ConfigurationChecker {
 
     /// Wares of the former configuration that would be built the same are kept.
     init(
-        registry: WareRegistry, keeping former: GatewayConfiguration? = nil, files: ConfigurationFiles = .system,
-        isForClient: Bool = false
+        registry: WareRegistry, stores: [any StoreKind.Type], keeping former: GatewayConfiguration? = nil,
+        files: ConfigurationFiles = .system, isForClient: Bool = false
     ) {
+        storeKinds = stores
         self.isForClient = isForClient
         source = files
         self.former = former?.credentials ?? []
@@ -127,13 +129,14 @@ struct ConfigurationChecker {
         var definitions: [(location: SourceLocation, definition: StoreDefinition)] = []
         var isBuiltinWritten = false
         var folders: [FilePath: String] = [:]
+        let kinds = storeKinds
         for entry in named("stores", entries) {
             if entry.key == StoreDefinition.builtinName { isBuiltinWritten = true }
             let errors = diagnostics.all.count { $0.severity == .error }
-            let definition = read(entry, "stores") { StoreDefinition(name: entry.key, options: &$0) }
-            if case .disk(let path, _) = definition.kind, let other = folders.updateValue(entry.key, forKey: path) {
+            let definition = read(entry, "stores") { StoreDefinition(name: entry.key, options: &$0, kinds: kinds) }
+            if let path = definition.kind.folder, let other = folders.updateValue(entry.key, forKey: path) {
                 diagnostics.error(
-                    at: entry.location, "stores.\(entry.key).disk.path",
+                    at: entry.location, "stores.\(entry.key).\(definition.kindName).path",
                     "is the folder of stores.\(other); each store needs its own")
             }
             if errors == diagnostics.all.count(where: { $0.severity == .error }) {

@@ -1,9 +1,10 @@
+public import HttpCaching
 public import HttpWare
 
 /// Reads configuration files and checks them.
 ///
 /// ```swift
-/// let reader = ConfigurationReader(wares: BuiltinWares.all, environment: environment)
+/// let reader = ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: environment)
 /// let result = reader.read(path: "conf/httpware.yaml")
 /// for error in result.errors { print(error) }
 /// guard let configuration = result.configuration else { exit(1) }
@@ -24,18 +25,20 @@ public struct ConfigurationReader: Sendable {
     }
 
     private let wares: [any ConfigurableWare.Type]
+    private let stores: [any StoreKind.Type]
     private let environment: [String: String]
     private let files: ConfigurationFiles
     private let isForClient: Bool
 
-    /// Takes the wares that a file can use, and the variables for `${VAR}`. A file for a client needs no listener, and
-    /// may contain more than the client uses.
+    /// Takes the wares that a file can use, the kinds of stores beside `memory`, and the variables for `${VAR}`. A file
+    /// for a client needs no listener, and may contain more than the client uses.
     public init(
-        wares: [any ConfigurableWare.Type], environment: [String: String], files: ConfigurationFiles = .system,
-        isForClient: Bool = false
+        wares: [any ConfigurableWare.Type], stores: [any StoreKind.Type] = [], environment: [String: String],
+        files: ConfigurationFiles = .system, isForClient: Bool = false
     ) {
         self.isForClient = isForClient
         self.wares = wares
+        self.stores = stores
         self.environment = environment
         self.files = files
     }
@@ -51,7 +54,7 @@ public struct ConfigurationReader: Sendable {
                 isUnreadable: tree.isUnreadable)
         }
         var checker = ConfigurationChecker(
-            registry: WareRegistry(wares), keeping: former, files: files, isForClient: isForClient)
+            registry: WareRegistry(wares), stores: stores, keeping: former, files: files, isForClient: isForClient)
         var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
         configuration.fileSecrets = tree.secrets
         var diagnostics = tree.diagnostics

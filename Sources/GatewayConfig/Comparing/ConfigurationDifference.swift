@@ -75,7 +75,8 @@ public struct ConfigurationDifference: Sendable {
                 let secrets = Set(CredentialRules.secretKeys.map { [$0] })
                 compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
             case "stores":
-                let secrets = Set(RedisDefinition.secretKeys.map { ["redis", $0] })
+                let stores = (old.stores + new.stores).map(\.store.definition)
+                let secrets = Set(stores.flatMap { store in store.secretKeys.map { [store.kindName, $0] } })
                 compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
             default:
                 compareNamed(noun, before.named(noun), after.named(noun))

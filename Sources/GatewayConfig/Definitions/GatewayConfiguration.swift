@@ -57,9 +57,7 @@ extension GatewayConfiguration {
             let secrets = [definition.clientSecret, definition.refreshToken, definition.value]
             texts.formUnion(secrets.compactMap { $0?.revealed })
         }
-        for store in stores {
-            if let password = store.store.redis?.definition.password { texts.insert(password.revealed) }
-        }
+        for store in stores { texts.formUnion(store.store.definition.kind.secretTexts) }
         for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
             for entry in chain.entries.middlewares + chain.entries.postwares {
                 texts.formUnion(entry.options.secretTexts)

@@ -1,5 +1,5 @@
 import Credentials
-import HttpCaching
+public import HttpCaching
 public import HttpWare
 
 /// The JSON Schema (2020-12) of configuration files, generated from the options of wares and other definitions. It is a
@@ -8,9 +8,13 @@ public import HttpWare
 /// exclude each other, are only in `check`.
 public struct ConfigurationSchema: Sendable {
     private let wares: [WareDescription]
+    private let stores: [any StoreKind.Type]
 
-    /// The schema of files that can name these wares.
-    public init(_ types: [any ConfigurableWare.Type]) { wares = WareDescription.all(types) }
+    /// The schema of files that can name these wares, and these kinds of stores beside `memory`.
+    public init(_ types: [any ConfigurableWare.Type], stores: [any StoreKind.Type] = []) {
+        wares = WareDescription.all(types)
+        self.stores = stores
+    }
 
     /// The schema as JSON.
     public var json: ConfigNode {
@@ -32,7 +36,7 @@ public struct ConfigurationSchema: Sendable {
             ("include", OptionShape.list(of: ["type": "string", "minLength": 1])),
             ("listeners", named(object { _ = ListenerDefinition(name: "", options: &$0) })),
             ("credentials", named(object { _ = CredentialDefinition(name: "", options: &$0) })),
-            ("stores", named(object { _ = StoreDefinition(name: "", options: &$0) })),
+            ("stores", named(object { _ = StoreDefinition(name: "", options: &$0, kinds: stores) })),
             ("services", named(object { _ = ServiceDefinition(name: "", options: &$0) })),
             ("chains", named(chain)),
             ("routes", OptionShape.list(of: route)),

@@ -1,4 +1,5 @@
-import HttpWare
+public import HttpWare
+import Synchronization
 
 /// Keeps stored responses. Used from every loop at once: it guards itself. If a store cannot answer, cannot write, or
 /// finds damage, it reports nothing stored: a failing cache is a cache miss.
@@ -25,9 +26,14 @@ public protocol CacheStore: AnyObject, Sendable {
     func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
     /// The contents of the store, in numbers.
     var census: StoreCensus { get }
+    /// Writes waiting responses before the program ends; later ones are not stored. Not on a loop; may take seconds.
+    func close()
 }
 
 extension CacheStore {
+    /// For stores that write at once.
+    public func close() {}
+
     /// For stores without a faster way: visits each response by `purge`, which removes nothing then.
     public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
         let found = ThreadLock<[StoredItem]>([])
@@ -86,6 +92,18 @@ public protocol StoreWriter: AnyObject {
     func finish(_ head: StoredHead)
     /// The content was cut off: nothing is stored. Releasing the writer does the same.
     func cancel()
+}
+
+/// Whether the pieces of one response were written so far. Shared by the writer on its loop and by what writes for it.
+public final class StoreWriting: Sendable {
+    private let failed = Atomic(false)
+
+    public init() {}
+
+    public var hasFailed: Bool { failed.load(ordering: .acquiring) }
+
+    /// A piece could not be written.
+    public func fail() { failed.store(true, ordering: .releasing) }
 }
 
 /// The contents of a store, in numbers.

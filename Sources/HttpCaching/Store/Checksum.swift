@@ -1,16 +1,16 @@
 /// The checksum of what is stored outside this process: XXH64 with seed 0. It tells damage, not malice.
-enum Checksum {
+public enum Checksum {
     private static let first: UInt64 = 0x9e37_79b1_85eb_ca87
     private static let second: UInt64 = 0xc2b2_ae3d_27d4_eb4f
     private static let third: UInt64 = 0x1656_67b1_9e37_79f9
     private static let fourth: UInt64 = 0x85eb_ca77_c2b2_ae63
     private static let fifth: UInt64 = 0x27d4_eb2f_1656_67c5
 
-    static func of(_ bytes: [UInt8]) -> UInt64 { of(bytes.span.bytes) }
+    public static func of(_ bytes: [UInt8]) -> UInt64 { of(bytes.span.bytes) }
 
-    static func of(_ bytes: ArraySlice<UInt8>) -> UInt64 { of(bytes.span.bytes) }
+    public static func of(_ bytes: ArraySlice<UInt8>) -> UInt64 { of(bytes.span.bytes) }
 
-    static func of(_ bytes: RawSpan) -> UInt64 {
+    public static func of(_ bytes: RawSpan) -> UInt64 {
         let count = bytes.byteCount
         var offset = 0
         var sum: UInt64

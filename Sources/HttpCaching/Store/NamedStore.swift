@@ -12,18 +12,11 @@ public final class NamedStore: RedisNamed {
 
     public init(_ definition: StoreDefinition) {
         self.definition = definition
-        switch definition.kind {
-        case .memory(let maxSize): store = MemoryStore(limit: maxSize)
-        case .disk(let path, let maxSize): store = DiskStore(path: path.path, limit: maxSize)
-        case .redis(let redis, let near): store = RedisStore(RedisClient(redis), near: near)
-        }
+        store = definition.kind.makeStore()
     }
 
     /// Writes waiting responses before the gateway ends; later ones are not stored. Not on a loop; may take seconds.
-    public func close() {
-        (store as? DiskStore)?.close()
-        redis?.close()
-    }
+    public func close() { store.close() }
 
     /// The Redis server of the store; `nil` for another kind.
     public var redis: RedisClient? { (store as? RedisStore)?.client }

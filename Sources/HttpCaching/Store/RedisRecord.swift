@@ -38,18 +38,18 @@ struct RedisRecord {
 
     /// What tells the responses under one key apart, as the field of the hash in which they are.
     static func variant(of vary: VaryKey) -> RedisArgument {
-        RedisArgument(String(DiskItem.variant(of: vary), radix: 16))
+        RedisArgument(String(StoredRecord.variant(of: vary), radix: 16))
     }
 
     /// How many pieces that content has.
     static func chunks(_ length: Int) -> Int { length / chunkSize + (length % chunkSize == 0 ? 0 : 1) }
 
     /// A piece as Redis has it, behind its checksum.
-    static func chunk(_ content: ArraySlice<UInt8>) -> RedisArgument { RedisArgument(DiskChunk.bytes(content)) }
+    static func chunk(_ content: ArraySlice<UInt8>) -> RedisArgument { RedisArgument(StoredChunk.bytes(content)) }
 
     /// The content of the piece in this place, of so many bytes in all; `nil` for what is damaged or has another length.
     static func content(_ reply: RedisReply, at place: Int, of length: Int) -> [UInt8]? {
-        guard let bytes = reply.bytes, let content = bytes.withUnsafeBytes({ DiskChunk.content($0) }),
+        guard let bytes = reply.bytes, let content = bytes.withUnsafeBytes({ StoredChunk.content($0) }),
             content.count == min(chunkSize, length - place * chunkSize)
         else { return nil }
         return content

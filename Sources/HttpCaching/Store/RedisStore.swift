@@ -338,6 +338,9 @@ public final class RedisStore: CacheStore {
         return (items, areAll)
     }
 
+    /// Ends all connections.
+    public func close() { client.close() }
+
     /// The state of the server.
     public var status: RedisStatus { client.status }
 

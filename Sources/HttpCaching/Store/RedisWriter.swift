@@ -5,7 +5,7 @@ final class RedisWriter: StoreWriter {
     private let store: RedisStore
     private let key: CacheKey
     private let mark = RedisRecord.makeMark()
-    private let writing = DiskWriting()
+    private let writing = StoreWriting()
     private var buffer: [UInt8] = []
     private var length = 0
     private var sent = 0

@@ -2,88 +2,71 @@ public import HttpWare
 
 /// A place for stored responses: one entry of `stores`.
 public struct StoreDefinition: Sendable, Hashable {
-    /// The kind of a store.
-    public enum Kind: Sendable, Hashable {
-        /// The memory of this process, up to that many bytes.
-        case memory(maxSize: ByteCount)
-        /// A file in that folder, up to that many bytes.
-        case disk(path: FilePath, maxSize: ByteCount)
-        /// A Redis server that gateways share; this process holds up to that many bytes in memory.
-        case redis(RedisDefinition, near: ByteCount)
-
-        /// The name of the kind under `stores`.
-        public var name: String {
-            switch self {
-            case .memory: "memory"
-            case .disk: "disk"
-            case .redis: "redis"
-            }
-        }
-    }
-
     /// The name in metrics, logs and errors.
     public var name: String
-    public var kind: Kind
+    public var kind: any StoreKind
 
-    public init(name: String, kind: Kind) {
+    public init(name: String, kind: any StoreKind) {
         self.name = name
         self.kind = kind
     }
 
-    /// Whether its contents survive the end of the store itself.
-    public var outlives: Bool {
-        switch kind {
-        case .memory: false
-        case .disk, .redis: true
-        }
+    public static func == (left: StoreDefinition, right: StoreDefinition) -> Bool {
+        left.name == right.name && AnyHashable(left.kind) == AnyHashable(right.kind)
     }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(AnyHashable(kind))
+    }
+
+    /// The name of the kind under `stores`.
+    public var kindName: String { type(of: kind).name }
+    /// Whether its contents survive the end of the store itself.
+    public var outlives: Bool { type(of: kind).outlives }
+    /// The keys of its options that nothing may print.
+    public var secretKeys: Set<String> { type(of: kind).secretKeys }
 
     /// The name of the built-in store.
     public static let builtinName = "memory"
     /// Its size.
     public static let builtinSize = ByteCount.mebibytes(256)
     /// The store that exists without an entry.
-    public static let builtin = StoreDefinition(name: builtinName, kind: .memory(maxSize: builtinSize))
+    public static let builtin = StoreDefinition(name: builtinName, kind: MemoryKind(maxSize: builtinSize))
 }
 
 extension StoreDefinition {
-    /// Reads an entry of `stores`.
-    public init(name: String, options: inout OptionsReader) {
-        var maxSize = StoreDefinition.builtinSize
-        options.read("memory", doc: "in the memory of this process; it is empty after a restart") { options in
-            options.read(
-                "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),
-                doc: "the maximum size of all responses together")
+    /// The modules that a program may leave out, with the kind of each.
+    private static let modules = [
+        (name: "disk", module: "DiskCaching", kind: "DiskKind"),
+        (name: "redis", module: "HttpCaching", kind: "RedisKind"),
+    ]
+
+    /// Reads an entry of `stores`. `kinds` are those of the program, without `MemoryKind`.
+    public init(name: String, options: inout OptionsReader, kinds: [any StoreKind.Type]) {
+        let kinds = [MemoryKind.self] + kinds
+        var kind: (any StoreKind)?
+        for type in kinds {
+            let isMeant = options.isGiven(type.name) || options.isDescribing
+            options.read(type.name, doc: type.summary) { options in
+                let read = type.init(options: &options, isMeant: isMeant)
+                // Of several, which is an error, one is as good as another.
+                if isMeant, let read { kind = read }
+            }
         }
-        var path: FilePath?
-        var diskSize = ByteCount.gibibytes(1)
-        let isOnDisk = options.isGiven("disk") || options.isDescribing
-        options.read("disk", doc: "in a file, which survives a restart") { options in
-            options.read(
-                "path", into: &path, doc: "its folder, which no other store or gateway may use; created if needed")
-            if isOnDisk { options.require("path") }
-            options.read(
-                "maxSize", into: &diskSize, in: .mebibytes(16) ... .gibibytes(65_536),
-                doc: "the maximum size of the file")
+        var isMissing = false
+        for missing in StoreDefinition.modules where !kinds.contains(where: { $0.name == missing.name }) {
+            guard options.isGiven(missing.name), !options.isDescribing else { continue }
+            isMissing = true
+            options.refuse(
+                missing.name,
+                because:
+                    "this program has no stores of this kind; import \(missing.module) and pass stores: [\(missing.kind).self]"
+            )
         }
-        var redis: RedisDefinition?
-        var near = RedisStore.usualNear
-        let isInRedis = options.isGiven("redis") || options.isDescribing
-        options.read("redis", doc: "in a Redis or Valkey server, which other gateways share") { options in
-            redis = RedisDefinition(options: &options, isMeant: isInRedis)
-            options.read(
-                "near", into: &near, in: .mebibytes(8) ... .gibibytes(1024),
-                doc: "the memory of this process for its responses, while changes are reported")
-        }
-        options.requireOne(of: "memory", "disk", "redis")
-        if let redis {
-            self.init(name: name, kind: .redis(redis, near: near))
-        } else if let path {
-            self.init(name: name, kind: .disk(path: path, maxSize: diskSize))
-        } else {
-            self.init(name: name, kind: .memory(maxSize: maxSize))
-        }
-        if name == StoreDefinition.builtinName, !options.isGiven("memory"), !options.hasErrors {
+        if !isMissing { options.requireOne(of: kinds.map { $0.name }) }
+        self.init(name: name, kind: kind ?? MemoryKind(maxSize: StoreDefinition.builtinSize))
+        if name == StoreDefinition.builtinName, !options.isGiven(MemoryKind.name), !options.hasErrors {
             options.fail("is the name of the store in memory; choose another name, or write memory: { maxSize: … }")
         }
     }

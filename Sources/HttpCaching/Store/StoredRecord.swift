@@ -6,11 +6,11 @@ import HttpWare
 /// its date (28 together: seconds 8, nanoseconds 4 where there are any); the lifetime and, where the flags say so, the windows of
 /// RFC 5861 (4 each) and the part (8 each); the length of the content (8); what varies, the tags, the field lines and the key,
 /// each behind its count; and the checksum of all that (8). Reading is strict: what this code would not have written is none.
-struct StoredRecord {
-    var key: CacheKey
-    var head: StoredHead
+public struct StoredRecord: Sendable {
+    public var key: CacheKey
+    public var head: StoredHead
     /// Bytes of content, kept elsewhere.
-    var length: Int
+    public var length: Int
 
     /// The longest record, in bytes.
     static let longest = 1 << 20
@@ -28,7 +28,7 @@ struct StoredRecord {
         static let all = Flags(rawValue: 127)
     }
 
-    init(key: CacheKey, head: StoredHead, length: Int) {
+    public init(key: CacheKey, head: StoredHead, length: Int) {
         self.key = key
         self.head = head
         self.length = length
@@ -37,7 +37,7 @@ struct StoredRecord {
     // MARK: Writing
 
     /// The record's bytes; `nil` for one that is too long.
-    var bytes: [UInt8]? {
+    public var bytes: [UInt8]? {
         var output = ByteWriter()
         var flags: Flags = []
         let rules = head.rules
@@ -82,7 +82,7 @@ struct StoredRecord {
     // MARK: Reading
 
     /// Reads a record; `nil` for anything else, whatever it is.
-    init?(_ bytes: [UInt8]) {
+    public init?(_ bytes: [UInt8]) {
         guard bytes.count > 8, bytes.count <= StoredRecord.longest else { return nil }
         var input = ByteReader(bytes)
         input.end -= 8
@@ -161,5 +161,19 @@ struct StoredRecord {
             tags.append(tag)
         }
         return tags
+    }
+
+    // MARK: Variants
+
+    /// Tells apart the responses under one key: a number of the values by which they vary.
+    public static func variant(of vary: VaryKey) -> UInt64 {
+        guard !vary.names.isEmpty else { return 0 }
+        var bytes = ByteWriter()
+        for (name, value) in zip(vary.names, vary.values) {
+            bytes.add(Array(name.lowercased.utf8))
+            bytes.add(UInt8(value == nil ? 0 : 1))
+            bytes.add(value ?? [])
+        }
+        return Checksum.of(bytes.bytes)
     }
 }

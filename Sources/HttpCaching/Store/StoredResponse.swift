@@ -63,7 +63,7 @@ public final class StoredResponse: Sendable {
     public convenience init(_ head: StoredHead, content: StoredContent) { self.init(head, content: content, key: nil) }
 
     /// A response that holds its key.
-    init(_ head: borrowing StoredHead, content: StoredContent, key: CacheKey?) {
+    public init(_ head: borrowing StoredHead, content: StoredContent, key: CacheKey?) {
         var packed: [UInt8] = []
         packed.reserveCapacity((key?.bytes.count ?? 0) + head.fields.lineBytes + 5 * head.fields.count + 1)
         if let key { packed += key.bytes }

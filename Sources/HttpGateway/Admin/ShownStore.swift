@@ -16,7 +16,7 @@ struct ShownStore: Sendable {
     static func all(_ configuration: GatewayConfiguration) -> [ShownStore] {
         var stores = configuration.stores.map {
             ShownStore(
-                name: $0.name, kind: $0.store.definition.kind.name, store: $0.store.store, location: $0.location)
+                name: $0.name, kind: $0.store.definition.kindName, store: $0.store.store, location: $0.location)
         }
         for (entry, ware) in wares(configuration) where !stores.contains(where: { $0.store === ware.store }) {
             var name = entry.label

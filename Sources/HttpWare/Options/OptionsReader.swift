@@ -126,7 +126,10 @@ public struct OptionsReader: Sendable {
     }
 
     /// Exactly one of the keys has to be there. Call it after reading them.
-    public mutating func requireOne(of keys: String...) {
+    public mutating func requireOne(of keys: String...) { requireOne(of: keys) }
+
+    /// Exactly one of the keys has to be there. Call it after reading them.
+    public mutating func requireOne(of keys: [String]) {
         for index in described.indices where keys.contains(described[index].key) {
             described[index].alternatives = keys
         }
@@ -159,6 +162,12 @@ public struct OptionsReader: Sendable {
     public mutating func fail(at key: String, in place: SourceLocation, _ message: String) {
         guard !isDescribing else { return }
         diagnostics.error(at: place, path(key), message)
+    }
+
+    /// A key that means something elsewhere and cannot be used here: that is the mistake, where it is written.
+    public mutating func refuse(_ key: String, because message: String) {
+        known.append(key)
+        if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), message) }
     }
 
     /// Whether there was a mistake so far.

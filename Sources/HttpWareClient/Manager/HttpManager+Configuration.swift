@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GatewayConfig
+public import HttpCaching
 
 /// The mistakes in a configuration file, each with its place.
 public struct ConfigurationMistakes: Error, Sendable, CustomStringConvertible {
@@ -17,17 +18,18 @@ extension HttpManager {
     /// let manager = try HttpManager(configuration: "conf/client.yaml", chain: "app", service: api)
     /// ```
     ///
-    /// `${VAR}` is a variable of `environment`, by default the process's own.
+    /// `${VAR}` is a variable of `environment`, by default the process's own. `stores` are the kinds of stores that the file can
+    /// name beside `memory`: `DiskKind.self` of the module `DiskCaching`, `RedisKind.self` of `HttpWareRedis`.
     ///
     /// Throws `ConfigurationMistakes` with every mistake in the file, or if the file has no such chain. Reads files:
     /// not on a loop.
     public convenience init(
         configuration path: String, chain name: String, service: ServiceDefinition, client: any HttpClient = .libevent,
-        wares: [any ConfigurableWare.Type] = BuiltinWares.all,
+        wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
         environment: [String: String]? = nil, records: RecordRing? = nil,
         loops: ClientLoops = .shared
     ) throws {
-        let file = try ClientFile(path, wares, environment)
+        let file = try ClientFile(path, wares, stores, environment)
         self.init(
             service: service, client: client, chain: try file.chain(name), records: records, loops: loops)
     }
@@ -45,11 +47,11 @@ extension HttpManager {
     /// several endpoints, and another `host`.
     public convenience init(
         configuration path: String, service name: String, chain: String? = nil, client: any HttpClient = .libevent,
-        wares: [any ConfigurableWare.Type] = BuiltinWares.all,
+        wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
         environment: [String: String]? = nil, records: RecordRing? = nil, loops: ClientLoops = .shared,
         adjust: (inout ServiceDefinition) -> Void = { _ in }
     ) throws {
-        let file = try ClientFile(path, wares, environment)
+        let file = try ClientFile(path, wares, stores, environment)
         let written = try file.service(name)
         var service = try ServiceDefinition(written)
         adjust(&service)
@@ -64,9 +66,13 @@ private struct ClientFile {
     private let path: String
     private let configuration: GatewayConfiguration
 
-    init(_ path: String, _ wares: [any ConfigurableWare.Type], _ environment: [String: String]?) throws {
+    init(
+        _ path: String, _ wares: [any ConfigurableWare.Type], _ stores: [any StoreKind.Type],
+        _ environment: [String: String]?
+    ) throws {
         let reader = ConfigurationReader(
-            wares: wares, environment: environment ?? ProcessInfo.processInfo.environment, isForClient: true)
+            wares: wares, stores: stores, environment: environment ?? ProcessInfo.processInfo.environment,
+            isForClient: true)
         let result = reader.read(path: path)
         guard let configuration = result.configuration else {
             throw ConfigurationMistakes(errors: result.errors.filter { $0.severity == .error })

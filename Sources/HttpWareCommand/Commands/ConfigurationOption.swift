@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GatewayConfig
 import Glibc
+import HttpGateway
 import HttpWare
 import Wares
 
@@ -31,7 +32,8 @@ struct ConfigurationOption: ParsableArguments {
     }
 
     /// What reads the file.
-    static let reader = ConfigurationReader(wares: BuiltinWares.all, environment: ProcessInfo.processInfo.environment)
+    static let reader = ConfigurationReader(
+        wares: BuiltinWares.all, stores: GatewayStores.all, environment: ProcessInfo.processInfo.environment)
 
     /// Reads and checks the file; ends the program when it cannot be read.
     func read() throws -> ConfigurationReader.Result {

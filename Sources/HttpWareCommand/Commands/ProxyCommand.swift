@@ -52,7 +52,9 @@ enum BuiltinConfiguration {
     /// Reads the text; ends the program when what the user brought into it is wrong.
     static func read(_ text: String, for command: String) throws -> GatewayConfiguration {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:], files: files).read(path: command)
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: command)
         guard let configuration = result.configuration else {
             for error in result.errors { Terminal.error("httpware \(command): \(error.message)") }
             throw ExitCode(1)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import GatewayConfig
+import HttpGateway
 import HttpWare
 import Wares
 
@@ -8,5 +9,8 @@ struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema", abstract: "Print the JSON Schema (2020-12) of configuration files, for editors.")
 
-    func run() throws { try Terminal.result(ConfigurationSchema(BuiltinWares.all).json.prettyJson) }
+    func run() throws {
+        let schema = ConfigurationSchema(BuiltinWares.all, stores: GatewayStores.all)
+        try Terminal.result(schema.json.prettyJson)
+    }
 }

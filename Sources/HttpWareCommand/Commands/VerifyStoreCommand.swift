@@ -1,5 +1,5 @@
 import ArgumentParser
-import HttpCaching
+import DiskCaching
 
 /// `httpware verify-store`: what a gateway calls to have a store's file looked through that was not closed. A damaged file may
 /// end the process that reads it, which then is this one.

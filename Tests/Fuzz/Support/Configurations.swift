@@ -1,4 +1,6 @@
+import DiskCaching
 import GatewayConfig
+import HttpCaching
 import HttpWare
 import Wares
 
@@ -18,7 +20,9 @@ extension Fuzzing {
                 return content
             },
             list: { pattern in pattern.contains("?") ? [] : ["a.yaml", "b.yaml"] })
-        let reader = ConfigurationReader(wares: wares, environment: ["A": "1", "E": "${A}", "N": ""], files: files)
+        let reader = ConfigurationReader(
+            wares: wares, stores: [DiskKind.self, RedisKind.self], environment: ["A": "1", "E": "${A}", "N": ""],
+            files: files)
         let result = reader.read(path: "main.yaml")
         for error in result.errors {
             require(error.location.line > 0 && error.location.column > 0, "no place: \(error)")

@@ -5,7 +5,7 @@ import Testing
 
 /// What the suite Tests/Schema does not see: it has a real validator, but only what is valid, and some of what is not.
 @Suite struct ConfigurationSchemaTests {
-    private let schema = ConfigurationSchema(ScriptedWares.all).json
+    private let schema = ConfigurationSchema(ScriptedWares.all, stores: ScriptedWares.stores).json
 
     private func node(_ path: String...) throws -> ConfigNode {
         try path.reduce(schema) { try #require($0[$1], "no \($1)") }

@@ -1,5 +1,6 @@
 import HttpCaching
 import HttpWare
+import StoreRig
 import Testing
 
 /// The freshness computation against a naive transcription of RFC 9111 §4.2, over messages at random.

@@ -1,4 +1,5 @@
 import HttpWare
+import StoreRig
 import Testing
 
 @Suite struct HttpDateReadingTests {

@@ -1,6 +1,7 @@
 import Glibc
 import HttpCaching
 import HttpWare
+import StoreRig
 
 /// A response's lines at random, and what they mean: each text comes with its meaning, so that nothing has to read it but the
 /// code that is tested.

@@ -1,5 +1,6 @@
 import HttpCaching
 import HttpWare
+import StoreRig
 import Testing
 
 @Suite struct ReuseTests {
@@ -83,7 +84,7 @@ import Testing
         var policy = CachePolicy()
         policy.staleIfError = own
         return Reuse.mayUseOnError(
-            age: judged.times.currentAge(at: HttpCachingTests.after(seconds)),
+            age: judged.times.currentAge(at: StoreRig.after(seconds)),
             rules: ReuseRules(judged.directives, judged.lifetime, mode: mode),
             request: RequestDirectives(fields(request)), policy: policy, isDisconnected: isDisconnected,
             offlineLimit: offline)
@@ -120,7 +121,7 @@ import Testing
         ] {
             policy.staleOnDisconnect = isOn
             let mayUse = Reuse.mayUseOnError(
-                age: judged.times.currentAge(at: HttpCachingTests.after(1_000_000_000)),
+                age: judged.times.currentAge(at: StoreRig.after(1_000_000_000)),
                 rules: ReuseRules(judged.directives, judged.lifetime, mode: mode),
                 request: RequestDirectives(fields(["Cache-Control: \(request)"])), policy: policy,
                 isDisconnected: isDisconnected)

@@ -1,4 +1,5 @@
 import HttpWareTesting
+import StoreRig
 import Testing
 
 @testable import HttpCaching

@@ -1,5 +1,6 @@
 import HttpCaching
 import HttpWare
+import StoreRig
 import Testing
 
 @Suite struct PreconditionsTests {

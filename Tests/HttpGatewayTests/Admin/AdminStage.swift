@@ -14,7 +14,9 @@ final class AdminStage {
 
     init(_ text: String) throws {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:], files: files).read(
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(
             path: "test.yaml")
         configuration = try #require(result.configuration, "\(result.errors)")
         let now = WallTime(seconds: 1_800_000_000)

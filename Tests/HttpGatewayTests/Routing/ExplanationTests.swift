@@ -30,7 +30,9 @@ import Wares
 
     private func explain(_ method: HttpMethod, _ url: String, listener: String? = nil) throws -> Explanation {
         let files = ConfigurationFiles(read: { _, _ in Array(Self.text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:], files: files).read(path: "a.yaml")
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: "a.yaml")
         var question = Explanation.Question(method, url)
         question.listener = listener
         return try Explanation(question, in: try #require(result.configuration))
@@ -130,7 +132,7 @@ import Wares
     }
 
     private static func configuration(_ path: String) throws -> GatewayConfiguration {
-        let result = ConfigurationReader(wares: BuiltinWares.all, environment: [:])
+        let result = ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:])
             .read(path: Repository.root.appendingPathComponent(path).path)
         return try #require(result.configuration)
     }

@@ -1,5 +1,6 @@
 import Glibc
 
+@testable import DiskCaching
 @testable import HttpCaching
 @testable import HttpWare
 

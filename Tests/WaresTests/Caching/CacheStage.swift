@@ -3,6 +3,7 @@ import HttpWareTesting
 import Testing
 import Wares
 
+@testable import DiskCaching
 @testable import HttpCaching
 @testable import HttpWare
 

@@ -4,58 +4,77 @@
 /// one, and so does what comes back soon after it was evicted. What is read once only never crowds out what is read often.
 ///
 /// Slots lie in one array and name each other by their places: the chain of those whose hashes share a bucket, the two queues,
-/// and the free ones.
-struct FifoTable<Item> {
+/// and the free ones. Inlinable, so that a store in another module has a table made for what it keeps.
+@frozen public struct FifoTable<Item> {
     /// Where something lies, until it is taken away.
-    typealias Place = Int32
+    public typealias Place = Int32
 
-    private static var none: Place { -1 }
+    @inlinable static var none: Place { -1 }
 
-    private struct Slot {
+    @frozen @usableFromInline struct Slot {
         /// `nil` in a free slot.
-        var item: Item?
-        var hash: UInt64
+        @usableFromInline var item: Item?
+        @usableFromInline var hash: UInt64
         /// Bytes, as counted against the limit.
-        var size: Int
+        @usableFromInline var size: Int
         /// The next of the bucket, or the next that is free.
-        var next: Place
+        @usableFromInline var next: Place
         /// The neighbours in the queue.
-        var older: Place
-        var newer: Place
+        @usableFromInline var older: Place
+        @usableFromInline var newer: Place
         /// Uses since it came into its queue, at most 3.
-        var uses: UInt8
-        var isMain: Bool
+        @usableFromInline var uses: UInt8
+        @usableFromInline var isMain: Bool
+
+        @inlinable
+        init(
+            item: Item, hash: UInt64, size: Int, next: Place, older: Place, newer: Place, uses: UInt8, isMain: Bool
+        ) {
+            self.item = item
+            self.hash = hash
+            self.size = size
+            self.next = next
+            self.older = older
+            self.newer = newer
+            self.uses = uses
+            self.isMain = isMain
+        }
     }
 
-    private struct Queue {
-        var oldest = none
-        var newest = none
-        var bytes = 0
+    @frozen @usableFromInline struct Queue {
+        @usableFromInline var oldest = none
+        @usableFromInline var newest = none
+        @usableFromInline var bytes = 0
+
+        @inlinable init() {}
     }
 
-    private(set) var limit: Int
-    private(set) var count = 0
+    @usableFromInline var most: Int
+    @usableFromInline var items = 0
     /// Items that went to make room.
-    private(set) var evicted = 0
-    private var slots: [Slot] = []
-    private var free = none
+    @usableFromInline var gone = 0
+    @usableFromInline var slots: [Slot] = []
+    @usableFromInline var free = none
     /// The first slot of each bucket; as many as a power of two.
-    private var buckets: [Place] = Array(repeating: none, count: 16)
-    private var small = Queue()
-    private var main = Queue()
+    @usableFromInline var buckets: [Place] = Array(repeating: none, count: 16)
+    @usableFromInline var small = Queue()
+    @usableFromInline var main = Queue()
     /// Parts of the hashes that were evicted from the small queue not long ago, each at the place of its bucket: as many as
     /// there are buckets, so that one lasts about as long as what is kept.
-    private var ghosts: [UInt32] = []
+    @usableFromInline var ghosts: [UInt32] = []
 
-    init(limit: Int) { self.limit = limit }
+    @inlinable public init(limit: Int) { most = limit }
 
-    var bytes: Int { small.bytes + main.bytes }
+    @inlinable public var limit: Int { most }
+    @inlinable public var count: Int { items }
+    @inlinable public var evicted: Int { gone }
+    @inlinable public var bytes: Int { small.bytes + main.bytes }
 
     // MARK: Reading
 
     /// The first item with that hash that `isMeant` picks; items with one hash have the order of `insert`.
     @inline(__always)
-    func first(_ hash: UInt64, where isMeant: (Item) -> Bool) -> Place? {
+    @inlinable public func first(_ hash: UInt64, where isMeant: (Item) -> Bool) -> Place? {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count &- 1)]
         while place >= 0 {
             let index = Int(place)
@@ -67,17 +86,17 @@ struct FifoTable<Item> {
 
     /// The item at that place.
     @inline(__always)
-    subscript(place: Place) -> Item? { slots[Int(place)].item }
+    @inlinable public subscript(place: Place) -> Item? { slots[Int(place)].item }
 
     /// Notes that the item was used.
     @inline(__always)
-    mutating func use(_ place: Place) {
+    @inlinable public mutating func use(_ place: Place) {
         if slots[Int(place)].uses < 3 { slots[Int(place)].uses &+= 1 }
     }
 
     /// Gives what lies in the next places, at most so many, from one on that goes behind them; what is kept all the while
     /// stays in its place. Answers false when there are no more places.
-    func visit(from place: inout Int, most: Int, _ body: (Item) -> Void) -> Bool {
+    @inlinable public func visit(from place: inout Int, most: Int, _ body: (Item) -> Void) -> Bool {
         guard place < slots.count else { return false }
         let end = min(slots.count, place + most)
         for index in place..<end {
@@ -88,7 +107,7 @@ struct FifoTable<Item> {
     }
 
     /// Those of that hash, in their order.
-    func forEach(of hash: UInt64, _ body: (Place, Item) -> Void) {
+    @inlinable public func forEach(of hash: UInt64, _ body: (Place, Item) -> Void) {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count - 1)]
         while place >= 0 {
             let slot = slots[Int(place)]
@@ -102,7 +121,9 @@ struct FifoTable<Item> {
     /// Inserts an item before the first one of its hash for which `isBehind` is true, else after them. The limit may be
     /// exceeded until `evict` returns nothing more. Returns `nil` if there are more items than place numbers.
     @discardableResult
-    mutating func insert(_ item: Item, hash: UInt64, size: Int, before isBehind: (Item) -> Bool = { _ in true })
+    @inlinable public mutating func insert(
+        _ item: Item, hash: UInt64, size: Int, before isBehind: (Item) -> Bool = { _ in true }
+    )
         -> Place?
     {
         guard count < Int(Place.max) - 1 else { return nil }
@@ -124,12 +145,12 @@ struct FifoTable<Item> {
         let own = take(slot)
         if before >= 0 { slots[Int(before)].next = own } else { buckets[bucket] = own }
         enqueue(own)
-        count += 1
+        items += 1
         return own
     }
 
     /// Puts another item in the place of one.
-    mutating func replace(_ place: Place, with item: Item, size: Int) {
+    @inlinable public mutating func replace(_ place: Place, with item: Item, size: Int) {
         let index = Int(place)
         let difference = size - slots[index].size
         if slots[index].isMain { main.bytes += difference } else { small.bytes += difference }
@@ -139,7 +160,7 @@ struct FifoTable<Item> {
 
     /// Removes an item.
     @discardableResult
-    mutating func remove(_ place: Place) -> Item? {
+    @inlinable public mutating func remove(_ place: Place) -> Item? {
         let index = Int(place)
         guard let item = slots[index].item else { return nil }
         dequeue(place)
@@ -154,15 +175,15 @@ struct FifoTable<Item> {
         slots[index].item = nil
         slots[index].next = free
         free = place
-        count -= 1
+        items -= 1
         return item
     }
 
     /// Changes what all together may take; `evict` makes it hold.
-    mutating func setLimit(_ limit: Int) { self.limit = limit }
+    @inlinable public mutating func setLimit(_ limit: Int) { most = limit }
 
     /// Takes one away that has to go, `nil` when the limit holds.
-    mutating func evict() -> Item? {
+    @inlinable public mutating func evict() -> Item? {
         while bytes > limit {
             if small.bytes > limit / 10 || main.oldest < 0 {
                 let place = small.oldest
@@ -173,7 +194,7 @@ struct FifoTable<Item> {
                     enqueue(place)
                 } else {
                     haunt(slots[Int(place)].hash)
-                    evicted += 1
+                    gone += 1
                     return remove(place)
                 }
             } else {
@@ -184,7 +205,7 @@ struct FifoTable<Item> {
                     enqueue(place)
                     slots[Int(place)].uses = uses - 1
                 } else {
-                    evicted += 1
+                    gone += 1
                     return remove(place)
                 }
             }
@@ -194,7 +215,7 @@ struct FifoTable<Item> {
 
     // MARK: Slots
 
-    private mutating func take(_ slot: Slot) -> Place {
+    @inlinable mutating func take(_ slot: Slot) -> Place {
         if free >= 0 {
             let place = free
             free = slots[Int(place)].next
@@ -207,7 +228,7 @@ struct FifoTable<Item> {
         return Place(truncatingIfNeeded: slots.count - 1)
     }
 
-    private mutating func grow() {
+    @inlinable mutating func grow() {
         let half = buckets.count
         var next = Array(repeating: FifoTable.none, count: half * 2)
         // Each chain becomes two, by one more bit of the hash; the order of those of one hash stays.
@@ -234,7 +255,7 @@ struct FifoTable<Item> {
 
     // MARK: Queues
 
-    private mutating func enqueue(_ place: Place) {
+    @inlinable mutating func enqueue(_ place: Place) {
         let index = Int(place)
         var queue = slots[index].isMain ? main : small
         slots[index].uses = 0
@@ -246,7 +267,7 @@ struct FifoTable<Item> {
         if slots[index].isMain { main = queue } else { small = queue }
     }
 
-    private mutating func dequeue(_ place: Place) {
+    @inlinable mutating func dequeue(_ place: Place) {
         let index = Int(place)
         var queue = slots[index].isMain ? main : small
         let (older, newer) = (slots[index].older, slots[index].newer)
@@ -259,14 +280,14 @@ struct FifoTable<Item> {
     // MARK: Ghosts
 
     /// 0 is no ghost, so no hash has it.
-    private func mark(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
+    @inlinable func mark(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
 
-    private mutating func haunt(_ hash: UInt64) {
+    @inlinable mutating func haunt(_ hash: UInt64) {
         if ghosts.count != buckets.count { ghosts = Array(repeating: 0, count: buckets.count) }
         ghosts[Int(truncatingIfNeeded: hash) & (buckets.count - 1)] = mark(hash)
     }
 
-    private mutating func isGhost(_ hash: UInt64, _ bucket: Int) -> Bool {
+    @inlinable mutating func isGhost(_ hash: UInt64, _ bucket: Int) -> Bool {
         guard ghosts.count == buckets.count, ghosts[bucket] == mark(hash) else { return false }
         ghosts[bucket] = 0
         return true

@@ -1,6 +1,8 @@
 import Foundation
+import StoreRig
 import Testing
 
+@testable import DiskCaching
 @testable import HttpCaching
 @testable import HttpWare
 
@@ -188,8 +190,8 @@ final class StoreFolder {
             writer.finish(try head(vary: ["Vary: A"], request: ["A: \(number)"]))
         }
         store.settle(patience: .seconds(30))
-        #expect(store.census.responses == MemoryShard.mostVariants)
-        #expect(await load(key(1), store).count == MemoryShard.mostVariants)
+        #expect(store.census.responses == DiskStore.mostVariants)
+        #expect(await load(key(1), store).count == DiskStore.mostVariants)
     }
 
     @Test func `an update takes the place of a head, once; the content stays`() async throws {

@@ -1,4 +1,5 @@
 import Glibc
+public import HttpCaching
 public import HttpWare
 import Synchronization
 
@@ -43,6 +44,8 @@ public final class DiskStore: CacheStore {
     private let writers = OffloadQueue(name: "httpware.disk.write", threads: 1, most: 4)
     private let readers = OffloadQueue(name: "httpware.disk.read", threads: 4, most: 512)
 
+    /// The most responses under one key.
+    static let mostVariants = 128
     /// So much may wait to be written, in bytes: more is not stored.
     private static let mostWaiting = 64 << 20
     /// So much is written in one transaction.
@@ -120,9 +123,12 @@ public final class DiskStore: CacheStore {
         }
     }
 
-    /// Writes waiting responses and closes the file, so that it need not be verified when it is opened again. Waits for
-    /// at most `patience`. Not on a loop.
-    public func close(patience: Duration = .seconds(5)) {
+    /// Writes waiting responses and closes the file, so that it need not be verified when it is opened again. Takes a
+    /// few seconds at most. Not on a loop.
+    public func close() { close(patience: .seconds(5)) }
+
+    /// The same, but waits for at most `patience`.
+    public func close(patience: Duration) {
         settle(patience: patience)
         let file = state.withLock { state -> DiskFile? in
             defer { state.opening = .closed }
@@ -249,7 +255,7 @@ public final class DiskStore: CacheStore {
                 if item.variant == entry.variant { same.append(place) } else { others.append(place) }
             }
             // The newest come first in the table.
-            for place in same + others.dropFirst(MemoryShard.mostVariants - 1) { remove(place, &state) }
+            for place in same + others.dropFirst(DiskStore.mostVariants - 1) { remove(place, &state) }
             let item = DiskItem(number: number, variant: entry.variant)
             guard state.table.insert(item, hash: entry.hash, size: Int(entry.size)) != nil else { return false }
             add(changes, &state)

@@ -1,3 +1,4 @@
+import HttpCaching
 import HttpWare
 import Synchronization
 

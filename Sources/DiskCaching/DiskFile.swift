@@ -1,5 +1,5 @@
 import Glibc
-import HttpWare
+import HttpCaching
 
 /// The file of a disk store: what it reads and writes in transactions, one short one at a time. Never used on a loop.
 final class DiskFile: Sendable {
@@ -7,8 +7,8 @@ final class DiskFile: Sendable {
     enum Change: Sendable {
         /// Content before its record: after a stop, it is known to be incomplete.
         case begin(UInt64)
-        case chunk(LmdbKey, [UInt8], DiskWriting)
-        case record(UInt64, [UInt8], DiskEntry, DiskWriting)
+        case chunk(LmdbKey, [UInt8], StoreWriting)
+        case record(UInt64, [UInt8], DiskEntry, StoreWriting)
         case update(UInt64, [UInt8])
         /// The response is not found any more; its content stays for current readers.
         case forget(UInt64)
@@ -46,7 +46,7 @@ final class DiskFile: Sendable {
             else { return nil }
             guard record.length > 0 else { return (record, []) }
             guard record.length <= DiskChunk.size else { return (record, nil) }
-            guard let content = try transaction.get(.chunks, LmdbKey(number, 0), { DiskChunk.content($0) }) ?? nil,
+            guard let content = try transaction.get(.chunks, LmdbKey(number, 0), { StoredChunk.content($0) }) ?? nil,
                 content.count == record.length
             else { return nil }
             return (record, content)
@@ -56,7 +56,7 @@ final class DiskFile: Sendable {
     /// A piece of content; `nil` when it is not there or damaged.
     func chunk(_ number: UInt64, _ place: Int) throws(LmdbError) -> [UInt8]? {
         try environment.read { transaction throws(LmdbError) in
-            try transaction.get(.chunks, LmdbKey(number, UInt32(clamping: place))) { DiskChunk.content($0) } ?? nil
+            try transaction.get(.chunks, LmdbKey(number, UInt32(clamping: place))) { StoredChunk.content($0) } ?? nil
         }
     }
 
@@ -143,7 +143,7 @@ final class DiskFile: Sendable {
         }
         guard isIntact, records == lengths.count else { return false }
         try transaction.walk(.chunks) { key, value in
-            guard let key = LmdbKey(key), key.place != nil, let content = DiskChunk.content(value) else {
+            guard let key = LmdbKey(key), key.place != nil, let content = StoredChunk.content(value) else {
                 isIntact = false
                 return false
             }

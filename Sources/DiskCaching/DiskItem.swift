@@ -1,4 +1,4 @@
-import HttpWare
+import HttpCaching
 
 /// What a disk store knows of a response without asking the disk.
 struct DiskItem {
@@ -8,18 +8,6 @@ struct DiskItem {
     let variant: UInt64
     /// How often its head was replaced, so that whoever holds an older one does not take this one away.
     var version: UInt32 = 0
-
-    /// What tells variants apart.
-    static func variant(of vary: VaryKey) -> UInt64 {
-        guard !vary.names.isEmpty else { return 0 }
-        var bytes = ByteWriter()
-        for (name, value) in zip(vary.names, vary.values) {
-            bytes.add(Array(name.lowercased.utf8))
-            bytes.add(UInt8(value == nil ? 0 : 1))
-            bytes.add(value ?? [])
-        }
-        return Checksum.of(bytes.bytes)
-    }
 }
 
 /// A line of the table `index`: what is needed to find a response and to count it, when a file is opened.

@@ -1,3 +1,4 @@
+import HttpCaching
 import HttpWare
 
 /// A response on its way to the disk: pieces are put together to those of the file, and queued.
@@ -5,7 +6,7 @@ final class DiskWriter: StoreWriter {
     private let store: DiskStore
     private let key: CacheKey
     private let number: UInt64
-    private let writing = DiskWriting()
+    private let writing = StoreWriting()
     private var buffer: [UInt8] = []
     private var length = 0
     private var places: UInt32 = 0
@@ -40,7 +41,7 @@ final class DiskWriter: StoreWriter {
 
     private func chunk(_ content: ArraySlice<UInt8>) -> DiskFile.Change {
         defer { places += 1 }
-        return .chunk(LmdbKey(number, places), DiskChunk.bytes(content), writing)
+        return .chunk(LmdbKey(number, places), StoredChunk.bytes(content), writing)
     }
 
     func finish(_ head: StoredHead) {
@@ -52,7 +53,7 @@ final class DiskWriter: StoreWriter {
         let last = buffer.isEmpty ? [] : [chunk(buffer[...])]
         let size = DiskChunk.room(record: record.count, length: length)
         let entry = DiskEntry(
-            hash: DiskStore.hash(key), variant: DiskItem.variant(of: head.vary), size: UInt64(size),
+            hash: DiskStore.hash(key), variant: StoredRecord.variant(of: head.vary), size: UInt64(size),
             length: UInt64(length))
         store.finish(number, entry, last + [.record(number, record, entry, writing)], hasBegun: places > last.count)
         buffer = []

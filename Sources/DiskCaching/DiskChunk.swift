@@ -1,0 +1,15 @@
+/// A piece of content in the file: a `StoredChunk`.
+enum DiskChunk {
+    /// Bytes of content in each but the last: with the checksum and LMDB's own header sixteen pages, so that a gap in the file
+    /// that one left takes the next.
+    static let size = 65_536 - 24
+    private static let page = 4096
+
+    /// What a response takes in the file, roughly: what is larger than half a page has whole pages of its own.
+    static func room(record: Int, length: Int) -> Int {
+        func rounded(_ count: Int) -> Int { count > page / 2 ? (count + 16 + page - 1) / page * page : count + 24 }
+        let whole = length / size * 65_536
+        let rest = length % size
+        return rounded(record) + whole + (rest > 0 ? rounded(rest + 8) : 0) + 128
+    }
+}

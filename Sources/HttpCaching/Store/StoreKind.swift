@@ -1,0 +1,49 @@
+public import HttpWare
+
+/// A kind of store, and what an entry of `stores` says under its key. A program gives the reader of its configuration
+/// the kinds that it has; every program has `MemoryKind`.
+public protocol StoreKind: Sendable, Hashable {
+    /// The key under an entry of `stores`.
+    static var name: String { get }
+    /// Where its stores keep responses, for the help.
+    static var summary: String { get }
+    /// Whether contents survive the end of the store itself.
+    static var outlives: Bool { get }
+    /// The keys of the options that nothing may print.
+    static var secretKeys: Set<String> { get }
+    /// Reads the options; `nil` if one is missing that is required. `isMeant` says whether the entry has this kind.
+    init?(options: inout OptionsReader, isMeant: Bool)
+    /// The folder that no other store may use.
+    var folder: FilePath? { get }
+    /// The texts that nothing may print.
+    var secretTexts: [String] { get }
+    /// Makes a store, which opens and connects nothing before its first use.
+    func makeStore() -> any CacheStore
+}
+
+extension StoreKind {
+    public static var secretKeys: Set<String> { [] }
+    public var folder: FilePath? { nil }
+    public var secretTexts: [String] { [] }
+}
+
+/// Stores in the memory of this process: `memory` under an entry of `stores`.
+public struct MemoryKind: StoreKind {
+    /// The maximum size of all responses together.
+    public var maxSize: ByteCount
+
+    public static let name = "memory"
+    public static let summary = "in the memory of this process; it is empty after a restart"
+    public static let outlives = false
+
+    public init(maxSize: ByteCount) { self.maxSize = maxSize }
+
+    public init(options: inout OptionsReader, isMeant: Bool) {
+        maxSize = StoreDefinition.builtinSize
+        options.read(
+            "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),
+            doc: "the maximum size of all responses together")
+    }
+
+    public func makeStore() -> any CacheStore { MemoryStore(limit: maxSize) }
+}

@@ -1,0 +1,8 @@
+import DiskCaching
+public import HttpCaching
+
+/// The kinds of stores that a gateway has.
+public enum GatewayStores {
+    /// All of them beside `memory`, in the order of the help.
+    public static let all: [any StoreKind.Type] = [DiskKind.self, RedisKind.self]
+}
