@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 import Synchronization
 
 /// Keeps stored responses. Used from every loop at once: it guards itself. If a store cannot answer, cannot write, or

@@ -131,7 +131,8 @@ struct Observing: Middleware, ExchangeObserver {
             case .clientLeft: "client left"
             case nil: "not ended"
             }
-        notes.add("\(exchange.request?.path ?? "no request") \(how) \(exchange.finalStatus.map { "\($0.code)" } ?? "-")")
+        let status = exchange.finalStatus.map { "\($0.code)" } ?? "-"
+        notes.add("\(exchange.request?.path ?? "no request") \(how) \(status)")
     }
 }
 
