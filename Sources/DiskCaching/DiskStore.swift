@@ -1,3 +1,5 @@
+// One file: the index in memory and the file on disk are changed together.
+
 import Glibc
 public import HttpCaching
 public import HttpWare

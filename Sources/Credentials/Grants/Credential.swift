@@ -1,3 +1,5 @@
+// One file: requests, refreshes and their locks meet at one mutex.
+
 public import HttpWare
 import Synchronization
 

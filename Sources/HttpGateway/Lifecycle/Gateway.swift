@@ -1,3 +1,5 @@
+// One file: start, reload, upgrade and stop share the state of the control loop, and each must hold against the others.
+
 public import GatewayConfig
 import Glibc
 import HttpCaching

@@ -1,3 +1,5 @@
+// One file: the rules for one section depend on each other, and their order decides which fault is told.
+
 /// Reads an HTTP/2 head or trailer section, field by field as HPACK gives them. RFC 9113 §8.2, §8.3.
 ///
 /// What is wrong is remembered, and the rest of the section passed over: the compression's state must be kept all the same.

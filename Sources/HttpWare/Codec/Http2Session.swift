@@ -1,3 +1,5 @@
+// One file: the callbacks of nghttp2 all change the state of one session.
+
 import CNghttp2
 
 /// What a session tells its connection, and asks of it.

@@ -1,3 +1,5 @@
+// One file: the route, the middlewares and the content are steps of one request, and each may end in another.
+
 // 2–4. The request: its route, its middlewares, its content.
 
 extension ExchangeDriver: RequestHandler {

@@ -1,3 +1,5 @@
+// One file: halves, replays, postwares and content are steps of one response, and each may end in another.
+
 // 6–8. The response: response halves, postwares, and its content.
 
 extension ExchangeDriver: ResponseHandler {

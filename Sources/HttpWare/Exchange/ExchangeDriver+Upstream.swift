@@ -1,3 +1,5 @@
+// One file: endpoint, connection, content and faults are steps of one call.
+
 // 5. The upstream call: an endpoint, a connection, the request and its content.
 
 extension ExchangeDriver: ConnectionWaiter {

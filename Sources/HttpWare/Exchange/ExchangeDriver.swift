@@ -1,3 +1,5 @@
+// One file: the table below, the state and the ends of an exchange are read together.
+
 // The life of an exchange. The numbers come again in the code below and in its extensions.
 //
 //  1. A listener's loop accepted the connection; it stays on that loop.

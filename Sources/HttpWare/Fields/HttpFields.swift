@@ -1,3 +1,5 @@
+// One file: each method keeps the bytes, the table of lines and the filters of names in agreement.
+
 /// The field lines of one head or trailer section, in the order received. RFC 9110 §5, §6.3, §6.5.
 ///
 /// All lines are in one byte buffer, as on the wire, behind a table of offsets; Strings are made when asked for. A line

@@ -1,3 +1,5 @@
+// One file: the thread, its queues and its executor are one state, and their order in a turn is the loop.
+
 import CLibevent
 import CSystemShims
 import Glibc

@@ -1,3 +1,5 @@
+// One file: reading requests and sending responses share one socket, one timer and one rule for what ends the connection.
+
 import Glibc
 
 /// Who is told of a request: its exchange. On the loop's thread.

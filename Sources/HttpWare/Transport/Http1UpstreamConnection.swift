@@ -1,3 +1,5 @@
+// One file: sending requests and reading responses share one socket, one timer and one rule for what ends the connection.
+
 import Glibc
 
 /// Who is told of a response: the exchange that sent the request. On the loop's thread.

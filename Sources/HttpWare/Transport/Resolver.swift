@@ -1,3 +1,5 @@
+// One file: the callbacks of c-ares, its sockets and its timers all belong to one channel.
+
 import CAres
 import Glibc
 

@@ -1,3 +1,5 @@
+// One file: the request half of the cache decides in one order of questions, and the options say what each of them compares.
+
 public import HttpCaching
 public import HttpWare
 
