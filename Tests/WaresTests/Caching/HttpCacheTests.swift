@@ -82,6 +82,27 @@ import Wares
         #expect(clients.map(\.upstream.requests.count) == [1, 1, mode == .private ? 0 : 1])
     }
 
+    @Test(arguments: [CacheMode.shared, .private])
+    func `RFC 9111 §3.5, notModified validates no response of another certificate`(mode: CacheMode) async throws {
+        let clients = try certified([NotModified(mode: mode)], ["CN=anna", "CN=bert"])
+        for (client, text) in zip(clients, ["anna's", "bert's"]) {
+            client.upstream.always(
+                respondWith: HttpResponse(.ok, fields: ["ETag": "\"a\""], content: .text(text)))
+            #expect(try await client.send(.get("/")).content.text == text)
+            #expect(client.upstream.requests.map { $0.fields[.ifNoneMatch] } == [nil])
+        }
+    }
+
+    @Test(arguments: [CacheMode.shared, .private])
+    func `RFC 9111 §3.5, an outage answers nobody with another certificate's response`(mode: CacheMode) async throws {
+        var cache = HttpCache(store: MemoryStore(limit: .mebibytes(1)))
+        cache.policy.mode = mode
+        let clients = try certified([Offline(), cache], ["CN=anna", "CN=bert"])
+        #expect(try await clients[0].send(.get("/")).content.text == "CN=anna")
+        clients[1].upstream.refuse()
+        #expect(try await clients[1].send(.get("/")).status == .gatewayTimeout)
+    }
+
     @Test(arguments: ["public, max-age=60", "s-maxage=60", "must-revalidate, max-age=60"])
     func `RFC 9111 §3.5, what may be stored though it was authorized may be so with a certificate`(control: String)
         async throws
