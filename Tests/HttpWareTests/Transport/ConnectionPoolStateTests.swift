@@ -355,10 +355,10 @@ import Testing
         arguments: [
             (most: 1, mostIdle: 1, maySpeakHttp2: false, asksAgain: true, length: 7),
             (most: 2, mostIdle: 1, maySpeakHttp2: false, asksAgain: false, length: 7),
-            (most: nil, mostIdle: 0, maySpeakHttp2: false, asksAgain: true, length: 7),
+            (most: nil, mostIdle: 0, maySpeakHttp2: false, asksAgain: true, length: 6),
             (most: 1, mostIdle: 1, maySpeakHttp2: true, asksAgain: false, length: 6),
             (most: 2, mostIdle: 1, maySpeakHttp2: true, asksAgain: true, length: 6),
-            (most: nil, mostIdle: 1, maySpeakHttp2: true, asksAgain: false, length: 6),
+            (most: nil, mostIdle: 1, maySpeakHttp2: true, asksAgain: false, length: 5),
         ] as [(most: Int?, mostIdle: Int, maySpeakHttp2: Bool, asksAgain: Bool, length: Int)])
     func `in every order of events, each request is answered once and the limits hold`(
         most: Int?, mostIdle: Int, maySpeakHttp2: Bool, asksAgain: Bool, length: Int
@@ -378,7 +378,7 @@ import Testing
             }
         }
         #expect(found.isEmpty, "\(found.count) orders, such as \(found.prefix(3))")
-        #expect(count > 5000 || !found.isEmpty)
+        #expect(count > 1000 || !found.isEmpty)
     }
 
     @Test func `idle connections that requests took since the window began are not closed as surplus`() {
