@@ -179,6 +179,13 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         running.store(false, ordering: .releasing)
     }
 
+    /// Handles what is ready now on the calling thread, and waits for nothing: for a loop that does not run, whose owner turns
+    /// it by hand.
+    func turn() {
+        precondition(!running.load(ordering: .acquiring), "the loop runs")
+        event_base_loop(base, EVLOOP_NONBLOCK)
+    }
+
     /// Lets go of what will not happen any more, and of what it holds.
     private func end() {
         let (late, left) = foreign.withLock { foreign in

@@ -336,7 +336,8 @@ private final class SessionPair {
     }
 }
 
-private final class SessionEnd: Http2SessionHandler {
+/// One end of a connection of HTTP/2, with what it was told and what it wants to send.
+final class SessionEnd: Http2SessionHandler {
     private(set) lazy var session = Http2Session(role, handler: self)
     private let role: Http2Session.Role
     var output: [UInt8] = []
@@ -392,7 +393,8 @@ private final class SessionEnd: Http2SessionHandler {
     func goAwayReceived() {}
 }
 
-private final class TestStream: Http2Stream {
+/// A stream of either side that keeps what it is told.
+final class TestStream: Http2Stream {
     var method = HttpMethod.get
     var request: HttpRequest?
     var response: HttpResponse?

@@ -1,3 +1,4 @@
+import Glibc
 import HttpWareTesting
 import Testing
 
@@ -78,5 +79,90 @@ import Testing
         let stage = try stage { $0.maxPerEndpoint = 2 }
         #expect(await send(200, on: stage) == Array(repeating: 200, count: 200))
         #expect(await numbers(stage).connects == 2)
+    }
+}
+
+/// One pool of a loop that does not run: connections to a Unix socket are made at once, and each step is the test's.
+@Suite struct ConnectionPoolOrderTests {
+    private let loop: EventLoop
+    private let transport: LoopTransport
+    private let path = "/tmp/httpware-pool-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    private let endpoint: Endpoint
+    private let listener: Int32
+
+    init() throws {
+        loop = try EventLoop(name: "pool", clock: ManualClock())
+        transport = LoopTransport(loop: loop, resolver: nil)
+        var limits = Endpoint.PoolLimits()
+        limits.maxPerEndpoint = 1
+        endpoint = Endpoint(unixPath: path, limits: limits)
+        listener = try Socket.listen(on: .unix(path: path))
+    }
+
+    private final class Waiter: ConnectionWaiter {
+        var connection: Http1UpstreamConnection?
+        var error: GatewayError?
+        /// Called when there is no connection.
+        var whenFailed: () -> Void = {}
+
+        func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
+            connection = stream as? Http1UpstreamConnection
+        }
+
+        func connectionFailed(_ error: GatewayError) {
+            self.error = error
+            whenFailed()
+        }
+    }
+
+    private func ask(_ waiter: Waiter = Waiter(), need: ConnectionNeed = .usual) -> Waiter {
+        _ = transport.connect(to: endpoint, need: need, timeout: .seconds(5), waiter: waiter)
+        return waiter
+    }
+
+    private func stopListening() {
+        close(listener)
+        unlink(path)
+    }
+
+    @Test func `a request for a new connection closes an idle one when all places are taken`() throws {
+        defer { stopListening() }
+        let first = try #require(ask().connection)
+        let pool = transport.pool(for: endpoint)
+        pool.giveBack(first)
+        let second = try #require(ask(need: .new).connection)
+        #expect(second !== first)
+        #expect(first.isClosed)
+        #expect(pool.count == 1)
+        #expect(pool.waitingCount == 0)
+    }
+
+    @Test func `a request that asks again after a failure waits behind the others`() throws {
+        let first = try #require(ask().connection)
+        var order: [String] = []
+        let second = Waiter()
+        let third = Waiter()
+        let again = Waiter()
+        second.whenFailed = {
+            order.append("second")
+            _ = ask(again)
+        }
+        third.whenFailed = { order.append("third") }
+        again.whenFailed = { order.append("again") }
+        _ = ask(second)
+        _ = ask(third)
+        stopListening()
+        first.cancel()
+        #expect(order == ["second", "third", "again"])
+        #expect(transport.pools.isEmpty)
+    }
+
+    @Test func `many waiting requests fail one after the other when the origin server is gone`() throws {
+        let first = try #require(ask().connection)
+        let waiters = (0..<50_000).map { _ in ask() }
+        stopListening()
+        first.cancel()
+        #expect(waiters.allSatisfy { $0.error?.fault == .connectionRefused })
+        #expect(transport.pools.isEmpty)
     }
 }

@@ -307,21 +307,3 @@ import Testing
         }
     }
 }
-
-@Suite struct ResolverCacheTests {
-    private func instant(_ seconds: Int64) -> LoopInstant { LoopInstant(nanoseconds: seconds * 1_000_000_000) }
-
-    @Test func `a full cache gives up what has expired, else what expires first`() {
-        var cache = ResolverCache(capacity: 2)
-        cache.store(.failure(.notFound), for: "a", until: instant(5), at: instant(0))
-        cache.store(.failure(.notFound), for: "b", until: instant(3), at: instant(0))
-        cache.store(.failure(.notFound), for: "c", until: instant(9), at: instant(0))
-        #expect(cache.answer(for: "b", at: instant(0)) == nil)
-        #expect(cache.answer(for: "a", at: instant(0)) != nil)
-        cache.store(.failure(.timeout), for: "c", until: instant(9), at: instant(0))
-        #expect(cache.count == 2 && cache.answer(for: "c", at: instant(0)) == .failure(.timeout))
-        cache.store(.failure(.notFound), for: "d", until: instant(20), at: instant(9))
-        #expect(cache.count == 1)
-        #expect(cache.answer(for: "d", at: instant(20)) == nil && cache.count == 0)
-    }
-}
