@@ -31,7 +31,7 @@ let fuzzTargets: [Target] =
             name: "FuzzSupport",
             dependencies: [
                 "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig", "HttpWareClient",
-                "HttpWareTesting",
+                "HttpWareRedis", "HttpWareTesting",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
@@ -91,6 +91,7 @@ let package = Package(
         .library(name: "DiskCaching", targets: ["DiskCaching"]),
         .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
         .library(name: "HttpWareCombine", targets: ["HttpWareCombine"]),
+        .library(name: "HttpWareRedis", targets: ["HttpWareRedis"]),
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
     ],
     dependencies: [
@@ -126,7 +127,7 @@ let package = Package(
         .target(
             name: "HttpWare",
             dependencies: [
-                "CLibevent", "CAres", "CNghttp2", "CPcre2", "CHiredis", "CZlib", "CBrotli", "CZstd", "COpenSSL",
+                "CLibevent", "CAres", "CNghttp2", "CPcre2", "CZlib", "CBrotli", "CZstd", "COpenSSL",
                 "COpenSSLShims", "CSystemShims", .product(name: "DequeModule", package: "swift-collections"),
             ],
             swiftSettings: settings + dataPath + measuredSettings),
@@ -148,12 +149,17 @@ let package = Package(
             ],
             swiftSettings: settings + dataPath),
         .target(
+            name: "HttpWareRedis", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "CHiredis"],
+            swiftSettings: settings + dataPath),
+        .target(
             name: "GatewayConfig",
             dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
             name: "HttpGateway",
-            dependencies: ["HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig"],
+            dependencies: [
+                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+            ],
             swiftSettings: settings + dataPath),
         .target(
             name: "HttpWareClient",
@@ -203,11 +209,21 @@ let package = Package(
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "WaresTests",
-            dependencies: ["Wares", "Credentials", "DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting"],
+            dependencies: [
+                "Wares", "Credentials", "DiskCaching", "HttpCaching", "HttpWare", "HttpWareRedis", "HttpWareTesting",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareRedisTests",
+            dependencies: [
+                "HttpWareRedis", "Wares", "Credentials", "HttpCaching", "HttpWare", "HttpWareTesting", "StoreRig",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "GatewayConfigTests",
-            dependencies: ["GatewayConfig", "DiskCaching", "HttpCaching", "Credentials", "HttpWare"],
+            dependencies: [
+                "GatewayConfig", "DiskCaching", "HttpCaching", "Credentials", "HttpWare", "HttpWareRedis",
+            ],
             exclude: ["Cases", "Differences"],
             swiftSettings: settings),
         .testTarget(

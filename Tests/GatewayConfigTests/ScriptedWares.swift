@@ -2,6 +2,7 @@ import Credentials
 import DiskCaching
 import HttpCaching
 import HttpWare
+import HttpWareRedis
 
 /// Wares that do nothing, for configurations that name them.
 enum ScriptedWares {

@@ -6,7 +6,7 @@ import Testing
     /// The rooms of module HttpWare are on the path of a request: each may use only the rooms to its left.
     private static let rooms = [
         "Loop", "Values", "Fields", "Messages", "Codec", "Options", "Matching", "Tls", "Chain", "Transport",
-        "Balance", "Routing", "Recording", "Redis", "Exchange", "Calls",
+        "Balance", "Routing", "Recording", "Exchange", "Calls",
     ]
 
     /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.
@@ -19,6 +19,7 @@ import Testing
             "Routing",
             "Tokens",
         ],
+        "HttpWareRedis": ["Client", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Upstream"],
         "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
@@ -33,8 +34,11 @@ import Testing
         "DiskCaching": ["HttpWare", "HttpCaching"],
         "Credentials": ["HttpWare"],
         "Wares": ["HttpWare", "HttpCaching", "Credentials"],
+        "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "HttpCaching", "Credentials"],
-        "HttpGateway": ["HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig"],
+        "HttpGateway": [
+            "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+        ],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareTesting": ["HttpWare"],
@@ -45,7 +49,7 @@ import Testing
     private static let wrappers: [String: Set<String>] = [
         "CLibevent": ["HttpWare/Loop"], "CSystemShims": ["HttpWare/Loop", "HttpWareCommand/Commands"],
         "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
-        "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWare/Redis"],
+        "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Credentials/Validation"],
     ]
@@ -99,6 +103,18 @@ import Testing
                 }
             }
         }
+    }
+
+    /// What a program on the client library links.
+    @Test func `the client library needs neither LMDB nor hiredis`() {
+        var needed: Set = ["HttpWareClient", "HttpWareCombine", "HttpWareTesting"]
+        var former: Set<String> = []
+        while former != needed {
+            former = needed
+            for module in former { needed.formUnion(RoomsTests.imports[module] ?? []) }
+        }
+        #expect(needed.contains("Wares"))
+        #expect(needed.isDisjoint(with: ["DiskCaching", "HttpWareRedis"]))
     }
 
     @Test func `a room uses only types of itself and of the rooms to its left`() throws {

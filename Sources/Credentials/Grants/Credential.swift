@@ -23,10 +23,9 @@ public final class Credential: Sendable {
 
     /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
     ///
-    /// `redis` is the client of the store that its lock names; one of its own where there is none. Where one of `former`, which may still be refreshing, redeems the same refresh token, this one goes on from what that has.
+    /// Where one of `former`, which may still be refreshing, redeems the same refresh token, this one goes on from what that has.
     public init(
-        _ definition: CredentialDefinition, after former: [Credential] = [], client: any HttpClient = SideCaller(),
-        redis: RedisClient? = nil
+        _ definition: CredentialDefinition, after former: [Credential] = [], client: any HttpClient = SideCaller()
     ) {
         lineage = former.first { $0.definition.redeemsSame(as: definition) }?.lineage ?? TokenLineage()
         self.definition = definition
@@ -34,12 +33,9 @@ public final class Credential: Sendable {
         self.state = Mutex(state)
         endpoint = TokenEndpoint(definition, client: client)
         if case .store(_, let server) = definition.lock {
-            let redis = redis ?? RedisClient(server)
-            let tokens = RedisTokenStore(redis, definition)
-            store = tokens
-            // What follows from what was redeemed has to be there first.
-            let follows = definition.grant == .refreshToken
-            lock = RedisRefreshLock(redis, definition) { follows && tokens.isUnwritten }
+            let shared = server.share(definition)
+            store = shared.tokens
+            lock = shared.lock
         } else {
             let file = definition.file.map { TokenFile(path: $0.path) }
             lock = definition.lock == .file ? file.map { FileRefreshLock(file: $0) } : nil

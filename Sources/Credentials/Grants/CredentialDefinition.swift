@@ -23,7 +23,24 @@ public struct CredentialDefinition: Sendable, Hashable {
         /// The gateways of this machine that share `file`.
         case file
         /// The gateways that share the store of this name, where their tokens are kept, too.
-        case store(String, RedisDefinition)
+        case store(String, any CredentialServer)
+
+        public static func == (left: Lock, right: Lock) -> Bool {
+            switch (left, right) {
+            case (.process, .process), (.file, .file): true
+            case (.store(let name, let server), .store(let other, let otherServer)):
+                name == other && server.isSame(as: otherServer)
+            default: false
+            }
+        }
+
+        public func hash(into hasher: inout Hasher) {
+            switch self {
+            case .process: hasher.combine(0)
+            case .file: hasher.combine(1)
+            case .store(let name, _): hasher.combine(name)
+            }
+        }
     }
 
     /// The maximum number of refreshes in a period.
@@ -122,8 +139,8 @@ extension CredentialDefinition {
             lock = .file
             if file == nil { options.fail(at: "lock", "needs a file that the gateways share; write file") }
         default:
-            guard let redis = options.findRedis(word, for: "lock") else { break }
-            lock = .store(word, redis.definition)
+            guard let server = options.findServer(word, for: "lock", as: (any CredentialServer).self) else { break }
+            lock = .store(word, server)
             if file != nil {
                 options.fail(
                     at: "file", "cannot be combined with a store as lock, which keeps the tokens; write only one")

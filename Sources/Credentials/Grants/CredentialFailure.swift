@@ -26,6 +26,9 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     /// Whether there may be a new token in a while. If not, the refusal of the present one is the last word.
     public let mayPass: Bool
 
+    /// Something that is needed for a token could not be reached.
+    public init(cannotReach reason: String) { self.init(.failed, reason) }
+
     init(
         _ kind: Kind, _ reason: String, isInvalidGrant: Bool = false, isUnexplained: Bool = false,
         retryAfter: Duration? = nil, mayPass: Bool? = nil

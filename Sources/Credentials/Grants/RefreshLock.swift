@@ -1,7 +1,15 @@
 import HttpWare
 
+/// A server that gateways share: it keeps the tokens of credentials, and lets one gateway refresh them at a time.
+public protocol CredentialServer: AnyObject, Sendable {
+    /// Where the tokens of this credential are kept, and the lock of its refreshes.
+    func share(_ definition: CredentialDefinition) -> (tokens: any TokenStore, lock: any RefreshLock)
+    /// Whether the other one is the same server, and used in the same way.
+    func isSame(as other: any CredentialServer) -> Bool
+}
+
 /// Lets one of several gateways refresh at a time. Used by one refresh of a credential at a time.
-protocol RefreshLock: Sendable {
+public protocol RefreshLock: Sendable {
     /// Takes it, if it is free; `nil` while another gateway has it. On a loop.
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)?
     /// How long to wait between two tries.
@@ -9,7 +17,7 @@ protocol RefreshLock: Sendable {
 }
 
 /// The right to refresh, while it is held.
-protocol RefreshLease: Sendable {
+public protocol RefreshLease: Sendable {
     /// Whether it is held, and will be for as long as one call to the token endpoint takes. On a loop.
     func confirm() async -> Bool
     /// Gives it back. To be called once.

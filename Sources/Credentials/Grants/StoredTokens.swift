@@ -10,7 +10,7 @@ public struct StoredTokens: Sendable, Equatable {
     var origin: String?
 
     /// The file's content: JSON, so that people can look, and other programs write.
-    var json: [UInt8] {
+    public var json: [UInt8] {
         let object = Json.object(given: [
             ("version", 1), ("access_token", accessToken.map { .text($0.revealed) }),
             ("expires_at", expires.map { .digits(StoredTokens.digits($0)) }),
@@ -36,7 +36,7 @@ public struct StoredTokens: Sendable, Equatable {
     }
 
     /// Reads a file's content; `nil` where it is not one of ours. A token that could not be sent is none.
-    init?(json: [UInt8]) {
+    public init?(json: [UInt8]) {
         do {
             let members = try JsonValue(json)
             guard members.members != nil else { return nil }

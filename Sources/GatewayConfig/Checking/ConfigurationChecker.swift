@@ -48,7 +48,7 @@ struct ConfigurationChecker {
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
         let stores = readStores(entries)
-        let credentials = readCredentials(entries, stores)
+        let credentials = readCredentials(entries)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
@@ -103,9 +103,7 @@ struct ConfigurationChecker {
     }
 
     /// The credentials; one whose definition did not change is the one that runs.
-    private mutating func readCredentials(
-        _ entries: [ConfigNode.Entry], _ stores: [ConfiguredStore]
-    ) -> [ConfiguredCredential] {
+    private mutating func readCredentials(_ entries: [ConfigNode.Entry]) -> [ConfiguredCredential] {
         var found: [ConfiguredCredential] = []
         for entry in named("credentials", entries) {
             let errors = diagnostics.all.count { $0.severity == .error }
@@ -115,9 +113,7 @@ struct ConfigurationChecker {
                 continue
             }
             let kept = former.first { $0.credential.definition == definition }?.credential
-            var redis: RedisClient?
-            if case .store(let name, _) = definition.lock { redis = stores.first { $0.name == name }?.store.redis }
-            let credential = kept ?? Credential(definition, after: former.map(\.credential), redis: redis)
+            let credential = kept ?? Credential(definition, after: former.map(\.credential))
             builder.objects.add(credential, noun: "credentials", name: entry.key)
             found.append(ConfiguredCredential(location: entry.location, credential: credential))
         }

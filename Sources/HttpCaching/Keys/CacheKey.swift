@@ -5,7 +5,7 @@ public struct CacheKey: Sendable, Hashable {
     /// The key's text.
     public let bytes: [UInt8]
     /// Made once: a key is looked up in a shard, then among the keys of that shard.
-    let hashed: Int
+    public let hashed: Int
 
     public init(_ bytes: [UInt8]) {
         self.bytes = bytes

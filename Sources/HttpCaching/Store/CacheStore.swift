@@ -26,11 +26,15 @@ public protocol CacheStore: AnyObject, Sendable {
     func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
     /// The contents of the store, in numbers.
     var census: StoreCensus { get }
+    /// The server that it shares with other gateways; `nil` if it has none.
+    var server: (any AnyObject & Sendable)? { get }
     /// Writes waiting responses before the program ends; later ones are not stored. Not on a loop; may take seconds.
     func close()
 }
 
 extension CacheStore {
+    public var server: (any AnyObject & Sendable)? { nil }
+
     /// For stores that write at once.
     public func close() {}
 

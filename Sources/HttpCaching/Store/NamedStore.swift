@@ -2,7 +2,7 @@ public import HttpWare
 
 /// A store that a configuration names, shared by all loops and by all wares that name it. It survives a reload with its
 /// contents while its definition stays the same.
-public final class NamedStore: RedisNamed {
+public final class NamedStore: ServerNamed {
     public let definition: StoreDefinition
     /// The store of the responses.
     public let store: any CacheStore
@@ -18,8 +18,8 @@ public final class NamedStore: RedisNamed {
     /// Writes waiting responses before the gateway ends; later ones are not stored. Not on a loop; may take seconds.
     public func close() { store.close() }
 
-    /// The Redis server of the store; `nil` for another kind.
-    public var redis: RedisClient? { (store as? RedisStore)?.client }
+    /// The server that the store shares with other gateways; `nil` if it has none.
+    public var server: (any AnyObject & Sendable)? { store.server }
 }
 
 extension OptionsReader {

@@ -39,7 +39,7 @@ extension StoreDefinition {
     /// The modules that a program may leave out, with the kind of each.
     private static let modules = [
         (name: "disk", module: "DiskCaching", kind: "DiskKind"),
-        (name: "redis", module: "HttpCaching", kind: "RedisKind"),
+        (name: "redis", module: "HttpWareRedis", kind: "RedisKind"),
     ]
 
     /// Reads an entry of `stores`. `kinds` are those of the program, without `MemoryKind`.

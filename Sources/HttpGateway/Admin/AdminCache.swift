@@ -1,5 +1,6 @@
 import HttpCaching
 import HttpWare
+import HttpWareRedis
 
 extension AdminEndpoint {
     /// The stores, what is in them, and how the caches of the routes do; and to take stored responses away.

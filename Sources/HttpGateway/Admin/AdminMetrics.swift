@@ -2,6 +2,7 @@ import Credentials
 import GatewayConfig
 import HttpCaching
 import HttpWare
+import HttpWareRedis
 import Wares
 
 extension AdminEndpoint {
@@ -336,7 +337,7 @@ private struct Metrics {
 
     private mutating func addRedis(_ subject: AdminSubject) {
         let servers = subject.status.now.configuration.stores.compactMap { configured in
-            configured.store.redis.map { (labels: [("store", configured.name)], status: $0.status) }
+            (configured.store.store as? RedisStore).map { (labels: [("store", configured.name)], status: $0.status) }
         }
         guard !servers.isEmpty else { return }
         output.begin("httpware_redis_up", .gauge, "1 if the last connection and command succeeded.")

@@ -1,5 +1,6 @@
 import DiskCaching
 public import HttpCaching
+import HttpWareRedis
 
 /// The kinds of stores that a gateway has.
 public enum GatewayStores {

@@ -18,6 +18,12 @@ public struct NamedObjects: Sendable {
     func object(_ noun: String, _ name: String) -> (any AnyObject & Sendable)? { objects[noun]?[name] ?? nil }
 }
 
+/// What a configuration names that may have a server behind it, which gateways share: a store.
+public protocol ServerNamed: AnyObject, Sendable {
+    /// `nil` if there is none.
+    var server: (any AnyObject & Sendable)? { get }
+}
+
 extension OptionsReader {
     /// Reads the name of something that the configuration defines elsewhere, and finds it; one that is not there is an error.
     public mutating func read<Object: AnyObject & Sendable>(
@@ -58,5 +64,17 @@ extension OptionsReader {
         let object = objects.object(noun, name)
         references.append(NamedReference(noun: noun, name: name, object: object))
         return object
+    }
+
+    /// Finds the server of the store that the value of a key names, if it is one for this purpose; otherwise that is an error.
+    public mutating func findServer<Server>(
+        _ name: String, for key: String, as type: Server.Type = Server.self
+    ) -> Server? {
+        guard let store = find(name, for: key, of: "stores") else { return nil }
+        guard let server = (store as? any ServerNamed)?.server as? Server else {
+            fail(at: key, "\(name.quotedForErrors) is not kept in Redis; name a store with redis: { url: … }")
+            return nil
+        }
+        return server
     }
 }

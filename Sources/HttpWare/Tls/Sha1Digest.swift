@@ -1,11 +1,11 @@
 import COpenSSL
 
 /// A SHA-1 digest (FIPS 180-4): a name for bytes where a protocol asks for it. It protects nothing.
-struct Sha1Digest {
+public struct Sha1Digest {
     /// Twenty of them.
     let bytes: [UInt8]
 
-    init(of text: some Sequence<UInt8>) {
+    public init(of text: some Sequence<UInt8>) {
         let text = Array(text)
         var digest = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
         SHA1(text, text.count, &digest)
@@ -13,7 +13,7 @@ struct Sha1Digest {
     }
 
     /// Its 40 hexadecimal digits, in lower case.
-    var hex: String {
+    public var hex: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }

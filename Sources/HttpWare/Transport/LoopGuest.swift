@@ -1,5 +1,5 @@
-/// What a room further out keeps for a loop, with the loop's transport. Used on the loop's thread only.
-protocol LoopGuest: AnyObject {
+/// What another module keeps for a loop, with the loop's transport. Used on the loop's thread only.
+public protocol LoopGuest: AnyObject {
     /// The loop ends.
     func close()
 }

@@ -5,7 +5,8 @@ public final class LoopTransport: UpstreamConnector {
     /// The loop.
     public let loop: EventLoop
     let output: OutputBatch
-    let resolver: Resolver?
+    /// Finds addresses for this loop; `nil` if only addresses are connected to.
+    public let resolver: Resolver?
     /// The pools of endpoints, by their key.
     var pools: [Endpoint.Key: ConnectionPool] = [:]
     /// The endpoints that clients of a forward proxy asked for lately.
@@ -13,8 +14,8 @@ public final class LoopTransport: UpstreamConnector {
     /// The pool asked for last: most requests ask for the same again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
-    /// What rooms further out keep for this loop, by numbers of theirs.
-    var guests: [Int: any LoopGuest] = [:]
+    /// What other modules keep for this loop, by numbers of theirs.
+    public var guests: [Int: any LoopGuest] = [:]
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
     /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
@@ -27,6 +28,9 @@ public final class LoopTransport: UpstreamConnector {
     /// Until when the date holds, in nanoseconds of the loop's clock.
     private var dateEnd: Int64 = .min
     private var dateBytes: [UInt8] = []
+
+    /// That of the loop on whose thread this is asked; `nil` on other threads.
+    public static var current: LoopTransport? { EventLoop.current?.transport as? LoopTransport }
 
     /// Without a resolver only addresses are connected to. Call on the loop's thread, or before the loop runs.
     public init(loop: EventLoop, resolver: Resolver?) {

@@ -1,5 +1,5 @@
 import Glibc
-public import HttpWare
+import HttpWare
 import Synchronization
 
 /// A real `redis-server` for one test, on a Unix socket in its own folder, with nothing kept on disk. With its last
@@ -11,18 +11,16 @@ public final class TestRedis: Sendable {
     }
 
     private let folder: String
-    private let password: String?
     private let process = Mutex<pid_t>(0)
+
+    /// What it wants to hear first; `nil` for nothing.
+    public let password: String?
 
     /// Its socket.
     public var path: String { "\(folder)/redis.sock" }
 
-    /// Its definition in a configuration.
-    public var definition: RedisDefinition {
-        get throws {
-            RedisDefinition(url: try RedisUrl(optionText: "unix:\(path)"), password: password.map { Secret($0) })
-        }
-    }
+    /// Its URL in a configuration.
+    public var url: String { "unix:\(path)" }
 
     /// Starts it, and waits until it listens.
     public init(password: String? = nil) throws {

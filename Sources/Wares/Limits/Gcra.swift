@@ -2,9 +2,9 @@ import HttpWare
 
 /// The generic cell rate algorithm (ITU-T I.371): so many at once, then one in each interval. All that is kept of a key is when it has
 /// its whole burst again.
-struct Gcra: Sendable {
+public struct Gcra: Sendable {
     /// What becomes of a request; times in nanoseconds.
-    enum Decision: Equatable {
+    public enum Decision: Equatable, Sendable {
         /// So many more may come now; after so long all of them may.
         case granted(left: Int, fullIn: Int64)
         /// It may go after so long, and is counted.
@@ -13,9 +13,9 @@ struct Gcra: Sendable {
         case refused(for: Int64)
     }
 
-    let interval: Int64
+    public let interval: Int64
     /// The time of a whole burst.
-    let tolerance: Int64
+    public let tolerance: Int64
 
     /// `burst` at once, then at `rate`.
     init(_ rate: Rate, burst: Int) {

@@ -47,7 +47,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
 
     private let limit: Gcra
     /// `nil` where the gateway counts by itself.
-    private let shared: SharedRate?
+    private let shared: (any SharedRate)?
     private let table = RateTable()
     /// The lines that tell the client, the last of them up to the first number that changes where `RateLimit` is one.
     private let told: FieldBlock
@@ -63,7 +63,8 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     /// all limits of the same name, rate, burst and key.
     public init(
         _ rate: Rate, burst: Int? = nil, key: RequestKey = .ip, mode: Mode = .reject,
-        status: HttpStatus = .tooManyRequests, headers: Set<Field> = Set(Field.allCases), store: RedisClient? = nil,
+        status: HttpStatus = .tooManyRequests, headers: Set<Field> = Set(Field.allCases),
+        store: (any RateServer)? = nil,
         name: String = "", onError: OnError = .memory
     ) {
         let burst = max(1, burst ?? rate.count)
@@ -89,7 +90,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         self.onError = onError
         shared = store.map { [limit, patience] in
             let name = "\(rate.optionText) \(burst) \(key.optionText) \(name)"
-            return SharedRate($0, name: name, limit, patience: patience)
+            return $0.rate(limit, name: name, patience: patience)
         }
     }
 
@@ -97,7 +98,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard let shared else { return decide(takeHere(request, exchange), exchange) }
-        guard shared.client.mayAnswer else { return doWithout(request, exchange) }
+        guard shared.mayAnswer else { return doWithout(request, exchange) }
         let digest = key.digest(request, exchange)
         return .wait { request, exchange in
             guard let decision = await shared.take(digest) else { return doWithout(request, exchange) }
@@ -270,16 +271,17 @@ extension RateLimit: ConfigurableWare {
             doc: "treatment of requests above the limit: reject at once, or delay until the rate allows them")
         options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused requests")
         options.read("headers", into: &headers, doc: "response fields that inform the client of the limit")
-        var redis: RedisClient?
+        var server: (any RateServer)?
         if store != "memory" {
-            redis = options.findRedis(store, for: "store")
+            server = options.findServer(store, for: "store")
         } else {
             for key in ["name", "onError"] where options.isGiven(key) {
                 options.fail(at: key, "has no effect without a redis store; write store: NAME")
             }
         }
         self.init(
-            rate ?? usual.rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers), store: redis,
+            rate ?? usual.rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers),
+            store: server,
             name: name ?? "", onError: onError)
     }
 }

@@ -2,6 +2,7 @@ import DiskCaching
 import GatewayConfig
 import HttpCaching
 import HttpWare
+import HttpWareRedis
 import Wares
 
 extension Fuzzing {

@@ -1,5 +1,6 @@
 @testable import HttpCaching
 @testable import HttpWare
+@testable import HttpWareRedis
 
 /// What a Redis server may send.
 extension Fuzzing {

@@ -20,13 +20,19 @@ import Testing
         ).read(path: "client.yaml")
     }
 
-    @Test func `a kind that the program does not have is an error with its place and the module to import`() {
-        let result = read([], "disk: { path: /var/cache }")
+    @Test(arguments: [
+        ("disk: { path: /var/cache }", "disk", "DiskCaching", "DiskKind"),
+        ("redis: { url: 'redis://a' }", "redis", "HttpWareRedis", "RedisKind"),
+    ])
+    func `a kind that the program does not have is an error with its place and the module to import`(
+        entry: String, key: String, module: String, kind: String
+    ) {
+        let result = read([], entry)
         #expect(result.configuration == nil)
         #expect(
             result.errors.map(\.description) == [
-                "client.yaml:3:12: error: stores.pages.disk: this program has no stores of this kind;"
-                    + " import DiskCaching and pass stores: [DiskKind.self]"
+                "client.yaml:3:12: error: stores.pages.\(key): this program has no stores of this kind;"
+                    + " import \(module) and pass stores: [\(kind).self]"
             ])
     }
 

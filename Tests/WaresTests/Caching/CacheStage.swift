@@ -1,4 +1,5 @@
 import Foundation
+import HttpWareRedis
 import HttpWareTesting
 import Testing
 import Wares
@@ -52,7 +53,7 @@ struct CacheStage {
             (store, belongings) = (folder.store, folder)
         case .redis:
             let redis = try TestRedis()
-            store = RedisStore(RedisClient(try redis.definition))
+            store = RedisStore(RedisClient(RedisDefinition(url: try RedisUrl(optionText: redis.url))))
             belongings = redis
         }
         try self.init(

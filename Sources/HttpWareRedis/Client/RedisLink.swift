@@ -1,0 +1,219 @@
+import HttpWare
+
+/// One loop's way to a Redis server: a connection that is made when a command wants it, and made anew after it was lost.
+///
+/// Every command has a deadline, and how many wait is bounded. After a failure commands fail at once, until the server was left
+/// alone for a while; then one of them tries. A server that does not answer in time is left alone by all links of the loop to
+/// it, so that a request waits for it once, whatever it asks it. Used on its loop's thread only.
+final class RedisLink: RedisConnectionOwner, LoopGuest {
+    typealias Completion = (Result<RedisReply, RedisFailure>) -> Void
+
+    /// The most commands that wait for an answer, and what they may take together.
+    static let mostCommands = 1024
+    static let mostBytes = 32 << 20
+
+    private let definition: RedisDefinition
+    private let health: RedisHealth
+    private let loop: EventLoop
+    private weak var resolver: Resolver?
+    private var connector: RedisConnector?
+    private var connection: RedisConnection?
+    /// In the order of the answers.
+    private var waiting: [RedisCall] = []
+    private var waitingBytes = 0
+    private var backoff = RedisBackoff()
+    private var pausedUntil: LoopInstant?
+    /// What all links of the loop to this server know.
+    let silence: RedisSilence
+    private var isClosed = false
+
+    /// `silence` is that of the loop's other links to the same server.
+    init(
+        _ definition: RedisDefinition, health: RedisHealth, loop: EventLoop, resolver: Resolver?, silence: RedisSilence
+    ) {
+        self.definition = definition
+        self.health = health
+        self.loop = loop
+        self.resolver = resolver
+        self.silence = silence
+    }
+
+    /// Where its server is.
+    var place: RedisUrl.Place { definition.url.place }
+
+    /// Whether a command that is sent now may be answered: the server did not fail just now.
+    var mayAnswer: Bool {
+        guard !isClosed else { return false }
+        if let pausedUntil, pausedUntil > loop.now { return false }
+        if let end = silence.end, end > loop.now { return false }
+        return connection != nil || connector == nil || backoff.failures == 0
+    }
+
+    /// Sends a command. Answers once, at once or within `patience`.
+    func send(_ command: [UInt8], within patience: Duration, completion: @escaping Completion) {
+        guard mayAnswer else {
+            health.change { $0.failures += 1 }
+            return completion(.failure(RedisFailure(.unavailable, "the server failed just now")))
+        }
+        guard waiting.count < RedisLink.mostCommands, waitingBytes + command.count <= RedisLink.mostBytes else {
+            return completion(.failure(RedisFailure(.unavailable, "too much waits for the server")))
+        }
+        health.change { $0.commands += 1 }
+        let call = RedisCall(command, self, loop, completion)
+        waiting.append(call)
+        waitingBytes += command.count
+        call.timer.set(after: patience)
+        if let connection {
+            call.sentAt = loop.now
+            connection.send(command)
+        } else if connector == nil {
+            connect()
+        }
+    }
+
+    private func connect() {
+        pausedUntil = nil
+        // One that answers at once has answered before it is assigned.
+        var hasAnswered = false
+        let connector = RedisConnector(definition, loop: loop, resolver: resolver) { [weak self] result in
+            hasAnswered = true
+            self?.connector = nil
+            switch result {
+            case .success(let connection): self?.connected(connection)
+            case .failure(let failure):
+                self?.pause(failure.reason)
+                self?.giveUp(failure)
+            }
+        }
+        if !hasAnswered { self.connector = connector }
+    }
+
+    private func connected(_ connection: RedisConnection) {
+        self.connection = connection
+        connection.owner = self
+        pausedUntil = nil
+        silence.end = nil
+        health.change { $0.connections += 1 }
+        for call in waiting {
+            call.sentAt = loop.now
+            connection.send(call.command)
+        }
+    }
+
+    func connectionStands() {}
+
+    func received(_ reply: RedisReply) {
+        guard !waiting.isEmpty else { return drop("it answers what was not asked") }
+        let call = waiting.removeFirst()
+        waitingBytes -= call.command.count
+        // What comes too late is no sign that the next answer is in time.
+        guard call.isWanted else { return }
+        backoff.succeed()
+        pausedUntil = nil
+        silence.end = nil
+        health.answered()
+        if case .error(let text) = reply {
+            call.finish(.failure(RedisFailure(refusal: text)))
+        } else {
+            call.finish(.success(reply))
+        }
+    }
+
+    /// No answer came in time. Its place among those that wait is kept, where the answer may still come.
+    fileprivate func timedOut(_ call: RedisCall) {
+        let reason = "the server does not answer in time"
+        if let sentAt = call.sentAt, let connection, connection.lastReceived < sentAt {
+            return drop(reason, isSilent: true)
+        }
+        if call.sentAt == nil, let index = waiting.firstIndex(where: { $0 === call }) {
+            waiting.remove(at: index)
+            waitingBytes -= call.command.count
+        }
+        // One that could be sent was, to a server that says something: it has much to do for this link.
+        pause(reason, isSilent: call.sentAt == nil)
+        health.change { $0.failures += 1 }
+        call.finish(.failure(RedisFailure(call.sentAt == nil ? .unavailable : .noAnswer, reason)))
+    }
+
+    /// Leaves the server alone for a while; where it is silent, the loop's other links to it do, too.
+    private func pause(_ reason: String, isSilent: Bool = false) {
+        pausedUntil = loop.now + backoff.fail()
+        if isSilent { silence.end = pausedUntil }
+        health.failed(reason)
+    }
+
+    /// Gives the connection up, and with it all that waits.
+    private func drop(_ reason: String, isSilent: Bool = false) {
+        lose()
+        pause(reason, isSilent: isSilent)
+        giveUp(RedisFailure(.noAnswer, reason))
+    }
+
+    func connectionEnded(_ reason: String) {
+        if waiting.isEmpty {
+            // A server may close what is idle; whether it is away shows when it is asked.
+            lose()
+        } else {
+            drop(reason)
+        }
+    }
+
+    private func lose() {
+        guard let connection else { return }
+        connection.close()
+        self.connection = nil
+        health.change { $0.connections -= 1 }
+    }
+
+    private func giveUp(_ failure: RedisFailure) {
+        let calls = waiting
+        waiting = []
+        waitingBytes = 0
+        health.change { $0.failures += calls.count { $0.isWanted } }
+        for call in calls { call.finish(.failure(failure)) }
+    }
+
+    /// Ends the connection, and all that waits.
+    func close() {
+        isClosed = true
+        connector?.cancel()
+        connector = nil
+        lose()
+        giveUp(RedisFailure(.unavailable, "the connection is closed"))
+    }
+}
+
+/// That a server does not answer, as all links of one loop to it know. What only one of them is refused – its password, its
+/// database – is no part of it. Used on the loop's thread only.
+final class RedisSilence {
+    /// Until when the server is left alone.
+    var end: LoopInstant?
+}
+
+/// A command that waits for its answer.
+private final class RedisCall: LoopTimerHandler {
+    let command: [UInt8]
+    let timer: LoopTimer
+    /// `nil` while there is no connection.
+    var sentAt: LoopInstant?
+    private unowned let link: RedisLink  // holds its calls, and closes them before it goes
+    private var completion: RedisLink.Completion?
+
+    init(_ command: [UInt8], _ link: RedisLink, _ loop: EventLoop, _ completion: @escaping RedisLink.Completion) {
+        self.command = command
+        self.link = link
+        self.completion = completion
+        timer = LoopTimer(loop: loop)
+        timer.handler = self
+    }
+
+    /// Whether somebody still waits.
+    var isWanted: Bool { completion != nil }
+
+    func finish(_ result: Result<RedisReply, RedisFailure>) {
+        timer.cancel()
+        completion.take()?(result)
+    }
+
+    func timerFired(_ timer: LoopTimer) { link.timedOut(self) }
+}

@@ -1,0 +1,34 @@
+import HttpWare
+
+/// A Lua script that a Redis server runs: nothing else comes between its steps.
+public struct RedisScript: Sendable {
+    let text: RedisArgument
+    /// What the server calls it: the SHA-1 digest of its text.
+    let name: RedisArgument
+
+    public init(_ text: String) {
+        self.text = RedisArgument(text)
+        name = RedisArgument(Sha1Digest(of: text.utf8).hex)
+    }
+}
+
+extension RedisClient {
+    /// Runs a script by its name, or, where the server does not know it yet, by its text, which it knows from then on. Waits
+    /// for the answer, at most so long for both together, or the definition's `timeout`.
+    public func run(
+        _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
+        within patience: Duration? = nil
+    ) async throws(RedisFailure) -> RedisReply {
+        let words = [RedisArgument(keys.count)] + keys + arguments
+        let patience = patience ?? definition.timeout
+        let start = ContinuousClock.now
+        do throws(RedisFailure) {
+            return try await command(["EVALSHA", script.name] + words, within: patience)
+        } catch {
+            guard error.kind == .unknownScript else { throw error }
+        }
+        let left = patience - (ContinuousClock.now - start)
+        guard left > .zero else { throw .givenUp }
+        return try await command(["EVAL", script.text] + words, within: left)
+    }
+}

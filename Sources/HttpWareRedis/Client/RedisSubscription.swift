@@ -1,0 +1,150 @@
+import HttpWare
+
+/// What a subscription tells.
+public enum RedisEvent: Sendable {
+    /// Messages come from now on. What was sent before is lost.
+    case began
+    case message([UInt8])
+    /// The server gave a sign of life that it was asked for.
+    case answered
+    /// Messages may be lost from now on.
+    case ended
+}
+
+/// A connection of its own, on which the messages of one channel come; made anew whenever it is lost.
+///
+/// A server that is gone without a word is found out by PING. Used on its loop's thread only.
+final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest {
+    /// How often the server is asked for a sign of life, and how long that may take.
+    static let interval = Duration.seconds(2)
+
+    private enum State {
+        case waiting
+        case connecting(RedisConnector)
+        case subscribing(RedisConnection)
+        case on(RedisConnection, isAsked: Bool)
+        case closed
+    }
+
+    private let definition: RedisDefinition
+    private let channel: String
+    private let health: RedisHealth
+    private let loop: EventLoop
+    private let resolver: Resolver?
+    private let tell: @Sendable (RedisEvent) -> Void
+    private let timer: LoopTimer
+    private var state = State.waiting
+    private var backoff = RedisBackoff()
+
+    /// Begins at once, and goes on until it is closed.
+    init(
+        _ definition: RedisDefinition, channel: String, health: RedisHealth, loop: EventLoop, resolver: Resolver?,
+        tell: @escaping @Sendable (RedisEvent) -> Void
+    ) {
+        self.definition = definition
+        self.channel = channel
+        self.health = health
+        self.loop = loop
+        self.resolver = resolver
+        self.tell = tell
+        timer = LoopTimer(loop: loop)
+        timer.handler = self
+        connect()
+    }
+
+    /// Whether it stands, and the last question for a sign of life was answered.
+    var isAnswered: Bool { if case .on(_, isAsked: false) = state { true } else { false } }
+
+    private func connect() {
+        var hasAnswered = false
+        let connector = RedisConnector(definition, loop: loop, resolver: resolver) { [weak self] result in
+            hasAnswered = true
+            switch result {
+            case .success(let connection): self?.subscribe(connection)
+            case .failure(let failure): self?.retry(failure.reason)
+            }
+        }
+        if !hasAnswered { state = .connecting(connector) }
+    }
+
+    private func subscribe(_ connection: RedisConnection) {
+        connection.owner = self
+        state = .subscribing(connection)
+        send(["SUBSCRIBE", RedisArgument(channel)], connection)
+        timer.set(after: RedisSubscription.interval)
+    }
+
+    private func send(_ command: [RedisArgument], _ connection: RedisConnection) {
+        guard let bytes = command.command else { return lose("there is no memory for a command") }
+        connection.send(bytes)
+    }
+
+    /// Tries again later.
+    private func retry(_ reason: String) {
+        state = .waiting
+        health.failed(reason)
+        timer.set(after: backoff.fail())
+    }
+
+    private func lose(_ reason: String) {
+        end()
+        retry(reason)
+    }
+
+    /// Ends what there is.
+    private func end() {
+        timer.clear()
+        switch state {
+        case .waiting, .closed: return
+        case .connecting(let connector): connector.cancel()
+        case .subscribing(let connection): connection.close()
+        case .on(let connection, _):
+            connection.close()
+            health.change { $0.isSubscribed = false }
+            tell(.ended)
+        }
+        state = .waiting
+    }
+
+    func connectionStands() {}
+
+    func connectionEnded(_ reason: String) { lose(reason) }
+
+    func received(_ reply: RedisReply) {
+        guard let parts = reply.array, let kind = parts.first else { return lose("it sends what is no message") }
+        switch state {
+        case .subscribing(let connection) where kind.isText("subscribe"):
+            state = .on(connection, isAsked: false)
+            backoff.succeed()
+            health.answered()
+            health.change { $0.isSubscribed = true }
+            timer.set(after: RedisSubscription.interval)
+            tell(.began)
+        case .on where kind.isText("message") && parts.count == 3:
+            guard let content = parts[2].bytes else { return lose("it sends what is no message") }
+            tell(.message(content))
+        case .on(let connection, _) where kind.isText("pong"):
+            state = .on(connection, isAsked: false)
+            tell(.answered)
+        default: lose("it sends what is no message")
+        }
+    }
+
+    func timerFired(_ timer: LoopTimer) {
+        switch state {
+        case .waiting: connect()
+        case .on(let connection, isAsked: false):
+            state = .on(connection, isAsked: true)
+            send(["PING"], connection)
+            timer.set(after: RedisSubscription.interval)
+        case .on, .subscribing: lose("it does not answer in time")
+        case .connecting, .closed: return
+        }
+    }
+
+    func close() {
+        end()
+        timer.cancel()
+        state = .closed
+    }
+}

@@ -1,0 +1,99 @@
+import Credentials
+import HttpWare
+import Synchronization
+
+/// The tokens that gateways share, in Redis: in clear, as a file has them.
+///
+/// Redis may lose what it has. The gateway that wrote last puts it there again; another one, whose tokens may be spent, has none
+/// then: a refresh token must not be redeemed twice. Guarded by a mutex.
+final class RedisTokenStore: TokenStore {
+    private struct State {
+        /// What was written or read last.
+        var last: StoredTokens?
+        /// Whether that was written here.
+        var isOurs = false
+        /// Not in Redis yet.
+        var isUnwritten = false
+    }
+
+    /// What keeps tokens from being read or written.
+    struct Fault: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let client: RedisClient
+    private let key: RedisArgument
+    private let state = Mutex(State())
+
+    init(_ client: RedisClient, _ definition: CredentialDefinition) {
+        self.client = client
+        key = RedisArgument(client.definition.prefix + "t:" + definition.sharedName)
+    }
+
+    /// Whether the last tokens are not in Redis yet.
+    var isUnwritten: Bool { state.withLock { $0.isUnwritten } }
+
+    private func ask(_ command: [RedisArgument], within patience: Duration? = nil) async throws(Fault) -> RedisReply {
+        do throws(RedisFailure) {
+            return try await client.command(command, within: patience)
+        } catch {
+            throw Fault(description: "the shared tokens cannot be reached: \(error)")
+        }
+    }
+
+    func read() async throws -> StoredTokens? {
+        let (last, isOurs, isUnwritten) = state.withLock { ($0.last, $0.isOurs, $0.isUnwritten) }
+        if isUnwritten, let last {
+            try await put(last)
+            return last
+        }
+        let reply = try await ask(["GET", key])
+        if let bytes = reply.bytes, let tokens = StoredTokens(json: bytes) {
+            state.withLock { state in
+                if state.last != tokens {
+                    state.last = tokens
+                    state.isOurs = false
+                }
+            }
+            return tokens
+        }
+        guard let last else { return nil }
+        guard isOurs else {
+            throw Fault(description: "the shared tokens are missing, and another gateway wrote the last ones")
+        }
+        // Only where there is still nothing: another gateway may have written meanwhile.
+        guard try await ask(["SET", key, RedisArgument(last.json), "NX"]) == .null else { return last }
+        throw Fault(description: "the shared tokens changed at the same time")
+    }
+
+    func write(_ tokens: StoredTokens) async throws {
+        state.withLock { $0 = State(last: tokens, isOurs: true, isUnwritten: true) }
+        do {
+            try await put(tokens, within: client.patienceAside)
+        } catch {
+            // The others must not redeem what these replaced.
+            Task.detached { [weak self] in await self?.writeLater(tokens) }
+            throw error
+        }
+    }
+
+    private func put(_ tokens: StoredTokens, within patience: Duration? = nil) async throws(Fault) {
+        guard try await ask(["SET", key, RedisArgument(tokens.json)], within: patience).isText("OK") else {
+            throw Fault(description: "the shared tokens cannot be written")
+        }
+        state.withLock { if $0.last == tokens { $0.isUnwritten = false } }
+    }
+
+    private func writeLater(_ tokens: StoredTokens) async {
+        for _ in 0..<RedisClient.triesLater {
+            guard state.withLock({ $0.isUnwritten && $0.last == tokens }) else { return }
+            if (try? await put(tokens, within: client.patienceAside)) != nil { return }
+            do { try await Task.sleep(for: RedisClient.pauseLater) } catch { return }
+        }
+    }
+
+    func remove() async throws {
+        state.withLock { $0 = State() }
+        _ = try await ask(["DEL", key], within: client.patienceAside)
+    }
+}

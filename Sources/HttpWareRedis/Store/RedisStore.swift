@@ -1,0 +1,353 @@
+public import HttpCaching
+public import HttpWare
+import Synchronization
+
+/// Stored responses in Redis, shared by all gateways with the same server and prefix, with a small store in memory for
+/// responses that are requested often. The store in memory is valid while changes are reported: each gateway that
+/// stores, updates or removes a response publishes that on a channel. While the channel is not available, the store in
+/// memory is empty and unused. Redis may be slow, unreachable, full or hold invalid data: each of these is a miss,
+/// after its `timeout` at most. In Redis a key is a hash of its responses (field: the values by which they vary; value:
+/// `RedisRecord`), and a content is a hash of pieces. Each has an expiry, so that unused data disappears.
+public final class RedisStore: CacheStore {
+    let client: RedisClient
+    private let near: NearCache
+    private let sender = RedisChange.makeSender()
+    private let hasBegun = Atomic(false)
+    private let owed = ThreadLock(Owed())
+
+    /// What has to go from Redis, and could not: it is not used until it went.
+    private struct Owed {
+        var keys: Set<CacheKey> = []
+        /// There were too many to remember.
+        var isEverything = false
+        /// All of it is being taken away.
+        var isPurging = false
+
+        func contains(_ key: CacheKey) -> Bool { isEverything || keys.contains(key) }
+    }
+
+    /// The default size of the store in memory.
+    public static let usualNear = ByteCount.mebibytes(16)
+    /// How long something may take that nobody waits for.
+    static let patience = Duration.seconds(1)
+    /// How long a content stays that no response has any more, for who reads it.
+    private static let grace = Duration.seconds(60)
+    /// The most responses under one key.
+    private static let mostVariants = 32
+    /// Of so many responses under a key, the first piece comes with the record.
+    private static let piecesAtOnce = 4
+    private static let mostOwed = 10_000
+
+    /// A store on the server of this client, with up to `near` bytes also in memory. Connects only when it is used.
+    public init(_ client: RedisClient, near: ByteCount = usualNear) {
+        self.client = client
+        self.near = NearCache(limit: near)
+    }
+
+    // MARK: Keys
+
+    private var prefix: String { client.definition.prefix }
+    private var channel: RedisArgument { RedisArgument(prefix + "changes") }
+    private var contents: RedisArgument { RedisArgument(prefix + "c:") }
+    private var indexes: String { prefix + "k:" }
+
+    private func index(_ key: CacheKey) -> RedisArgument {
+        RedisArgument(indexes + key.bytes.withUnsafeBytes { Digest256(of: $0) }.hex)
+    }
+
+    func content(_ mark: [UInt8]) -> RedisArgument { RedisArgument(Array((prefix + "c:").utf8) + mark) }
+
+    private func message(_ change: RedisChange) -> RedisArgument { RedisArgument(change.message(from: sender)) }
+
+    private var now: WallTime { (EventLoop.current?.clock ?? SystemLoopClock()).wallNow() }
+
+    // MARK: Changes elsewhere
+
+    /// Listens to what others change, from the first use on.
+    private func begin() {
+        guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
+        client.subscribe(to: prefix + "changes") { [weak self] in self?.heard($0) }
+    }
+
+    private func heard(_ event: RedisEvent) {
+        switch event {
+        case .began:
+            near.clear(isTold: true)
+            payWhatIsOwed()
+        case .answered: payWhatIsOwed()
+        case .ended: near.clear(isTold: false)
+        case .message(let message):
+            switch RedisChange(message, except: sender) {
+            case .key(let key): near.forget(key)
+            case .several: near.clear()
+            case nil: return
+            }
+        }
+    }
+
+    /// Whether changes are reported, so that responses may be held in memory.
+    public var isTold: Bool { near.store != nil }
+
+    // MARK: Looking up
+
+    public func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+        begin()
+        if let store = near.store, case .response(let response) = store.find(key, where: isMeant) {
+            return .response(response)
+        }
+        return client.mayAnswer ? .mustWait : .none(hasOthers: false)
+    }
+
+    public func load(_ key: CacheKey) async -> [StoredResponse] {
+        if owed.withLock({ $0.contains(key) }) {
+            invalidate(key)
+            return []
+        }
+        let ticket = near.ticket(for: key)
+        guard
+            let reply = try? await client.command(
+                ["EVAL", RedisScripts.load, 1, index(key), contents, RedisArgument(RedisStore.piecesAtOnce)]),
+            let values = reply.array, values.count % 2 == 0
+        else { return [] }
+        var found: [StoredResponse] = []
+        for place in stride(from: 0, to: values.count, by: 2) {
+            guard let response = response(values[place], first: values[place + 1], key) else { continue }
+            if case .bytes = response.content { near.put(response, under: key, ticket) }
+            found.append(response)
+        }
+        return found.sorted { $1.date < $0.date }
+    }
+
+    /// The response of a record, if it is under the key and its content is there.
+    private func response(_ value: RedisReply, first: RedisReply, _ key: CacheKey) -> StoredResponse? {
+        guard let found = value.bytes.flatMap({ RedisRecord($0) }), found.record.key == key else { return nil }
+        let length = found.record.length
+        if length == 0 { return StoredResponse(found.record.head, content: .bytes([]), key: key) }
+        let piece = RedisRecord.content(first, at: 0, of: length)
+        if let piece, piece.count == length {
+            return StoredResponse(found.record.head, content: .bytes(piece), key: key)
+        }
+        guard piece != nil || first == .integer(1) else { return nil }
+        let reader = RedisContent(client, key: content(found.mark), count: length, first: piece)
+        return StoredResponse(found.record.head, content: .elsewhere(reader), key: key)
+    }
+
+    // MARK: Storing
+
+    public func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? {
+        begin()
+        return client.mayAnswer ? RedisWriter(self, key) : nil
+    }
+
+    /// The content was sent, in so many pieces; `whole` is all of it, where it is one.
+    func finish(
+        _ key: CacheKey, _ head: StoredHead, mark: [UInt8], record: [UInt8], chunks: Int, whole: [UInt8]?
+    ) {
+        near.forget(key)
+        if let whole {
+            near.put(StoredResponse(head, content: .bytes(whole), key: key), under: key, near.ticket(for: key))
+        }
+        let arguments: [RedisArgument] = [
+            "EVAL", RedisScripts.store, 2, index(key), content(mark), RedisRecord.variant(of: head.vary),
+            RedisArgument(mark + record), RedisArgument(milliseconds: RedisRecord.lifetime(head, at: now)),
+            RedisArgument(chunks), RedisArgument(RedisStore.mostVariants), contents,
+            RedisArgument(milliseconds: RedisStore.grace), channel, message(.key(key)),
+        ]
+        client.send(arguments, within: RedisStore.patience) { [near] in
+            if $0 != .success(.integer(1)) { near.forget(key) }
+        }
+    }
+
+    public func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
+        near.store?.replace(response, with: update, under: key)
+        guard let record = RedisRecord.bytes(key, update, length: response.content.count) else {
+            return remove(response, under: key)
+        }
+        client.send(change(response, to: record, living: RedisRecord.lifetime(update, at: now), key)) { [near] in
+            if $0 != .success(.integer(1)) { near.forget(key) }
+        }
+    }
+
+    public func remove(_ response: StoredResponse, under key: CacheKey) {
+        near.forget(key)
+        client.send(change(response, to: [], living: RedisStore.grace, key), within: RedisStore.patience) {
+            // What could not be asked goes with all under its key.
+            if case .failure = $0 { self.owe(key) }
+        }
+    }
+
+    private func change(
+        _ response: StoredResponse, to record: [UInt8], living: Duration, _ key: CacheKey
+    ) -> [RedisArgument] {
+        let former = RedisRecord.bytes(key, response.head, length: response.content.count) ?? []
+        return change(index(key), RedisRecord.variant(of: response.vary), former, to: record, living: living, key)
+    }
+
+    private func change(
+        _ index: RedisArgument, _ variant: RedisArgument, _ former: [UInt8], to record: [UInt8], living: Duration,
+        _ key: CacheKey
+    ) -> [RedisArgument] {
+        [
+            "EVAL", RedisScripts.change, 1, index, variant, RedisArgument(former), RedisArgument(record),
+            RedisArgument(milliseconds: living), contents, RedisArgument(milliseconds: RedisStore.grace), channel,
+            message(.key(key)),
+        ]
+    }
+
+    public func invalidate(_ key: CacheKey) {
+        begin()
+        near.forget(key)
+        let arguments: [RedisArgument] = [
+            "EVAL", RedisScripts.invalidate, 1, index(key), contents, RedisArgument(milliseconds: RedisStore.grace),
+            channel, message(.key(key)),
+        ]
+        client.send(arguments, within: RedisStore.patience) { [weak self] result in
+            if case .failure = result { self?.owe(key) } else { self?.owed.withLock { _ = $0.keys.remove(key) } }
+        }
+    }
+
+    private func owe(_ key: CacheKey) {
+        owed.withLock { owed in
+            if owed.keys.count < RedisStore.mostOwed { owed.keys.insert(key) } else { owed.isEverything = true }
+        }
+    }
+
+    /// Redis answers: what had to go and could not goes now.
+    private func payWhatIsOwed() {
+        let (keys, isEverything) = owed.withLock { owed in
+            let begins = owed.isEverything && !owed.isPurging
+            if begins { owed.isPurging = true }
+            return (owed.keys, begins)
+        }
+        for key in keys { invalidate(key) }
+        guard isEverything else { return }
+        Task.detached { [weak self] in
+            guard let self else { return }
+            let isWhole = await self.purge { _, _ in true }.isWhole
+            self.owed.withLock { owed in
+                owed.isPurging = false
+                if isWhole { owed.isEverything = false }
+            }
+        }
+    }
+
+    // MARK: All of it
+
+    /// The most that is asked for at once, the most rounds of one walk, and how long it may take: a server that says anything
+    /// must not keep one going.
+    private static let batch = 64
+    private static let mostRounds = 1_000_000
+    private static let longestWalk = Duration.seconds(30)
+
+    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+        begin()
+        var purge = StorePurge(count: 0)
+        let isWalked = await walk { items in
+            let wanted = items.filter { isMeant($0.found.record.key, $0.found.record.head) }
+            let commands = wanted.map { item in
+                let key = item.found.record.key
+                let record = Array(item.value.dropFirst(item.found.mark.count))
+                return change(
+                    item.index, RedisArgument(item.variant), record, to: [], living: RedisStore.grace, key)
+            }
+            for result in await client.commands(commands, within: RedisStore.patience) {
+                switch result {
+                case .success(.integer(1)): purge.count += 1
+                case .success: break  // another one now, or gone
+                case .failure: purge.isWhole = false
+                }
+            }
+            return true
+        }
+        // Others may hold what is no longer in Redis, and this one, too.
+        near.clear()
+        let word: [RedisArgument] = ["PUBLISH", channel, message(.several)]
+        let isSaid = (try? await client.command(word, within: RedisStore.patience)) != nil
+        if !isWalked || !isSaid { purge.isWhole = false }
+        return purge
+    }
+
+    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+        var items: [StoredItem] = []
+        _ = await walk { found in
+            for item in found where items.count < limit && isMeant(item.found.record.key, item.found.record.head) {
+                let record = item.found.record
+                items.append(StoredItem(key: record.key, head: record.head, size: record.length + item.value.count))
+            }
+            return items.count < limit
+        }
+        return items
+    }
+
+    private struct Item {
+        let index: RedisArgument
+        let variant: [UInt8]
+        let value: [UInt8]
+        let found: RedisRecord
+    }
+
+    /// Gives every response that is there all the while, until `body` answers false. Answers whether it came to the end, past
+    /// none that could not be read.
+    private func walk(_ body: ([Item]) async -> Bool) async -> Bool {
+        let first = SystemLoopClock().now()
+        var cursor = RedisArgument("0")
+        var isWhole = true
+        for _ in 0..<RedisStore.mostRounds where SystemLoopClock().now() - first < RedisStore.longestWalk {
+            let scan: [RedisArgument] = [
+                "SCAN", cursor, "MATCH", RedisArgument(indexes + "*"), "COUNT", RedisArgument(RedisStore.batch * 4),
+            ]
+            let reply: RedisReply
+            do {
+                reply = try await client.command(scan, within: RedisStore.patience)
+            } catch {
+                WareLog.shared.log(.warning, "\(client.definition.url): not all keys were examined: \(error)")
+                return false
+            }
+            guard let parts = reply.array, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].array else {
+                return false
+            }
+            var names = keys.compactMap(\.bytes).filter { $0.starts(with: indexes.utf8) }[...]
+            while !names.isEmpty {
+                let some = names.prefix(RedisStore.batch)
+                names = names.dropFirst(some.count)
+                let (items, areAll) = await self.items(some.map { RedisArgument($0) })
+                if !areAll { isWhole = false }
+                guard await body(items) else { return false }
+            }
+            if next == [UInt8(ascii: "0")] { return isWhole }
+            cursor = RedisArgument(next)
+        }
+        return false
+    }
+
+    /// The responses under these keys, and whether each of them was answered for.
+    private func items(_ indexes: [RedisArgument]) async -> (items: [Item], areAll: Bool) {
+        let replies = await client.commands(indexes.map { ["HGETALL", $0] }, within: RedisStore.patience)
+        var items: [Item] = []
+        var areAll = true
+        for (index, reply) in zip(indexes, replies) {
+            // What is refused is of another kind: no response of ours.
+            if case .failure(let failure) = reply, failure.kind != .refused { areAll = false }
+            guard case .success(.array(let parts)) = reply, parts.count % 2 == 0 else { continue }
+            for place in stride(from: 0, to: parts.count, by: 2) {
+                guard let variant = parts[place].bytes, let value = parts[place + 1].bytes,
+                    let found = RedisRecord(value)
+                else { continue }
+                items.append(Item(index: index, variant: variant, value: value, found: found))
+            }
+        }
+        return (items, areAll)
+    }
+
+    /// Where credentials and rate limits can be shared, too.
+    public var server: (any AnyObject & Sendable)? { client }
+
+    /// Ends all connections.
+    public func close() { client.close() }
+
+    /// The state of the server.
+    public var status: RedisStatus { client.status }
+
+    /// The contents of the store in memory; the contents of Redis are not counted.
+    public var census: StoreCensus { near.census }
+}
