@@ -33,7 +33,7 @@ import Testing
 
     @Test func `a request with content and trailers is told in order, and its response arrives`() throws {
         let stream = try ask(.post, extent: .length(5))
-        #expect(request.starts == 1 && request.exchange.request.path == "/x" && request.ends == 0)
+        #expect(request.starts == 1 && request.exchange.heldRequest.path == "/x" && request.ends == 0)
         stream.write(bytes: "hello")
         var trailers = HttpFields()
         try trailers.set("X-Sum", to: "5")

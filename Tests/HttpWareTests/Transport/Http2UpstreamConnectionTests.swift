@@ -20,7 +20,7 @@ import Testing
         let waiter = RecordingWaiter()
         _ = stage.transport.connect(to: endpoint, need: .usual, timeout: .seconds(5), waiter: waiter)
         let exchange = Exchange(loop: stage.loop)
-        exchange.request = try HttpRequest(.get, "http://a.test\(path)")
+        exchange.heldRequest = try HttpRequest(.get, "http://a.test\(path)")
         let response = RecordingResponse()
         try #require(waiter.stream).send(
             requestOf: exchange, HeadEncoder.RequestOptions(host: "a.test"), handler: response,

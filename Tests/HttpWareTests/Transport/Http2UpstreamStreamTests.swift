@@ -23,7 +23,7 @@ import Testing
     /// Sends the head of a request. A response may take five seconds, and then pause for two.
     private func send(_ method: HttpMethod = .get, extent: HttpContent.Extent = .none) throws {
         let exchange = Exchange(loop: stage.loop)
-        exchange.request = try HttpRequest(method, "http://a.test/x", content: HttpContent(extent: extent))
+        exchange.heldRequest = try HttpRequest(method, "http://a.test/x", content: HttpContent(extent: extent))
         var options = HeadEncoder.RequestOptions(host: "a.test")
         if case .length(let length) = extent { options.framing = .length(length) }
         stream.send(
