@@ -1,4 +1,3 @@
-import Glibc
 import HttpWareTesting
 import Testing
 
@@ -82,55 +81,34 @@ import Testing
     }
 }
 
-/// One pool of a loop that does not run: connections to a Unix socket are made at once, and each step is the test's.
 @Suite struct ConnectionPoolOrderTests {
-    private let loop: EventLoop
-    private let transport: LoopTransport
-    private let path = "/tmp/httpware-pool-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    private let stage: HandTurnedLoop
+    private let origin: UnixOrigin
     private let endpoint: Endpoint
-    private let listener: Int32
 
     init() throws {
-        loop = try EventLoop(name: "pool", clock: ManualClock())
-        transport = LoopTransport(loop: loop, resolver: nil)
+        stage = try HandTurnedLoop()
+        origin = try UnixOrigin()
         var limits = Endpoint.PoolLimits()
         limits.maxPerEndpoint = 1
-        endpoint = Endpoint(unixPath: path, limits: limits)
-        listener = try Socket.listen(on: .unix(path: path))
+        endpoint = Endpoint(unixPath: origin.path, limits: limits)
     }
 
-    private final class Waiter: ConnectionWaiter {
-        var connection: Http1UpstreamConnection?
-        var error: GatewayError?
-        /// Called when there is no connection.
-        var whenFailed: () -> Void = {}
-
-        func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
-            connection = stream as? Http1UpstreamConnection
-        }
-
-        func connectionFailed(_ error: GatewayError) {
-            self.error = error
-            whenFailed()
-        }
-    }
-
-    private func ask(_ waiter: Waiter = Waiter(), need: ConnectionNeed = .usual) -> Waiter {
-        _ = transport.connect(to: endpoint, need: need, timeout: .seconds(5), waiter: waiter)
+    @discardableResult
+    private func ask(_ waiter: RecordingWaiter = RecordingWaiter(), need: ConnectionNeed = .usual) -> RecordingWaiter {
+        _ = stage.transport.connect(to: endpoint, need: need, timeout: .seconds(5), waiter: waiter)
         return waiter
     }
 
-    private func stopListening() {
-        close(listener)
-        unlink(path)
+    private func connection(need: ConnectionNeed = .usual) throws -> Http1UpstreamConnection {
+        try #require(ask(need: need).stream as? Http1UpstreamConnection)
     }
 
     @Test func `a request for a new connection closes an idle one when all places are taken`() throws {
-        defer { stopListening() }
-        let first = try #require(ask().connection)
-        let pool = transport.pool(for: endpoint)
+        let first = try connection()
+        let pool = stage.transport.pool(for: endpoint)
         pool.giveBack(first)
-        let second = try #require(ask(need: .new).connection)
+        let second = try connection(need: .new)
         #expect(second !== first)
         #expect(first.isClosed)
         #expect(pool.count == 1)
@@ -138,31 +116,43 @@ import Testing
     }
 
     @Test func `a request that asks again after a failure waits behind the others`() throws {
-        let first = try #require(ask().connection)
+        let first = try connection()
         var order: [String] = []
-        let second = Waiter()
-        let third = Waiter()
-        let again = Waiter()
+        let second = RecordingWaiter()
+        let third = RecordingWaiter()
+        let again = RecordingWaiter()
         second.whenFailed = {
             order.append("second")
-            _ = ask(again)
+            ask(again)
         }
         third.whenFailed = { order.append("third") }
         again.whenFailed = { order.append("again") }
-        _ = ask(second)
-        _ = ask(third)
-        stopListening()
+        ask(second)
+        ask(third)
+        origin.stop()
         first.cancel()
         #expect(order == ["second", "third", "again"])
-        #expect(transport.pools.isEmpty)
+        #expect(stage.transport.pools.isEmpty)
     }
 
     @Test func `many waiting requests fail one after the other when the origin server is gone`() throws {
-        let first = try #require(ask().connection)
+        let first = try connection()
         let waiters = (0..<50_000).map { _ in ask() }
-        stopListening()
+        origin.stop()
         first.cancel()
-        #expect(waiters.allSatisfy { $0.error?.fault == .connectionRefused })
-        #expect(transport.pools.isEmpty)
+        #expect(waiters.allSatisfy { $0.error?.fault == .connectionRefused && $0.answers == 1 })
+        #expect(stage.transport.pools.isEmpty)
+    }
+
+    @Test func `a request that waits longer than its timeout for a place is told the limit`() throws {
+        let first = try connection()
+        let waiter = ask()
+        stage.advance(by: .milliseconds(4999))
+        #expect(waiter.answers == 0)
+        stage.advance(by: .milliseconds(1))
+        #expect(waiter.error?.fault == .connectionLimitReached)
+        #expect(waiter.error?.reason == "all 1 connections to \(endpoint.name) are in use")
+        stage.transport.pool(for: endpoint).giveBack(first)
+        #expect(waiter.answers == 1 && first.isPooled)
     }
 }
