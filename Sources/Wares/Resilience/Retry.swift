@@ -174,7 +174,8 @@ extension Retry: ConfigurableWare {
         }
         options.read(
             "backoff", into: &backoff,
-            doc: "range of the random pause before each further attempt: its limit starts at the lower end, and doubles")
+            doc: "range of the random pause before each further attempt: its limit starts at the lower end, and doubles"
+        )
         options.read(
             "retryAfter", into: &retryAfter, in: .zero ... .seconds(300),
             doc: "longest Retry-After of a response to wait for; a longer one ends the attempts")
