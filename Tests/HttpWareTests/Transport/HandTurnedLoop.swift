@@ -31,6 +31,15 @@ final class HandTurnedLoop {
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw SystemError("socketpair") }
         return (SocketEvents(loop: loop, descriptor: ends[0]), FarEnd(ends[1]))
     }
+
+    /// A client's connection over HTTP/2, started, and its other end.
+    func http2Client(of source: RecordingSource) throws -> (Http2DownstreamConnection, FarHttp2) {
+        let (near, far) = try pair()
+        let connection = Http2DownstreamConnection(
+            transport: transport, socket: near, tls: nil, peer: nil, source: source)
+        connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
+        return (connection, FarHttp2(.client, far, self))
+    }
 }
 
 /// The other end of a connection.

@@ -85,11 +85,7 @@ final class RecordingRequest: RequestHandler {
     init() throws {
         stage = try HandTurnedLoop()
         source = RecordingSource(stage.loop)
-        let (near, other) = try stage.pair()
-        connection = Http2DownstreamConnection(
-            transport: stage.transport, socket: near, tls: nil, peer: nil, source: source)
-        connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
-        far = FarHttp2(.client, other, stage)
+        (connection, far) = try stage.http2Client(of: source)
     }
 
     private func ask() throws -> TestStream {

@@ -12,11 +12,7 @@ import Testing
         stage = try HandTurnedLoop()
         source = RecordingSource(stage.loop)
         source.settings.idleTimeout = .seconds(3)
-        let (near, other) = try stage.pair()
-        connection = Http2DownstreamConnection(
-            transport: stage.transport, socket: near, tls: nil, peer: nil, source: source)
-        connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
-        far = FarHttp2(.client, other, stage)
+        (connection, far) = try stage.http2Client(of: source)
         far.talk()
     }
 
