@@ -5,7 +5,7 @@ enum DiskChunk {
     static let size = 65_536 - 24
     private static let page = 4096
 
-    /// What a response takes in the file, roughly: what is larger than half a page has whole pages of its own.
+    /// The approximate size of a response in the file. A record larger than half a page occupies whole pages.
     static func room(record: Int, length: Int) -> Int {
         func rounded(_ count: Int) -> Int { count > page / 2 ? (count + 16 + page - 1) / page * page : count + 24 }
         let whole = length / size * 65_536

@@ -25,7 +25,7 @@ import HttpWare
 ///    it. A token that has expired holds them.
 /// 10. Tokens never appear in logs, records, errors or pages.
 struct CredentialState {
-    /// What happens to a request that needs a token.
+    /// The decision about a request that needs a token.
     enum Entry {
         case ready(IssuedToken)
         /// The request waits for the refresh. `begins` is a refresh that the caller must start first.
@@ -43,7 +43,7 @@ struct CredentialState {
         let isForced: Bool
     }
 
-    /// What follows the end of a refresh.
+    /// The next step after a refresh has ended.
     enum Ending {
         /// No request waits.
         case idle

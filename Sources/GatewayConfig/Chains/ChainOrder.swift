@@ -27,7 +27,7 @@ struct ChainOrder {
 
     private(set) var diagnostics = Diagnostics()
     private var seen: Set<ObjectIdentifier> = []
-    /// What was told already: once is enough, however many chains an entry is joined into.
+    /// The warnings so far: each is given once, even if its entry is joined into several chains.
     private var told: Set<Told> = []
 
     private struct Told: Hashable {

@@ -32,9 +32,9 @@ public struct ConfigurationDifference: Sendable {
     public struct KeyChange: Sendable, Hashable {
         /// Such as `limits.idleTimeout`.
         public let key: String
-        /// The old value; `nil` if there was none.
+        /// The old value; `nil` if the option was not set.
         public let old: String?
-        /// The new value; `nil` if there is none.
+        /// The new value; `nil` if the option is not set.
         public let new: String?
         /// The present place, or the old one.
         public let location: SourceLocation

@@ -14,7 +14,7 @@ public struct GatewayConfiguration: Sendable {
     public let services: [ServiceDefinition]
     /// In file order; the first matching route is used.
     public let routes: [RouteDefinition]
-    /// The admin listener; `nil` if there is none.
+    /// The admin listener; `nil` without `admin` in the file.
     public private(set) var admin: AdminDefinition?
     /// The gateway's own log.
     public let log: LogDefinition

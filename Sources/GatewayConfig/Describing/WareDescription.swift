@@ -46,8 +46,8 @@ public struct WareDescription: Sendable {
         types.map(WareDescription.init).sorted { $0.name < $1.name }
     }
 
-    /// `; did you mean "compress"?`: the wares that other programs call by this name, or else the one with the nearest name. Empty if
-    /// there is none. Case, `-` and `_` do not count.
+    /// `; did you mean "compress"?`: the wares that other programs call by this name, or else the one with the nearest name. Empty
+    /// without such a ware. Case, `-` and `_` do not count.
     public static func didYouMean(
         _ name: String, among types: [any ConfigurableWare.Type], or others: String...
     ) -> String {

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// What a cache did with a request, as reported to others. RFC 9211.
+/// The handling of a request by a cache, as `Cache-Status` reports it. RFC 9211.
 public struct CacheStatus: Sendable, Equatable {
     /// Why a request went on upstream. RFC 9211 §2.2.
     public enum Forward: String, Sendable {

@@ -8,6 +8,7 @@ enum Thread {
         var thread = pthread_t()
         guard pthread_create(&thread, nil, threadBody, box.toOpaque()) == 0 else {
             box.release()
+            // No input, file or peer comes here: a test that starts a thread runs out of threads, and cannot go on.
             preconditionFailure("a thread cannot be created")
         }
         pthread_detach(thread)

@@ -23,20 +23,24 @@ public struct TokenInject: Middleware, CredentialUser {
     public static let usualHeader = FieldName.authorization
     /// The scheme before the token, unless the ware is told otherwise.
     public static let usualScheme = "Bearer"
+    /// Whether a field from the client is replaced, unless the ware is told otherwise.
+    public static let usualOverwrite = false
 
     public var credentialUse: CredentialUse { .injects }
     public var bindsAuthority: Bool { true }
 
     /// Adds the tokens of a credential.
     public init(
-        credential: Credential, header: FieldName = usualHeader, scheme: String = usualScheme, overwrite: Bool = false
+        credential: Credential, header: FieldName = usualHeader, scheme: String = usualScheme,
+        overwrite: Bool = usualOverwrite
     ) {
         self.init(credential, header, scheme, overwrite, nil)
     }
 
     /// Adds a fixed token. Throws if it is invalid in a field.
     public init(
-        value: Secret, header: FieldName = usualHeader, scheme: String = usualScheme, overwrite: Bool = false
+        value: Secret, header: FieldName = usualHeader, scheme: String = usualScheme,
+        overwrite: Bool = usualOverwrite
     ) throws(InvalidFieldValue) {
         self.init(
             nil, header, scheme, overwrite, try TokenInject.line(header, scheme, value))
@@ -172,7 +176,7 @@ extension TokenInject: ConfigurableWare {
         var file: FilePath?
         var header = TokenInject.usualHeader
         var scheme = TokenInject.usualScheme
-        var overwrite = false
+        var overwrite = TokenInject.usualOverwrite
         options.read("credential", into: &credential, of: "credentials", doc: "the credential whose token is added")
         options.readSecret("value", into: &value, doc: "the token itself, which never changes")
         options.read("file", into: &file, doc: "file that contains the token, read when the configuration is loaded")
