@@ -41,7 +41,7 @@ int copenssl_use_socket(SSL *session, BIO *socket) {
 }
 
 void copenssl_point(SSL *session, int descriptor) {
-    BIO *socket = SSL_get_rbio(session);
+    BIO *socket = SSL_get_wbio(session);  // it may have other bytes to read first
     BIO_clear_flags(socket, BIO_FLAGS_IN_EOF);  // which was another connection's
     BIO_set_fd(socket, descriptor, BIO_NOCLOSE);
 }

@@ -8,6 +8,7 @@
 #include <sys/select.h>
 #include <stdint.h>
 
+#include "authority.h"
 #include "jose.h"
 
 struct ssl_st;

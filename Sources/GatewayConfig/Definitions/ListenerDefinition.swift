@@ -55,6 +55,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var refusesAmbiguousPaths = false
     /// Its TLS settings; `nil` without TLS.
     public internal(set) var tls: ListenerTls?
+    /// The interception of its tunnels; `nil` without it.
+    public internal(set) var intercept: ListenerIntercept?
     /// Whether clients may use HTTP/2.
     public internal(set) var http2 = true
     /// The peers whose forwarding fields are trusted.
@@ -97,7 +99,12 @@ public struct ListenerDefinition: Sendable {
         options.read("http2", into: &http2)
         let http2 = self.http2
         options.read("tls") { tls = ListenerTls(options: &$0, isGiven: isSecure, http2: http2, files: files) }
-        options.refuse("intercept", "proxyProtocol")
+        let isIntercepting = options.isGiven("intercept")
+        options.read("intercept") { intercept = ListenerIntercept(options: &$0, isGiven: isIntercepting, http2: http2) }
+        if mode == .reverse, isIntercepting {
+            options.fail(at: "intercept", "has no effect on a reverse listener; write mode: forward, or remove it")
+        }
+        options.refuse("proxyProtocol")
         // Clients of a forward proxy may ask for https origins, which are verified by what the system trusts.
         if mode == .forward, !options.isDescribing {
             options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())

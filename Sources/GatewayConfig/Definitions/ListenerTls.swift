@@ -73,7 +73,7 @@ public struct ListenerTls: Sendable {
 }
 
 /// What ALPN calls a protocol.
-private struct AlpnName: OptionValue {
+struct AlpnName: OptionValue {
     let name: ApplicationProtocol
 
     static let optionType = "protocol"

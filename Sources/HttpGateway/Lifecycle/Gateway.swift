@@ -430,11 +430,12 @@ public final class Gateway: @unchecked Sendable {
         to next: RunningConfiguration, _ bound: ListenerSockets, done: @escaping @Sendable () -> Void = {}
     ) {
         for (index, worker) in workers.enumerated() {
-            let listeners = zip(bound.bound, next.routers[index]).map { socket, router in
+            let listeners = zip(bound.bound, zip(next.routers[index], next.intercepts)).map { socket, parts in
                 Worker.Listener(
                     socket: socket.number, descriptor: socket.isTaken ? nil : socket.descriptors[index],
                     definition: socket.listener,
-                    router: router, mostConnections: max(1, socket.listener.limits.connections / workers.count))
+                    router: parts.0, intercept: parts.1,
+                    mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
             let services = Array(next.services.services.values)
             let records = records?.rings[index]

@@ -7,6 +7,8 @@ struct RunningConfiguration: Sendable {
     let services: ServiceTable
     /// For each loop, one for each listener, in file order.
     let routers: [[RouteTable]]
+    /// One for each listener; `nil` where it reads no tunnels.
+    let intercepts: [InterceptRules?]
     /// The changes that it made.
     let changes: [ConfigurationDifference.Change]
 
@@ -19,6 +21,9 @@ struct RunningConfiguration: Sendable {
         self.services = services
         changes = difference?.changes ?? []
         let tables = configuration.listeners.map { RouteTable($0, services: services.services) }
+        intercepts = zip(configuration.listeners, tables).map { listener, table in
+            InterceptRules(listener, services: services.services, table: table)
+        }
         routers = (0..<loops).map { _ in tables.map { RouteTable(copying: $0) } }
     }
 

@@ -14,6 +14,8 @@ final class Worker: @unchecked Sendable {
         let definition: ListenerDefinition
         /// Of this loop only: others do not count its references.
         let router: RouteTable
+        /// Which tunnels are read; `nil` where none is.
+        let intercept: InterceptRules?
         let mostConnections: Int
     }
 
@@ -106,7 +108,7 @@ final class Worker: @unchecked Sendable {
         if settings.isForward == acceptor.server.settings.isForward {
             acceptor.server.update(
                 name: definition.name, settings: settings, forward: ForwardRules(definition),
-                trustedProxies: definition.trustedProxies, router: listener.router)
+                intercept: listener.intercept, trustedProxies: definition.trustedProxies, router: listener.router)
         } else {
             // A connection to a gateway cannot become one to a proxy.
             let former = acceptor.server
@@ -119,8 +121,8 @@ final class Worker: @unchecked Sendable {
         let definition = listener.definition
         let server = LoopListener(
             name: definition.name, transport: transport, settings: ServerSettings(definition),
-            forward: ForwardRules(definition), trustedProxies: definition.trustedProxies,
-            bindAddress: definition.bind, router: listener.router)
+            forward: ForwardRules(definition), intercept: listener.intercept,
+            trustedProxies: definition.trustedProxies, bindAddress: definition.bind, router: listener.router)
         server.records = records
         server.counters = counters[definition.name]
         server.onFailure = { [log] exchange in
@@ -136,6 +138,13 @@ final class Worker: @unchecked Sendable {
         }
         server.onHandshakeFailure = { [log, name = definition.name] peer, fault in
             log.write(.debug, "\(name): the TLS handshake with \(peer.map { "\($0)" } ?? "a client"): \(fault)")
+        }
+        server.onInterceptFailure = { [log, name = definition.name] host, peer, fault, isPinned in
+            let client = peer.map { "\($0)" } ?? "a client"
+            log.write(
+                isPinned ? .warning : .info,
+                "\(name): \(client) refused the certificate for \(host): \(fault)"
+                    + (isPinned ? "; its tunnels to \(host) pass unread from now on (intercept.passPinned)" : ""))
         }
         return server
     }

@@ -12,18 +12,26 @@ final class ConnectionFacts: Sendable {
     let clientIdentity: TlsClientIdentity?
     /// The principal of that certificate.
     let principal: Principal?
+    /// The tunnel that the connection is in, where the gateway reads it; `nil` for a connection of its own.
+    let tunnel: TunnelFacts?
     /// The number of the peer's address as a key; 0 until it is asked for.
     private let knownPeerNumber = Atomic<UInt64>(0)
 
     init(
         peer: SocketAddress? = nil, local: SocketAddress? = nil, isSecure: Bool = false,
-        clientIdentity: TlsClientIdentity? = nil
+        clientIdentity: TlsClientIdentity? = nil, tunnel: TunnelFacts? = nil
     ) {
         self.peer = peer?.unmapped
         self.local = local?.unmapped
         self.isSecure = isSecure
         self.clientIdentity = clientIdentity
         principal = clientIdentity.map(Principal.init(certificate:))
+        self.tunnel = tunnel
+    }
+
+    /// A connection in a tunnel of this one.
+    func inside(_ tunnel: TunnelFacts, isSecure: Bool) -> ConnectionFacts {
+        ConnectionFacts(peer: peer, local: local, isSecure: isSecure, clientIdentity: clientIdentity, tunnel: tunnel)
     }
 
     /// The number of the peer's address as a key (`RequestKey.number`), made once. From any thread.

@@ -16,6 +16,8 @@ public final class Exchange {
     @usableFromInline private(set) var heldServiceNotes: Unmanaged<ServiceNotes>?
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
+    /// Whether the request came in a tunnel of a forward proxy that the gateway reads.
+    public var isIntercepted: Bool { connection.tunnel != nil }
     /// Whether the client's connection is encrypted.
     public var isSecure: Bool { connection.isSecure }
     /// Who the client is by its certificate, where the listener asks for one.

@@ -8,6 +8,8 @@ public enum Responder: Sendable, Equatable {
     case ware(String)
     /// The gateway itself: an error, or no route.
     case gateway
+    /// The gateway, which accepted a CONNECT and reads what comes in its tunnel.
+    case interception
 
     /// The word that conditions and logs use.
     public var name: String {
@@ -16,6 +18,7 @@ public enum Responder: Sendable, Equatable {
         case .cache: "cache"
         case .ware(let label): label
         case .gateway: "gateway"
+        case .interception: "intercepted"
         }
     }
 }

@@ -11,18 +11,27 @@ extension ExchangeDriver: RequestHandler {
         if exchange.isSecure, exchange.heldRequest.target.form != .absolute {
             exchange.heldRequest.target.isSecure = true
         }
-        if let error = formError() ?? clientError() ?? pathError() {
+        if let error = tunnelError() ?? formError() ?? clientError() ?? pathError() {
             plan = router.listenerPlan
             return failWithoutChain(error)
         }
         do throws(Pattern.LimitReached) {
-            plan = try router.plan(for: exchange)
+            if let intercepted = interceptPlan() {
+                plan = intercepted
+            } else {
+                plan = try router.plan(for: exchange)
+            }
         } catch {
             // Which route is meant is not known, and no other may stand in for it.
             plan = router.listenerPlan
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
+        begin()
+    }
+
+    /// The plan is chosen: the request goes its way.
+    func begin() {
         beginRecord()
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
@@ -36,10 +45,10 @@ extension ExchangeDriver: RequestHandler {
     private func formError() -> GatewayError? {
         switch exchange.heldRequest.target.form {
         case .origin, .asterisk:
-            server.settings.isForward
+            server.settings.isForward && !exchange.isIntercepted
                 ? .malformed("a proxy needs an absolute URI, such as http://example.com/") : nil
         case .authority:
-            server.settings.isForward
+            server.settings.isForward && !exchange.isIntercepted
                 ? nil
                 : GatewayError(.downstream, .methodNotAllowed, "CONNECT is for proxies; this is a reverse gateway")
         case .absolute: nil
@@ -401,7 +410,7 @@ extension ExchangeDriver: RequestHandler {
         }
     }
 
-    private func failWithoutChain(_ error: GatewayError) {
+    func failWithoutChain(_ error: GatewayError) {
         beginRecord()
         fail(error, from: -1)
     }

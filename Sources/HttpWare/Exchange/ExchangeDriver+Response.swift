@@ -19,6 +19,7 @@ extension ExchangeDriver: ResponseHandler {
         swap(&response, &arrived)
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
+        if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
         if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
         startResponse(from: chain.middlewares.count - 1)
@@ -369,6 +370,7 @@ extension ExchangeDriver: ResponseHandler {
         exchange.finalStatus = response.status
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
+        if exchange.responder == .interception, let interception { return openTunnel(interception.rules, sink) }
         if let bytes = response.content.bytes {
             discardUpstream()
             return deliverWhole(bytes, sink)

@@ -9,6 +9,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func callUpstream() {
         let exchange = self.exchange
         guard let service = plan.service else {
+            if let interception, !interception.isUnread { return acceptTunnel(interception.rules) }
             let isConnect = exchange.heldRequest.method == .connect
             return fail(
                 isConnect
@@ -114,9 +115,12 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let tls = isSecure ? SystemTrust.shared.client : nil
         if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
-        return exchange.heldRequest.withHost(asReceived: false) {
-            transport.passing.endpoint($0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate)
+        let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
+        let endpoint = exchange.heldRequest.withHost(asReceived: false) {
+            transport.passing.endpoint(
+                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate, speaks: speaks)
         }
+        return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint
     }
 
     // MARK: The endpoint

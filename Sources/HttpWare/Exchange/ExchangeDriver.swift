@@ -123,6 +123,9 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Set while filters hold content back, or a hold has the request; made when the first one does.
     var pauseTimer: LoopTimer?
 
+    /// The tunnel that the exchange opens, if the gateway reads it, or might have read it.
+    var interception: Interception?
+
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
     let totalTimer: LoopTimer
@@ -177,6 +180,7 @@ final class ExchangeDriver: LoopTimerHandler {
         inward = RequestProgress()
         call = UpstreamCall()
         outward = ResponseProgress()
+        if interception != nil { interception = nil }
     }
 
     // MARK: 9. Endings

@@ -71,6 +71,15 @@ struct ResponseProgress {
     var hasClientLeft = false
 }
 
+/// A CONNECT to a host whose tunnels the gateway may read.
+struct Interception {
+    let rules: InterceptRules
+    /// The tunnel passes unread after all; the client has its response already.
+    var isUnread = false
+    /// The address that the tunnel leads to, where the CONNECT named one and the client another host.
+    var address: IPAddress?
+}
+
 /// What a ware waits for; nothing when neither is set.
 struct WaitState {
     var task: Task<Void, Never>?

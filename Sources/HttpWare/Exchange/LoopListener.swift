@@ -7,6 +7,8 @@ public final class LoopListener: ExchangeSource {
     var connector: any UpstreamConnector
     public private(set) var settings: ServerSettings
     public private(set) var forward: ForwardRules
+    /// Which tunnels are read; `nil` where none is.
+    public private(set) var intercept: InterceptRules?
     public private(set) var trustedProxies: [IPNetwork]
     /// Where the listener is bound, unless that is a wildcard address.
     let bindAddress: SocketAddress?
@@ -32,12 +34,17 @@ public final class LoopListener: ExchangeSource {
     /// Called with each TLS handshake that failed: who the client was, and why.
     public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
 
+    /// Called with each TLS handshake that failed inside a tunnel: for which host, who the client was, why, and whether the host is
+    /// tunnelled for this client from now on.
+    public var onInterceptFailure: ((String, SocketAddress?, TlsFault, Bool) -> Void)?
+
     /// This loop's views of the endpoints of services, and the one used last.
     private var seats: [ObjectIdentifier: BalancerSeat] = [:]
     private var lastSeat: BalancerSeat?
 
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
-    private var handshakes: [ObjectIdentifier: TlsHandshake] = [:]
+    /// With the tunnel that a handshake is in, which nobody else holds.
+    private var handshakes: [ObjectIdentifier: (handshake: TlsHandshake, tunnel: InterceptedTunnel?)] = [:]
     private var spare: [ExchangeDriver] = []
     private var surplus = IdleSurplus()
     /// How many exchanges run without a client.
@@ -53,7 +60,8 @@ public final class LoopListener: ExchangeSource {
 
     public init(
         name: String, transport: LoopTransport, settings: ServerSettings = ServerSettings(),
-        forward: ForwardRules = ForwardRules(), trustedProxies: [IPNetwork] = [], bindAddress: SocketAddress? = nil,
+        forward: ForwardRules = ForwardRules(), intercept: InterceptRules? = nil, trustedProxies: [IPNetwork] = [],
+        bindAddress: SocketAddress? = nil,
         router: any ExchangeRouter
     ) {
         self.name = name
@@ -62,6 +70,7 @@ public final class LoopListener: ExchangeSource {
         connector = transport
         self.settings = settings
         self.forward = forward
+        self.intercept = intercept
         self.trustedProxies = trustedProxies
         if let bindAddress, bindAddress.address?.isUnspecified != true {
             self.bindAddress = bindAddress
@@ -94,13 +103,14 @@ public final class LoopListener: ExchangeSource {
     /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
     /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
     public func update(
-        name: String, settings: ServerSettings, forward: ForwardRules, trustedProxies: [IPNetwork],
-        router: any ExchangeRouter
+        name: String, settings: ServerSettings, forward: ForwardRules, intercept: InterceptRules? = nil,
+        trustedProxies: [IPNetwork], router: any ExchangeRouter
     ) {
         precondition(settings.isForward == self.settings.isForward, "a listener keeps its mode")
         self.name = name
         self.settings = settings
         self.forward = forward
+        self.intercept = intercept
         self.trustedProxies = trustedProxies
         self.router = router
         generation += 1
@@ -119,7 +129,7 @@ public final class LoopListener: ExchangeSource {
         else { return socket.close() }
         let handshake = TlsHandshake(
             socket: socket, session: session, isServer: true, peer: peer?.unmapped, owner: self)
-        handshakes[ObjectIdentifier(handshake)] = handshake
+        handshakes[ObjectIdentifier(handshake)] = (handshake, nil)
         handshake.start(
             dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds)
     }
@@ -130,10 +140,26 @@ public final class LoopListener: ExchangeSource {
     }
 
     private func admit(_ connection: any DownstreamConnection) {
-        connections[ObjectIdentifier(connection)] = connection
         counters?.accepted += 1
+        hold(connection)
+    }
+
+    /// Holds a connection until it is closed.
+    func hold(_ connection: any DownstreamConnection) {
+        connections[ObjectIdentifier(connection)] = connection
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
+
+    /// Another connection, or a handshake, goes on with the socket of this one.
+    func letGo(_ connection: any DownstreamConnection) { connections[ObjectIdentifier(connection)] = nil }
+
+    /// A handshake began in a tunnel.
+    func began(_ handshake: TlsHandshake, in tunnel: InterceptedTunnel) {
+        handshakes[ObjectIdentifier(handshake)] = (handshake, tunnel)
+    }
+
+    /// It has ended.
+    func ended(_ handshake: TlsHandshake) { handshakes[ObjectIdentifier(handshake)] = nil }
 
     /// How long a connection waits for a request when its listener goes.
     public static let usualIdle = Duration.milliseconds(500)
@@ -150,7 +176,7 @@ public final class LoopListener: ExchangeSource {
     public func closeAll() {
         isStopped = true
         for connection in connections.values { connection.failed(0) }
-        for handshake in handshakes.values { handshake.close() }
+        for (handshake, _) in handshakes.values { handshake.close() }
         spare = []
     }
 
@@ -208,12 +234,13 @@ public final class LoopListener: ExchangeSource {
         tellIfEmpty()
     }
 
-    private func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty { onEmpty?() } }
+    /// Tells who waits for it that no connection is left.
+    func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty { onEmpty?() } }
 }
 
 extension LoopListener: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
-        handshakes[ObjectIdentifier(handshake)] = nil
+        ended(handshake)
         switch handshake.session.applicationProtocol {
         case .http11, nil: begin(handshake.socket, handshake.session, handshake.peer)
         case .h2:
@@ -228,7 +255,7 @@ extension LoopListener: TlsHandshakeOwner {
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) { onHandshakeFailure?(handshake.peer, fault) }
 
     func handshakeClosed(_ handshake: TlsHandshake) {
-        handshakes[ObjectIdentifier(handshake)] = nil
+        ended(handshake)
         tellIfEmpty()
     }
 }

@@ -53,6 +53,13 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(ipv6, scope: scope)
     }
 
+    /// The 4 or 16 bytes of the address, without its scope.
+    var bytes: [UInt8] {
+        let all = [high, low].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * UInt64($0))) }
+        }
+        return isIPv4 ? Array(all[12...]) : all
+    }
+
     /// Makes an address of the system's structure.
     init(_ address: in6_addr, scope: UInt32) {
         let (high, low) = withUnsafeBytes(of: address) {

@@ -199,6 +199,13 @@ public enum Socket {
 
     // MARK: Ending
 
+    /// Two sockets of this process that are connected with each other; neither blocks. `nil` where no descriptor is left.
+    static func pair() -> (Int32, Int32)? {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        return socketpair(AF_UNIX, type, 0, &ends) == 0 ? (ends[0], ends[1]) : nil
+    }
+
     /// Tells the peer that nothing more comes; reading goes on.
     public static func shutdownWriting(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 

@@ -8,6 +8,8 @@ public struct GatewayError: Error, Equatable, Sendable {
         // The client's request.
         case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
         case transferCodingUnsupported, protocolUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute
+        /// The connection, or the tunnel, is for another host. RFC 9110 §15.5.20.
+        case misdirected
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
         case connectionLimitReached, tlsProtocolError, tlsCertificateError, tlsAlertReceived, loopDetected
@@ -62,6 +64,7 @@ extension GatewayError {
         case .methodNotAllowed: .methodNotAllowed
         case .requestDenied, .destinationProhibited: .forbidden
         case .noRoute: .notFound
+        case .misdirected: .misdirectedRequest
         case .loopDetected: .loopDetected
         case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .tlsProtocolError,
             .tlsCertificateError, .tlsAlertReceived, .responseIncomplete, .responseMalformed, .responseHeadTooLarge,
@@ -78,7 +81,8 @@ extension GatewayError {
     public var proxyStatusName: String {
         switch fault {
         case .requestMalformed, .requestTargetTooLong, .requestHeadTooLarge, .requestTimeout, .versionUnsupported,
-            .transferCodingUnsupported, .protocolUnsupported, .contentTooLarge, .methodNotAllowed, .clientLeft:
+            .transferCodingUnsupported, .protocolUnsupported, .contentTooLarge, .methodNotAllowed, .misdirected,
+            .clientLeft:
             "http_request_error"
         case .requestDenied: "http_request_denied"
         case .noRoute: "destination_not_found"

@@ -237,6 +237,9 @@ struct RequestTarget: Sendable {
         return true
     }
 
+    /// Names another host, which is written as an authority is.
+    mutating func setHost(_ name: String) { host = add(name.utf8) }
+
     /// The host is what was appended from there, in lower case; an IPv6 address in its one form.
     private mutating func lowerHost(from start: Int) {
         if bytes[start] == 0x5b {

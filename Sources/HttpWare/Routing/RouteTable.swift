@@ -83,6 +83,17 @@ public final class RouteTable: ExchangeRouter {
         return routes[route].plan
     }
 
+    /// Whether any route could take a request to an authority.
+    public func couldReach(_ host: String, _ port: UInt16) -> Bool {
+        var host = host
+        return host.withUTF8 { bytes in
+            routes.contains { route in
+                route.match.hosts.isEmpty
+                    || route.match.hosts.contains { $0.matches(UnsafeRawBufferPointer(bytes), port: Int(port)) }
+            }
+        }
+    }
+
     // MARK: Finding
 
     private func find(_ request: inout HttpRequest) -> Found {

@@ -22,15 +22,20 @@ public struct TlsClientIdentity: Sendable, Equatable {
 
     /// Reads a certificate.
     init(_ certificate: OpaquePointer) {
-        var subject = ""
-        withUnsafeMutablePointer(to: &subject) { copenssl_subject(certificate, takeText, $0) }
-        self.subject = subject
+        subject = TlsClientIdentity.subject(of: certificate)
         var names: [String] = []
         TlsClientIdentity.each(certificate) { type, bytes in
             names.append("\(type):\(type == "IP" ? Self.address(bytes) : Self.visible(bytes))")
         }
         alternativeNames = names.joined(separator: ",")
         digest = TlsClientIdentity.digest(certificate)
+    }
+
+    /// The subject of a certificate, as RFC 2253 writes it.
+    static func subject(of certificate: OpaquePointer) -> String {
+        var subject = ""
+        withUnsafeMutablePointer(to: &subject) { copenssl_subject(certificate, takeText, $0) }
+        return subject
     }
 
     private static func digest(_ certificate: OpaquePointer) -> Digest256 {

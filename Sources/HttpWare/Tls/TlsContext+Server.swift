@@ -79,6 +79,17 @@ extension TlsContext {
         setCallbacks()
     }
 
+    /// Builds the context of a server that stands in for others: each session shows the certificate that the authority has for its
+    /// host. The protocols are those that clients may speak, the most wanted first.
+    public convenience init(interceptingFor authority: CertificateAuthority, protocols: [ApplicationProtocol])
+        throws(TlsFault)
+    {
+        let pointer = try TlsContext.makeServer(Server(identities: []))
+        let former = protocols.contains(.http11) ? ApplicationProtocol.wire("http/1.0") : []
+        self.init(pointer, protocols: ApplicationProtocol.wire(protocols) + former, authority: authority)
+        setCallbacks()
+    }
+
     private static func makeServer(_ options: Server) throws(TlsFault) -> OpaquePointer {
         let context = try make(TLS_server_method(), least: options.leastVersion)
         do throws(TlsFault) {

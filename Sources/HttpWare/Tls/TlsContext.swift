@@ -21,11 +21,14 @@ public final class TlsContext: @unchecked Sendable {
     let protocols: [UInt8]
     /// The peer's certificate is asked for, or verified, and worth remembering.
     let asksForClientCertificate: Bool
+    /// Signs the certificate of each session; `nil` where the context has certificates of its own.
+    let authority: CertificateAuthority?
 
     init(
         _ pointer: OpaquePointer, protocols: [UInt8], others: [OpaquePointer] = [],
         exact: [String: OpaquePointer] = [:], wildcards: [String: OpaquePointer] = [:],
-        staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false
+        staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false,
+        authority: CertificateAuthority? = nil
     ) {
         self.pointer = pointer
         self.protocols = protocols
@@ -34,6 +37,7 @@ public final class TlsContext: @unchecked Sendable {
         self.wildcards = wildcards
         self.staples = staples
         self.asksForClientCertificate = asksForClientCertificate
+        self.authority = authority
     }
 
     deinit {

@@ -26,13 +26,16 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
     public let kind: Kind
     /// What was seen, for people: starts in lower case, ends without a full stop.
     public let reason: String
+    /// The number of the peer's alert; `nil` for any other fault. RFC 8446 §6.
+    public let alert: UInt8?
 
     /// The reason.
     public var description: String { reason }
 
-    init(_ kind: Kind, _ reason: String) {
+    init(_ kind: Kind, _ reason: String, alert: UInt8? = nil) {
         self.kind = kind
         self.reason = reason
+        self.alert = alert
     }
 
     /// What OpenSSL says about the call that just failed on this thread; the call's `errno` is `code`.
@@ -59,7 +62,9 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
             return TlsFault(.plainHttp, "the peer speaks HTTP without TLS")
         }
         let isAlert = isSsl == 1 && reason > Self.alertOffset && reason < Self.alertOffset + 256
-        return TlsFault(isAlert ? .alert : .protocolError, text(ERR_reason_error_string(error)))
+        return TlsFault(
+            isAlert ? .alert : .protocolError, text(ERR_reason_error_string(error)),
+            alert: isAlert ? UInt8(reason - alertOffset) : nil)
     }
 
     /// Something in a file is wrong; what OpenSSL queued says more.

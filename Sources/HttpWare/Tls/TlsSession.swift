@@ -28,6 +28,8 @@ public final class TlsSession {
     private let peer: TlsPeer?
     private let descriptor: Int32
     private var hasShut = false
+    /// Bytes that were received before the session began may be unread.
+    private var hasReceived = false
     /// Apart: of many sessions, most of them idle, few have any.
     private var faults: Faults?
 
@@ -44,6 +46,27 @@ public final class TlsSession {
         self.descriptor = descriptor
         peer = nil
         guard copenssl_use_socket(pointer, socket.pointer) == 1 else { return nil }
+        SSL_set_accept_state(pointer)
+    }
+
+    /// The server's side of a connection whose client believes to talk to that host: what it has sent already comes first. `nil`
+    /// without memory.
+    init?(
+        interceptedBy context: TlsContext, host: String, received: [UInt8], socket: TlsSocket, descriptor: Int32
+    ) {
+        guard let pointer = SSL_new(context.pointer) else { return nil }
+        self.pointer = pointer
+        self.context = context
+        self.descriptor = descriptor
+        peer = nil
+        hasReceived = !received.isEmpty
+        guard copenssl_use_socket(pointer, socket.pointer) == 1, let authority = context.authority,
+            let leaf = authority.certificate(for: host)
+        else { return nil }
+        defer { X509_free(leaf) }
+        guard SSL_use_certificate(pointer, leaf) == 1, SSL_use_PrivateKey(pointer, authority.leafKey) == 1,
+            !hasReceived || authority_read_first(pointer, received, Int32(clamping: received.count)) == 1
+        else { return nil }
         SSL_set_accept_state(pointer)
     }
 
@@ -95,6 +118,7 @@ public final class TlsSession {
             return .bytes(0)
         }
         let outcome = outcome(of: result)
+        if outcome == .wantsRead, readsSocket() { return handshake() }
         if outcome == .failed || outcome == .end { peer?.forget() }
         if outcome == .end { note(TlsFault(.truncated, "the peer closed the connection")) }
         return outcome == .end ? .failed : outcome
@@ -127,14 +151,24 @@ public final class TlsSession {
     // MARK: Bytes
 
     /// Bytes, or a part of a record, are here already: the socket does not tell of them.
-    var hasPending: Bool { fault == nil && SSL_has_pending(pointer) == 1 }
+    var hasPending: Bool { fault == nil && (hasReceived || SSL_has_pending(pointer) == 1) }
 
     /// Reads what one record holds, or is left of it.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         if fault != nil { return .failed }
         prepare()
         let result = SSL_read(pointer, buffer.baseAddress, Int32(clamping: buffer.count))
-        return result > 0 ? .bytes(Int(result)) : outcome(of: result)
+        if result > 0 { return .bytes(Int(result)) }
+        let outcome = outcome(of: result)
+        return outcome == .wantsRead && readsSocket() ? read(into: buffer) : outcome
+    }
+
+    /// What was received before the session began is read: the socket comes next. False where it did already.
+    @inline(__always)
+    private func readsSocket() -> Bool {
+        guard hasReceived else { return false }
+        hasReceived = false
+        return authority_read_socket(pointer) == 1
     }
 
     /// Writes what fits into one record. Where it has to wait, what comes next begins with the same bytes, and is no shorter.

@@ -164,18 +164,19 @@ struct PassingEndpoints {
 
     /// The endpoint of a host, in lower case, and a port; under TLS where a context is given.
     mutating func endpoint(
-        _ host: UnsafeRawBufferPointer, port: UInt16, tls: TlsContext?, deniesPrivate: Bool
+        _ host: UnsafeRawBufferPointer, port: UInt16, tls: TlsContext?, deniesPrivate: Bool,
+        speaks: Endpoint.Version = .h1
     ) -> Endpoint {
-        var hash = UInt32(port) &+ (tls == nil ? 0 : 1)
+        var hash = UInt32(port) &+ (tls == nil ? 0 : speaks == .h1 ? 1 : 2)
         for byte in host { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
         let slot = Int(hash & 63)
         if let found = slots[slot], found.key.port == port, found.key.deniesPrivate == deniesPrivate,
-            found.tls?.context === tls, found.written.elementsEqual(host)
+            found.tls?.context === tls, found.key.speaks == speaks, found.written.elementsEqual(host)
         {
             return found
         }
         let made = Endpoint(
-            host: String(decoding: host, as: UTF8.self), port: port, speaks: .h1, tls: tls,
+            host: String(decoding: host, as: UTF8.self), port: port, speaks: speaks, tls: tls,
             deniesPrivate: deniesPrivate, isPassing: true)
         slots[slot] = made
         return made

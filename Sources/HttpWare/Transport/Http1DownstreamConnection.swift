@@ -45,6 +45,8 @@ protocol ResponseSink: AnyObject {
     func startTunnel()
     func sendTunnel(_ bytes: UnsafeRawBufferPointer)
     func endTunnel()
+    /// The exchange of a CONNECT has ended with its response: what comes now is another's.
+    func passTunnel(to taker: any TunnelTaker)
     /// Reads no more of the request, or of the tunnel, until it may again.
     func pauseRequest()
     func resumeRequest()
@@ -56,7 +58,16 @@ protocol ResponseSink: AnyObject {
 
 extension ResponseSink {
     var relayTarget: SocketConnection? { nil }
+    func passTunnel(to taker: any TunnelTaker) { cutOff() }
     func sendContent(_ bytes: [UInt8]) { bytes.withUnsafeBytes { sendContent($0) } }
+}
+
+/// Reads in a tunnel what a client sends. On the loop's thread.
+protocol TunnelTaker: AnyObject {
+    /// Takes over the socket of a connection without TLS, with what was read of the tunnel already.
+    func takeTunnel(_ socket: SocketEvents, received: [UInt8], of connection: any DownstreamConnection)
+    /// Takes what comes by a sink, and answers who is told of it.
+    func joinTunnel(_ sink: any ResponseSink) -> any RequestHandler
 }
 
 /// A client's connection, whatever version it speaks.
@@ -86,6 +97,14 @@ protocol ExchangeSource: AnyObject {
     var bindAddress: SocketAddress? { get }
     /// No more requests after the present ones.
     var isDraining: Bool { get }
+    /// What is known of a connection, which is new.
+    func facts(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?) -> ConnectionFacts
+}
+
+extension ExchangeSource {
+    func facts(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?) -> ConnectionFacts {
+        ConnectionFacts(socket, tls, peer: peer, of: self)
+    }
 }
 
 extension ConnectionFacts {
@@ -187,13 +206,25 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         source: any ExchangeSource
     ) {
         self.source = source
-        facts = ConnectionFacts(socket, tls, peer: peer, of: source)
+        facts = source.facts(socket, tls, peer: peer)
         idleNanoseconds = source.settings.idleTimeout.nanoseconds
         super.init(transport: transport, socket: socket, tls: tls)
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
         if !socket.enableReading() { loop.later { self.close() } }
         // What came behind the handshake.
         if let tls, tls.hasPending { readOn() }
+    }
+
+    /// A connection whose tunnel is open already.
+    convenience init(
+        transport: LoopTransport, tunnel socket: SocketEvents, peer: SocketAddress?, source: any ExchangeSource,
+        handler: any RequestHandler
+    ) {
+        self.init(transport: transport, socket: socket, tls: nil, peer: peer, source: source)
+        self.handler = handler
+        hasServed = true
+        responsePhase = .started
+        startTunnel()
     }
 
     /// No request is under way.
@@ -591,6 +622,25 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     }
 
     func endTunnel() { endSending() }
+
+    func passTunnel(to taker: any TunnelTaker) {
+        handler = nil
+        endedClient = nil
+        transport.output.flush()
+        // Not here, in the middle of what was read: the rest of that is for the tunnel.
+        loop.later { [self] in
+            guard !isClosed else { return }
+            transport.inEvent {
+                if tls == nil, !isBlocked {
+                    let received = carry
+                    carry = []
+                    return taker.takeTunnel(handOver(), received: received, of: self)
+                }
+                handler = taker.joinTunnel(self)
+                startTunnel()
+            }
+        }
+    }
 
     // MARK: Endings
 

@@ -29,7 +29,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         source: any ExchangeSource
     ) {
         self.source = source
-        facts = ConnectionFacts(socket, tls, peer: peer, of: source)
+        facts = source.facts(socket, tls, peer: peer)
         isSecure = tls != nil
         idleDeadline = .max
         super.init(transport: transport, socket: socket, tls: tls)
@@ -124,7 +124,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     var rules: Http2HeadDecoder.Rules {
         let settings = source.settings
         return Http2HeadDecoder.Rules(
-            limits: settings.limits, isForward: settings.isForward, isSecure: isSecure)
+            limits: settings.limits, isForward: source.isForward, isSecure: isSecure)
     }
 
     var now: Int64 { loop.now.nanoseconds }

@@ -195,6 +195,11 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
 
     func endTunnel() { end(nil) }
 
+    func passTunnel(to taker: any TunnelTaker) {
+        handler = taker.joinTunnel(self)
+        startTunnel()
+    }
+
     // MARK: Endings
 
     private func progressed() {

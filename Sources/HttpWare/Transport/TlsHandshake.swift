@@ -41,10 +41,10 @@ final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
         timer.handler = self
     }
 
-    /// Begins: a client at once, a server when the client does.
-    func start(dueNanoseconds due: Int64) {
+    /// Begins: a client at once, a server when the client does, or has.
+    func start(dueNanoseconds due: Int64, hasReceived: Bool = false) {
         timer.set(dueNanoseconds: due)
-        if !isServer { return goOn() }
+        if !isServer || hasReceived { return goOn() }
         if !socket.enableReading() { fail(TlsFault(.broken(ENOMEM), SystemError.text(of: ENOMEM).lowercased())) }
     }
 

@@ -1,0 +1,119 @@
+import Glibc
+public import HttpWare
+
+/// The checked settings of a forward listener for the tunnels that it reads.
+public struct ListenerIntercept: Sendable {
+    /// The handling of what is neither TLS nor HTTP inside a tunnel.
+    public enum Opaque: String, OptionWord {
+        /// It passes unread.
+        case tunnel
+        /// The tunnel is closed.
+        case refuse
+    }
+
+    /// The hosts whose tunnels are read.
+    public let hosts: InterceptRules.Hosts
+    /// The hosts whose tunnels pass unread, even if `hosts` lists them.
+    public let except: InterceptRules.Hosts
+    /// The authority that signs the certificates.
+    public let authority: CertificateAuthority
+    /// How long a host passes unread for a client that refuses the certificate; zero: never.
+    public let passPinned: Duration
+    /// The handling of what is neither TLS nor HTTP.
+    public let opaque: Opaque
+    /// The context of the TLS that clients speak inside.
+    public let context: TlsContext
+    let location: SourceLocation
+
+    /// Reads `listeners.NAME.intercept`; `nil` when it is not given, or wrong.
+    init?(options: inout OptionsReader, isGiven: Bool, http2: Bool) {
+        location = options.location
+        var hosts: [AnyHost] = []
+        var except: [AnyHost] = []
+        var path: String?
+        var passPinned = Duration.seconds(600)
+        var opaque = Opaque.tunnel
+        var protocols = [AlpnName(.h2), AlpnName(.http11)]
+        options.read("hosts", into: &hosts, doc: "the hosts whose tunnels are read; \"*\" is all of them")
+        options.read("except", into: &except, doc: "the hosts whose tunnels pass unread, even if hosts lists them")
+        options.read(
+            "ca", into: &path,
+            doc:
+                "folder of the certificate authority that httpware ca init makes; httpware/ca in $XDG_DATA_HOME or ~/.local/share"
+        )
+        options.read(
+            "passPinned", into: &passPinned, in: .zero ... .seconds(86_400),
+            doc:
+                "how long a host passes unread for a client that refused its certificate twice within a minute; 0s: never"
+        )
+        options.read("opaque", into: &opaque, doc: "the handling of what is neither TLS nor HTTP inside a tunnel")
+        options.read("alpn", into: &protocols, doc: "the protocols for clients inside a tunnel, in order of preference")
+        guard isGiven, !options.isDescribing else { return nil }
+        options.require("hosts")
+        if options.isGiven("hosts"), hosts.isEmpty, !options.hasErrors {
+            options.fail(at: "hosts", "is empty; write the hosts, or \"*\" for all")
+        }
+        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or remove it") }
+        if !http2 { protocols.removeAll { $0.name == .h2 } }
+        guard !options.hasErrors else { return nil }
+        self.hosts = hosts.list
+        self.except = except.list
+        self.passPinned = passPinned
+        self.opaque = opaque
+        let folder =
+            path.map { ListenerIntercept.folder($0, from: options.location(of: "ca").file) }
+            ?? CertificateAuthority.usualFolder()
+        for name in [CertificateAuthority.certificateFile, CertificateAuthority.keyFile] {
+            options.noteFile("\(folder)/\(name)", content: Array(CertificateAuthority.stamp(of: folder).utf8))
+        }
+        do throws(TlsFault) {
+            authority = try CertificateAuthority.shared(folder: folder)
+            context = try TlsContext(interceptingFor: authority, protocols: protocols.map(\.name))
+        } catch {
+            let isMissing = access("\(folder)/\(CertificateAuthority.keyFile)", F_OK) != 0
+            options.fail(
+                at: path == nil ? nil : "ca",
+                isMissing
+                    ? "there is no certificate authority in \(folder); make one with httpware ca init"
+                        + (path == nil ? "" : " --dir \(folder)")
+                    : error.reason)
+            return nil
+        }
+    }
+
+    /// The folder as it is opened: `~/` is the user's home, and a relative path is relative to the file that names it.
+    private static func folder(_ path: String, from file: String) -> String {
+        guard path.hasPrefix("~/") else { return FilePath.joined(path, writtenIn: file) }
+        let home = getenv("HOME").map { String(cString: $0) } ?? ""
+        return FilePath.joined(home, String(path.dropFirst(2)))
+    }
+}
+
+/// A pattern of hosts, or `*` for all.
+private enum AnyHost: OptionValue {
+    case all
+    case pattern(HostPattern)
+
+    static let optionType = "host pattern or *"
+    static var optionForm: OptionForm {
+        if case .pattern(let text) = HostPattern.optionForm { .pattern("(\\*|\(text))") } else { .text }
+    }
+    var optionText: String { if case .pattern(let pattern) = self { pattern.optionText } else { "*" } }
+
+    init(optionText: String) throws(OptionMistake) {
+        self = optionText == "*" ? .all : .pattern(try HostPattern(optionText: optionText))
+    }
+}
+
+extension [AnyHost] {
+    fileprivate var list: InterceptRules.Hosts {
+        var list = InterceptRules.Hosts([])
+        for host in self {
+            switch host {
+            case .all: list.isAll = true
+            case .pattern(let pattern): list.patterns.append(pattern)
+            }
+        }
+        return list
+    }
+}

@@ -1,0 +1,55 @@
+import GatewayConfig
+import HttpWare
+
+extension InterceptRules {
+    /// The rules of a listener; `nil` where it reads no tunnels. Its services are made once and shared by name.
+    init?(_ listener: ListenerDefinition, services: [String: UpstreamService], table: RouteTable) {
+        guard let intercept = listener.intercept else { return nil }
+        let judges = listener.chain.filtered(Self.judgesTunnels)
+        let opaque = RouteTable(listener, services: services) { chain in
+            // They have counted the CONNECT.
+            chain.filtered { entry in !(Self.counts(entry) && judges.contains(entry)) }
+        }
+        self.init(
+            authority: intercept.authority, tls: intercept.context, hosts: intercept.hosts,
+            except: intercept.except, passPinned: intercept.passPinned, tunnelsOpaque: intercept.opaque == .tunnel,
+            chain: judges, opaqueRouter: opaque, reaches: { table.couldReach($0, $1) })
+    }
+
+    /// Whether a ware acts on a CONNECT whose tunnel is read: it identifies, restricts, limits or observes. What answers or edits
+    /// requests acts on those inside.
+    private static func judgesTunnels(_ entry: ChainEntry) -> Bool {
+        if entry.ware is any AccessRule || entry.ware is any AuthenticatingWare { return true }
+        return switch place(entry) {
+        case .requestIdentifier, .tracing, .accessRules, .authentication, .rateLimits, .concurrencyLimits, .timing,
+            .metrics, .accessLog:
+            true
+        default: false
+        }
+    }
+
+    private static func counts(_ entry: ChainEntry) -> Bool {
+        [.rateLimits, .concurrencyLimits].contains(place(entry))
+    }
+
+    private static func place(_ entry: ChainEntry) -> ChainPlace? {
+        (type(of: entry.ware) as? any ConfigurableWare.Type)?.chainPlace
+    }
+}
+
+extension WareChain {
+    /// The chain with some of its entries only.
+    fileprivate func filtered(_ isIncluded: (ChainEntry) -> Bool) -> WareChain {
+        // Each entry stays on its side.
+        let filtered = try? WareChain(
+            middlewares: entries.middlewares.filter(isIncluded), postwares: entries.postwares.filter(isIncluded))
+        return filtered ?? .empty
+    }
+
+    /// Whether the same line of the file is in the chain.
+    fileprivate func contains(_ entry: ChainEntry) -> Bool {
+        (entries.middlewares + entries.postwares).contains {
+            $0.location == entry.location && $0.label == entry.label
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/// The tunnel that the requests of a connection are in: where it leads, and who opened it.
+final class TunnelFacts: Sendable {
+    /// The host that the requests have to name: in lower case without a trailing dot, an IPv6 address in brackets.
+    let host: String
+    /// The same in bytes.
+    let hostBytes: [UInt8]
+    let port: UInt16
+    /// The address that connections go to, whatever the host's name resolves to: the one that the CONNECT named.
+    let address: IPAddress?
+    /// The CONNECT's credentials for this proxy. They are never logged, and never go upstream. RFC 9110 §11.7.2.
+    let proxyAuthorization: String?
+    let hasSeveralProxyAuthorizations: Bool
+
+    init(_ request: HttpRequest, host: String, port: UInt16, address: IPAddress? = nil) {
+        self.host = host
+        hostBytes = Array(host.utf8)
+        self.port = port
+        self.address = address
+        proxyAuthorization = request.proxyAuthorization
+        hasSeveralProxyAuthorizations = request.hasSeveralProxyAuthorizations
+    }
+}

@@ -1,0 +1,41 @@
+/// What a client speaks in a tunnel, by its first bytes.
+enum TunnelProtocol: Equatable {
+    /// More bytes are needed to know.
+    case unknown
+    /// TLS, with the host name in lower case that the client asks for, if it names one.
+    case tls(serverName: String?)
+    /// A request of HTTP/1, or the preface of HTTP/2, without TLS.
+    case http
+    /// Neither.
+    case other
+
+    /// So many bytes are looked at.
+    static let most = ClientHello.longest + 4 * 1024
+    /// The longest method that is taken for one: RFC 9110 knows none longer than 9, WebDAV none longer than 16.
+    private static let longestMethod = 32
+
+    /// What these bytes are, the first of a tunnel.
+    static func of(_ bytes: [UInt8]) -> TunnelProtocol {
+        switch ClientHello.read(bytes) {
+        case .incomplete: return bytes.count < most ? .unknown : .tls(serverName: nil)
+        case .whole(let name): return .tls(serverName: name)
+        case .notTls: break
+        }
+        // RFC 9112 §3: method, space, target. Other protocols have words and spaces, too, but no path or URI behind them.
+        let method = bytes.prefix { ByteClass.isToken($0) }
+        guard !method.isEmpty, method.count <= longestMethod else { return .other }
+        guard method.count < bytes.count else { return .unknown }
+        guard bytes[method.count] == 0x20 else { return .other }
+        let target = bytes[(method.count + 1)...].prefix(8)
+        guard let first = target.first else { return .unknown }
+        if first == 0x2f || first == 0x2a { return .http }
+        // An absolute URI, and the target of a CONNECT, which is refused as HTTP refuses it.
+        let isConnect = method.elementsEqual("CONNECT".utf8)
+        if isConnect, ByteClass.isHost(first) || first == 0x5b { return .http }
+        for scheme in ["http://", "https://"]
+        where Array(scheme.utf8).starts(with: target.prefix(scheme.utf8.count).map(ByteClass.lower)) {
+            return target.count >= scheme.utf8.count ? .http : .unknown
+        }
+        return .other
+    }
+}

@@ -1,0 +1,129 @@
+// CONNECT on a listener that reads tunnels, and the requests in them.
+
+extension ExchangeDriver {
+    // MARK: CONNECT
+
+    /// The plan of a CONNECT whose tunnel is going to be read; `nil` for any other request.
+    @inline(__always)
+    func interceptPlan() -> ExchangePlan? { server.intercept == nil ? nil : planIfIntercepted() }
+
+    private func planIfIntercepted() -> ExchangePlan? {
+        guard let rules = server.intercept, exchange.heldRequest.method == .connect, !exchange.isIntercepted,
+            let host = exchange.heldRequest.host
+        else { return nil }
+        let port = exchange.heldRequest.port ?? 443
+        guard rules.decision(host, port) == .intercepted else { return nil }
+        interception = Interception(rules: rules)
+        return rules.plan
+    }
+
+    /// The wares let the CONNECT pass: the tunnel opens, unless it leads where no request may go.
+    func acceptTunnel(_ rules: InterceptRules) {
+        let host = exchange.heldRequest.host ?? ""
+        let port = exchange.heldRequest.port ?? 443
+        let key = PinnedHosts.Key(client: exchange.client, principal: exchange.principal?.name, host: host)
+        if rules.pinned.isPinned(key, at: loop.now.nanoseconds) {
+            // The client knows the host's own certificate: an ordinary tunnel, on its ordinary plan.
+            interception = nil
+            do throws(Pattern.LimitReached) {
+                plan = try rules.opaqueRouter.plan(for: exchange)
+            } catch {
+                return fail(GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
+            }
+            inward.index = 0
+            return begin()
+        }
+        guard server.forward.connectPorts.contains(port) else {
+            return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
+        }
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        if server.forward.deniesPrivate {
+            let isLocal = host == "localhost" || host.hasSuffix(".localhost")
+            if isLocal || IPAddress(bare)?.isPrivate == true {
+                return fail(
+                    GatewayError(.upstream, .destinationProhibited, "\(host) is a private address, which is denied"))
+            }
+        }
+        guard rules.reaches(host, port) else {
+            return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
+        }
+        exchange.responder = .interception
+        answer(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
+    }
+
+    /// The exchange of the CONNECT ends with its response. What comes now decides what becomes of the tunnel.
+    func openTunnel(_ rules: InterceptRules, _ sink: any ResponseSink) {
+        let tunnel = InterceptedTunnel(server, rules, exchange, exchange.connection)
+        sink.send(responseOf: exchange, extent: .none, via: false)
+        guard phase == .streaming else { return }
+        self.sink = nil
+        end(.completed)
+        sink.passTunnel(to: tunnel)
+    }
+
+    // MARK: Tunnels that pass unread after all
+
+    /// Connects with the host of a tunnel whose CONNECT was answered; with another host where the client has named that since, but
+    /// at the same address.
+    func startUnread(_ router: any ExchangeRouter, host: String?) {
+        exchange.record.started = loop.now.nanoseconds
+        guard let rules = server.intercept else {
+            return requestFailed(GatewayError(.gateway, .requestDenied, "tunnels are not read any more"))
+        }
+        var interception = Interception(rules: rules, isUnread: true)
+        if let host {
+            interception.address = exchange.heldRequest.host.flatMap { host in
+                IPAddress(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
+            }
+            exchange.heldRequest.target.setHost(host)
+        }
+        self.interception = interception
+        do throws(Pattern.LimitReached) {
+            plan = try router.plan(for: exchange)
+        } catch {
+            plan = self.router.listenerPlan
+            return failWithoutChain(
+                GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
+        }
+        inward.isWhole = true
+        begin()
+    }
+
+    /// The client turned out to speak what is read: the host is let go, and the exchange was none.
+    func dropUnread() {
+        server.backgroundCount += 1
+        outward.isBackground = true
+        end(.cutOff)
+    }
+
+    // MARK: Requests in a tunnel
+
+    /// What is wrong with a request for the tunnel that it is in. RFC 9110 §15.5.20.
+    func tunnelError() -> GatewayError? {
+        guard let tunnel = exchange.connection.tunnel else { return nil }
+        exchange.heldRequest.proxyAuthorization = tunnel.proxyAuthorization
+        exchange.heldRequest.hasSeveralProxyAuthorizations = tunnel.hasSeveralProxyAuthorizations
+        let target = exchange.heldRequest.target
+        if target.form == .authority { return nil }
+        guard target.host.count > 0 else {
+            // HTTP/1.0 may name no host.
+            exchange.heldRequest.target.setHost(tunnel.host)
+            exchange.heldRequest.target.port = tunnel.port
+            return nil
+        }
+        guard target.isSecure == exchange.isSecure, (target.port ?? (target.isSecure ? 443 : 80)) == tunnel.port,
+            target.bytes[target.host.range].elementsEqual(tunnel.hostBytes)
+        else {
+            return GatewayError(
+                .downstream, .misdirected,
+                "the tunnel leads to \(tunnel.host):\(tunnel.port), the request to another host")
+        }
+        return nil
+    }
+
+    /// Tells clients of other ways to the host, which would go round us. RFC 7838.
+    static let altSvc: FieldName = "Alt-Svc"
+
+    /// The only address that the request may go to; `nil` where the name is resolved.
+    var tunnelAddress: IPAddress? { interception?.address ?? exchange.connection.tunnel?.address }
+}

@@ -1,0 +1,147 @@
+/// A tunnel that a client has opened and the gateway reads: finds out what the client speaks, stands in for the host, and gives the
+/// requests inside to the listener as exchanges of their own. Used on its loop's thread only.
+final class InterceptedTunnel: ExchangeSource {
+    let listener: LoopListener
+    let rules: InterceptRules
+    /// The CONNECT that opened the tunnel.
+    let request: HttpRequest
+    /// The connection that the CONNECT came by.
+    let outer: ConnectionFacts
+    private(set) var facts: TunnelFacts
+    private let client: IPAddress?
+    private let principal: String?
+
+    /// The tunnel of a CONNECT that was accepted.
+    init(_ listener: LoopListener, _ rules: InterceptRules, _ exchange: Exchange, _ connection: ConnectionFacts) {
+        self.listener = listener
+        self.rules = rules
+        request = exchange.heldRequest
+        outer = connection
+        client = exchange.client
+        principal = exchange.principal?.name
+        facts = TunnelFacts(request, host: request.host ?? "", port: request.port ?? 443)
+    }
+
+    private var transport: LoopTransport { listener.transport }
+
+    private var key: PinnedHosts.Key { PinnedHosts.Key(client: client, principal: principal, host: facts.host) }
+
+    // MARK: What the client speaks
+
+    /// The client speaks TLS. It is shown a certificate for the name that it asks for, else for the host of the tunnel.
+    func secure(_ opening: TunnelOpening, serverName: String?) {
+        if let serverName, let address = IPAddress(facts.host.trimmed) {
+            // The tunnel names an address only: the host is the one that the client asks for there.
+            guard rules.decision(serverName, facts.port) == .intercepted else {
+                return opening.passUnread(host: serverName)
+            }
+            facts = TunnelFacts(request, host: serverName, port: facts.port, address: address)
+            if rules.pinned.isPinned(key, at: transport.loop.now.nanoseconds) {
+                return opening.passUnread(host: serverName)
+            }
+        }
+        let (socket, received) = opening.leave()
+        guard let way = transport.tlsSocket,
+            let session = TlsSession(
+                interceptedBy: rules.tls, host: serverName ?? facts.host, received: received, socket: way,
+                descriptor: socket.descriptor)
+        else {
+            socket.close()
+            return listener.tellIfEmpty()
+        }
+        let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: outer.peer, owner: self)
+        listener.began(handshake, in: self)
+        handshake.start(
+            dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds, hasReceived: true)
+    }
+
+    /// The client speaks HTTP without TLS.
+    func speakHttp(_ opening: TunnelOpening) {
+        let (socket, received) = opening.leave()
+        let connection = Http1DownstreamConnection(
+            transport: transport, socket: socket, tls: nil, peer: outer.peer, source: self)
+        listener.hold(connection)
+        received.withUnsafeBytes { connection.received($0) }
+    }
+
+    // MARK: The source of the exchanges inside
+
+    var settings: ServerSettings { listener.settings }
+    var limits: HeadLimits { listener.limits }
+    var headNanoseconds: Int64 { listener.headNanoseconds }
+    /// Inside, the client talks to the host itself.
+    var isForward: Bool { false }
+    var bindAddress: SocketAddress? { listener.bindAddress }
+    var isDraining: Bool { listener.isDraining }
+
+    func facts(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?) -> ConnectionFacts {
+        outer.inside(facts, isSecure: tls != nil)
+    }
+
+    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
+        listener.makeDriver(for: sink, connection.facts)
+    }
+
+    func closed(_ connection: any DownstreamConnection) { listener.closed(connection) }
+
+    func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {
+        listener.replaced(connection, by: other)
+    }
+}
+
+extension InterceptedTunnel: TunnelTaker {
+    func takeTunnel(_ socket: SocketEvents, received: [UInt8], of connection: any DownstreamConnection) {
+        let opening = TunnelOpening(self, transport: transport, socket: socket)
+        listener.replaced(connection, by: opening)
+        opening.start(received)
+    }
+
+    func joinTunnel(_ sink: any ResponseSink) -> any RequestHandler {
+        guard let (near, far) = Socket.pair() else { return TunnelBridge(transport, sink, socket: nil) }
+        let bridge = TunnelBridge(transport, sink, socket: SocketEvents(loop: transport.loop, descriptor: far))
+        let opening = TunnelOpening(
+            self, transport: transport, socket: SocketEvents(loop: transport.loop, descriptor: near))
+        listener.hold(opening)
+        opening.start([])
+        return bridge
+    }
+}
+
+extension InterceptedTunnel: TlsHandshakeOwner {
+    func handshakeDone(_ handshake: TlsHandshake) {
+        listener.ended(handshake)
+        rules.pinned.accepted(key)
+        switch handshake.session.applicationProtocol {
+        case .http11, nil:
+            listener.hold(
+                Http1DownstreamConnection(
+                    transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer,
+                    source: self))
+        case .h2:
+            let connection = Http2DownstreamConnection(
+                transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer, source: self)
+            listener.hold(connection)
+            connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+    }
+
+    func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
+        // RFC 8446 §6.2: bad_certificate, certificate_unknown, unknown_ca.
+        let isSure = [42, 46, 48].contains(fault.alert)
+        let isPinned =
+            (isSure || fault.kind == .truncated)
+            && rules.pinned.refused(
+                key, isSure: isSure, at: transport.loop.now.nanoseconds, for: rules.passPinned.nanoseconds)
+        listener.onInterceptFailure?(facts.host, outer.peer, fault, isPinned)
+    }
+
+    func handshakeClosed(_ handshake: TlsHandshake) {
+        listener.ended(handshake)
+        listener.tellIfEmpty()
+    }
+}
+
+extension String {
+    /// Without the brackets of an IPv6 address.
+    fileprivate var trimmed: String { hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self }
+}

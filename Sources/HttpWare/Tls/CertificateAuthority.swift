@@ -1,0 +1,278 @@
+import COpenSSL
+import COpenSSLShims
+import Glibc
+import Synchronization
+
+/// The authority of a local proxy: its root certificate, which clients trust, and a certificate for each host whose TLS is
+/// intercepted, signed when the first client asks for the host.
+///
+/// All certificates of a process have one key. The root's own key is in a page that goes into no core dump; OpenSSL has it only
+/// while it signs.
+///
+/// Unchecked: the pointers are set up in `init`, and OpenSSL counts its references atomically; the certificates are guarded by a
+/// lock.
+public final class CertificateAuthority: @unchecked Sendable {
+    /// How long a root is valid, in days.
+    public static let rootDays = 3653
+    /// How long the certificate of a host is valid, in days: clients refuse more than 398.
+    static let leafDays = 397
+    /// How many certificates of hosts are kept.
+    static let mostLeaves = 1000
+
+    /// The names of the two files in a folder.
+    public static let certificateFile = "ca.pem"
+    public static let keyFile = "ca.key"
+
+    private let root: OpaquePointer
+    private let rootKey: OpaquePointer
+    let leafKey: OpaquePointer
+    private let leaves = Mutex(Leaves())
+    /// The clients that refused its certificates.
+    let pinned = PinnedHosts()
+
+    /// The certificates of the hosts that were asked for last, in two generations: with the newer one full, the older one goes.
+    private struct Leaves {
+        var newer: [String: UInt] = [:]
+        var older: [String: UInt] = [:]
+        /// How many were signed.
+        var signed = 0
+    }
+
+    /// Takes over a root and its key.
+    private init(_ root: OpaquePointer, _ key: OpaquePointer) throws(TlsFault) {
+        guard let held = authority_hold(key), let leafKey = authority_make_key() else {
+            throw .material("the key of the authority is not on the curve P-256")
+        }
+        self.root = root
+        rootKey = held
+        self.leafKey = leafKey
+    }
+
+    deinit {
+        leaves.withLock { leaves in
+            for leaf in leaves.newer.values { X509_free(OpaquePointer(bitPattern: leaf)) }
+            for leaf in leaves.older.values { X509_free(OpaquePointer(bitPattern: leaf)) }
+        }
+        X509_free(root)
+        authority_free(rootKey)
+        EVP_PKEY_free(leafKey)
+    }
+
+    // MARK: Certificates of hosts
+
+    /// The certificate for a host: a name in lower case, or an address, with or without brackets. `nil` only without memory. The
+    /// caller frees it. From any thread; it takes one signature where the host is new.
+    func certificate(for host: String) -> OpaquePointer? {
+        // A second loop that asks for the same host waits for the first one's signature, and makes none of its own.
+        let pointer = leaves.withLock { leaves -> UInt? in
+            if let known = leaves.newer[host] { return CertificateAuthority.retained(known) }
+            let made: UInt
+            if let known = leaves.older.removeValue(forKey: host) {
+                made = known
+            } else {
+                guard let new = makeLeaf(host) else { return nil }
+                leaves.signed += 1
+                made = UInt(bitPattern: new)
+            }
+            if leaves.newer.count >= CertificateAuthority.mostLeaves / 2 {
+                for leaf in leaves.older.values { X509_free(OpaquePointer(bitPattern: leaf)) }
+                leaves.older = leaves.newer
+                leaves.newer = [:]
+            }
+            leaves.newer[host] = made
+            return CertificateAuthority.retained(made)
+        }
+        return pointer.flatMap { OpaquePointer(bitPattern: $0) }
+    }
+
+    private static func retained(_ leaf: UInt) -> UInt {
+        X509_up_ref(OpaquePointer(bitPattern: leaf))
+        return leaf
+    }
+
+    private func makeLeaf(_ host: String) -> OpaquePointer? {
+        guard let key = authority_unlock(rootKey) else { return nil }
+        defer { EVP_PKEY_free(key) }
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        let address = IPAddress(bare)?.unmapped.bytes ?? []
+        return authority_make_leaf(
+            root, key, leafKey, bare, address, address.count, Int32(CertificateAuthority.leafDays))
+    }
+
+    /// How many certificates were signed, and how many are kept.
+    var counts: (signed: Int, kept: Int) { leaves.withLock { ($0.signed, $0.newer.count + $0.older.count) } }
+
+    // MARK: The root
+
+    /// Until when the root is valid, in seconds since 1970.
+    public var end: Int64 {
+        var (start, end): (Int64, Int64) = (0, 0)
+        return authority_validity(root, &start, &end) == 1 ? end : 0
+    }
+
+    /// The subject of the root, as RFC 2253 writes it.
+    public var subject: String { TlsClientIdentity.subject(of: root) }
+
+    /// The SHA-256 of the root, as `openssl x509 -fingerprint` writes it: `AB:CD:…`.
+    public var fingerprint: String {
+        var digest = [UInt8](repeating: 0, count: 32)
+        var count: UInt32 = 32
+        X509_digest(root, EVP_sha256(), &digest, &count)
+        return digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
+    }
+
+    /// The root in PEM.
+    public var pem: [UInt8] {
+        var bytes: [UInt8] = []
+        withUnsafeMutablePointer(to: &bytes) { authority_pem(root, takeBytes, $0) }
+        return bytes
+    }
+
+    /// The root in DER.
+    public var der: [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: max(0, Int(i2d_X509(root, nil))))
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            var place = bytes.baseAddress
+            if !bytes.isEmpty { i2d_X509(root, &place) }
+        }
+        return bytes
+    }
+
+    /// The root in PKCS#12, as an entry that Java trusts.
+    public func pkcs12(password: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        _ = withUnsafeMutablePointer(to: &bytes) { authority_pkcs12(root, "httpware", password, takeBytes, $0) }
+        return bytes
+    }
+
+    // MARK: Files
+
+    /// Reads the authority of a folder. Throws what is wrong with its files, by their names.
+    public convenience init(folder: String) throws(TlsFault) {
+        let path = FilePath.joined(folder, CertificateAuthority.keyFile)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw TlsFault(.material, "\(path): \(SystemError.text(of: errno).lowercased())")
+        }
+        defer { Glibc.close(descriptor) }
+        var status = Glibc.stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & 0o077 == 0 else {
+            throw TlsFault(.material, "\(path): others than its owner can read the key; run chmod 600 \(path)")
+        }
+        guard let key = authority_read_key(descriptor) else {
+            throw TlsFault(.material, "\(path): contains no private key in PEM")
+        }
+        defer { EVP_PKEY_free(key) }
+        let name = FilePath.joined(folder, CertificateAuthority.certificateFile)
+        var certificates = try TlsContext.certificates(of: try CertificateAuthority.read(name))
+        let root = certificates.removeFirst()
+        for other in certificates { X509_free(other) }
+        do throws(TlsFault) {
+            guard X509_check_private_key(root, key) == 1 else {
+                throw .material("\(path): is not the key of the certificate in \(name)")
+            }
+            guard authority_is_root(root) == 1 else {
+                throw TlsFault(.material, "\(name): is not the certificate of an authority")
+            }
+            guard X509_cmp_current_time(X509_get0_notAfter(root)) > 0 else {
+                throw TlsFault(.material, "\(name): has expired; make another one with httpware ca init --force")
+            }
+        } catch {
+            X509_free(root)
+            throw error
+        }
+        try self.init(root, key)
+    }
+
+    private static func read(_ path: String) throws(TlsFault) -> TlsFile {
+        guard let file = fopen(path, "re") else {
+            throw TlsFault(.material, "\(path): \(SystemError.text(of: errno).lowercased())")
+        }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 65536)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return TlsFile(name: path, bytes: Array(bytes[..<count]))
+    }
+
+    /// The authority of a folder: the same object until its files change, so that what it signed is not signed again.
+    public static func shared(folder: String) throws(TlsFault) -> CertificateAuthority {
+        let stamp = stamp(of: folder)
+        if let known = known.withLock({ $0[folder] }), known.stamp == stamp { return known.authority }
+        let made = try CertificateAuthority(folder: folder)
+        known.withLock { $0[folder] = (stamp, made) }
+        return made
+    }
+
+    private static let known = Mutex<[String: (stamp: String, authority: CertificateAuthority)]>([:])
+
+    /// Tells the states of a folder's files apart.
+    public static func stamp(of folder: String) -> String {
+        [certificateFile, keyFile].map { name in
+            FileStatus(path: FilePath.joined(folder, name)).map {
+                "\($0.device) \($0.inode) \($0.size) \($0.changed.seconds) \($0.changed.nanoseconds)"
+            } ?? "-"
+        }.joined(separator: ", ")
+    }
+
+    /// Makes an authority and writes it to a folder, which is made for its owner only; what is there is replaced. With domains, such as
+    /// `example.com`, it can sign for them and the names below them only. Throws what cannot be written.
+    public static func make(in folder: String, name: String, only domains: [String] = []) throws(TlsFault) {
+        guard let key = authority_make_key() else { throw .material("OpenSSL cannot make a key") }
+        defer { EVP_PKEY_free(key) }
+        let texts = domains.map { strdup($0) }
+        defer { for text in texts { free(text) } }
+        let root = (texts.map { UnsafePointer($0) } + [nil]).withUnsafeBufferPointer {
+            authority_make_root(key, name, Int32(rootDays), $0.baseAddress)
+        }
+        guard let root else { throw .material("OpenSSL cannot make a certificate") }
+        let authority = try CertificateAuthority(root, key)
+        try makeFolder(folder)
+        try write(FilePath.joined(folder, keyFile), rights: 0o600) { authority_write_key($0, key) == 1 }
+        let pem = authority.pem
+        try write(FilePath.joined(folder, certificateFile), rights: 0o644) {
+            Glibc.write($0, pem, pem.count) == pem.count
+        }
+    }
+
+    /// The folder, and those above it that are not there.
+    private static func makeFolder(_ folder: String) throws(TlsFault) {
+        if mkdir(folder, 0o700) == 0 || errno == EEXIST { return }
+        let above = FilePath.directory(of: folder)
+        if errno == ENOENT, !above.isEmpty, above != folder {
+            try makeFolder(above)
+            if mkdir(folder, 0o700) == 0 { return }
+        }
+        throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
+    }
+
+    /// Writes a file beside the one that it replaces, so that nobody ever sees half of it.
+    private static func write(_ path: String, rights: mode_t, _ body: (Int32) -> Bool) throws(TlsFault) {
+        let fresh = "\(path).\(getpid())"
+        unlink(fresh)
+        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, rights)
+        guard descriptor >= 0 else {
+            throw TlsFault(.material, "\(fresh): \(SystemError.text(of: errno).lowercased())")
+        }
+        let isWritten = body(descriptor) && fsync(descriptor) == 0
+        Glibc.close(descriptor)
+        guard isWritten, rename(fresh, path) == 0 else {
+            let problem = SystemError.text(of: errno).lowercased()
+            unlink(fresh)
+            throw TlsFault(.material, "\(path): \(problem)")
+        }
+    }
+
+    /// The folder of this user: in `$XDG_DATA_HOME`, or else below `~/.local/share`.
+    public static func usualFolder() -> String {
+        let variable = { (name: String) in getenv(name).map { String(cString: $0) } }
+        let data = variable("XDG_DATA_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let home = variable("HOME") ?? getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/"
+        return FilePath.joined(data ?? FilePath.joined(home, ".local/share"), "httpware/ca")
+    }
+}
+
+/// Takes what a function of OpenSSL gives, into an array of bytes.
+private func takeBytes(_ argument: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
+    guard let argument, let bytes else { return }
+    argument.assumingMemoryBound(to: [UInt8].self).pointee += UnsafeBufferPointer(start: bytes, count: count)
+}
