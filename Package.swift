@@ -193,7 +193,8 @@ let package = Package(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
         ),
         .testTarget(
-            name: "HttpWareTests", dependencies: ["HttpWare", "HttpWareTesting", "CZlib", "CZstd"],
+            name: "HttpWareTests",
+            dependencies: ["HttpWare", "HttpWareTesting", "COpenSSL", "COpenSSLShims", "CZlib", "CZstd"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),

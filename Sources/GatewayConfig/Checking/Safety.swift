@@ -8,7 +8,10 @@ struct Safety {
 
     init(listeners: [ListenerDefinition], admin: AdminDefinition?) {
         checkBinds(listeners, admin)
-        for listener in listeners { checkIsClosed(listener) }
+        for listener in listeners {
+            checkIsClosed(listener)
+            checkInterception(listener)
+        }
     }
 
     private mutating func checkBinds(_ listeners: [ListenerDefinition], _ admin: AdminDefinition?) {
@@ -26,6 +29,26 @@ struct Safety {
             diagnostics.error(
                 at: admin.bindLocation, "admin.bind",
                 "\(admin.bind) is taken by listener \(first.name) at \(first.bindLocation)")
+        }
+    }
+
+    /// Who reads the tunnels of others has to know who they are.
+    private mutating func checkInterception(_ listener: ListenerDefinition) {
+        guard let intercept = listener.intercept, !listener.bind.isLoopback else { return }
+        let isKnown = listener.chain.entries.middlewares.contains { entry in
+            entry.condition == nil && entry.ware is any AuthenticatingWare && WareRegistry.isGuard(entry.ware)
+        }
+        guard isKnown || listener.tls?.requiresCertificates == true else {
+            diagnostics.error(
+                at: intercept.location, "listeners.\(listener.name).intercept",
+                "\(listener.bind) can be reached by others; bind to 127.0.0.1, or add authentication, without if, to the listener's chain"
+            )
+            return
+        }
+        if intercept.hosts.isAll {
+            diagnostics.warning(
+                at: intercept.location, "listeners.\(listener.name).intercept.hosts",
+                "the tunnels of other machines are read whatever their host is; list the hosts that are meant")
         }
     }
 

@@ -23,7 +23,8 @@ public struct ListenerIntercept: Sendable {
     public let opaque: Opaque
     /// The context of the TLS that clients speak inside.
     public let context: TlsContext
-    let location: SourceLocation
+    /// The place of its options.
+    public let location: SourceLocation
 
     /// Reads `listeners.NAME.intercept`; `nil` when it is not given, or wrong.
     init?(options: inout OptionsReader, isGiven: Bool, http2: Bool) {

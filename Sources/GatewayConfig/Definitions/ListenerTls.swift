@@ -16,6 +16,8 @@ public struct ListenerTls: Sendable {
     public let handshakeTimeout: Duration
     /// Whether clients are asked for a certificate.
     let asksForCertificates: Bool
+    /// Whether a client without a certificate is refused.
+    let requiresCertificates: Bool
 
     /// Reads `listeners.NAME.tls`; `nil` when it is not given, or wrong.
     init?(options: inout OptionsReader, isGiven: Bool, http2: Bool, files: ConfigurationFiles) {
@@ -69,6 +71,7 @@ public struct ListenerTls: Sendable {
         }
         handshakeTimeout = timeout
         asksForCertificates = clientCa != nil
+        requiresCertificates = clientCa != nil && clientCertificates != .request
     }
 }
 

@@ -54,6 +54,8 @@ public struct Explanation: Sendable {
     public let passed: [Passed]
     /// The chosen route, with its chain on this listener; `nil` if none matched or the request cannot be read.
     public let route: ResolvedRoute?
+    /// Whether the tunnel to the request's host is read, and why; `nil` where there is no tunnel, or the listener reads none.
+    public let interception: String?
     /// The chain that runs.
     public let chain: WareChain
     /// The actions of the gateway's own code for the request.
@@ -72,7 +74,10 @@ public struct Explanation: Sendable {
         setting.trustedProxies = listener.trustedProxies
         setting.bind = listener.bind
         setting.peer = .ip(question.client, port: 50_000)
-        let table = RouteTable(listener, services: ServiceTable(configuration).services)
+        let services = ServiceTable(configuration).services
+        let table = RouteTable(listener, services: services)
+        setting.intercept = InterceptRules(listener, services: services, table: table)
+        interception = Explanation.interception(of: question, by: setting.intercept, listener)
         let run = try DryRun(asked, setting: setting, router: table)
         self.run = run
         route = listener.routes.first { $0.route.name == run.plan.route }
@@ -87,6 +92,24 @@ public struct Explanation: Sendable {
         }
         self.passed = passed
         secrets = configuration.secretTexts
+    }
+
+    // MARK: The tunnel
+
+    private static func interception(
+        of question: Question, by rules: InterceptRules?, _ listener: ListenerDefinition
+    ) -> String? {
+        let (scheme, authority, _) = parts(of: question)
+        guard listener.mode == .forward, question.method == .connect || scheme == "https", let authority else {
+            return nil
+        }
+        let name = "\(authority.host):\(authority.port ?? 443)"
+        guard let rules else { return "a tunnel to \(name) passes unread: the listener has no intercept" }
+        return switch rules.decision(authority.host, authority.port ?? 443) {
+        case .intercepted: "a tunnel to \(name) is read: intercept.hosts lists it"
+        case .excepted: "a tunnel to \(name) passes unread: intercept.except lists it"
+        case .notListed, .pinned: "a tunnel to \(name) passes unread: intercept.hosts does not list it"
+        }
     }
 
     // MARK: The listener

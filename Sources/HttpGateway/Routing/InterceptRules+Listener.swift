@@ -19,7 +19,8 @@ extension InterceptRules {
     /// Whether a ware acts on a CONNECT whose tunnel is read: it identifies, restricts, limits or observes. What answers or edits
     /// requests acts on those inside.
     private static func judgesTunnels(_ entry: ChainEntry) -> Bool {
-        if entry.ware is any AccessRule || entry.ware is any AuthenticatingWare { return true }
+        let isAccessControl = (type(of: entry.ware) as? any AccessRule.Type)?.isAccessControl ?? false
+        if isAccessControl || entry.ware is any AuthenticatingWare { return true }
         return switch place(entry) {
         case .requestIdentifier, .tracing, .accessRules, .authentication, .rateLimits, .concurrencyLimits, .timing,
             .metrics, .accessLog:

@@ -12,6 +12,7 @@ public struct DryRun: Sendable {
         public var name: String
         public var settings = ServerSettings()
         public var forward = ForwardRules()
+        public var intercept: InterceptRules?
         public var trustedProxies: [IPNetwork] = []
         public var bind: SocketAddress?
         public var peer: SocketAddress?
@@ -86,11 +87,14 @@ public struct DryRun: Sendable {
         plan = router.listenerPlan
         isRouted = false
         let notes = Notes(plan)
+        let dryRouter = DryRouter(inner: router, notes: notes)
+        var intercept = setting.intercept
+        if let rules = intercept { intercept?.plan = dryRouter.watched(rules.plan) }
         let server = LoopListener(
             name: setting.name,
             transport: LoopTransport(loop: try EventLoop(name: "dry run"), resolver: nil),
-            settings: setting.settings, forward: setting.forward, trustedProxies: setting.trustedProxies,
-            bindAddress: setting.bind, router: DryRouter(inner: router, notes: notes))
+            settings: setting.settings, forward: setting.forward, intercept: intercept,
+            trustedProxies: setting.trustedProxies, bindAddress: setting.bind, router: dryRouter)
         let connector = DryConnector()
         server.connector = connector
         let sink = DrySink()
@@ -105,6 +109,11 @@ public struct DryRun: Sendable {
                 lines: lines, into: &driver.exchange.heldRequest, limits: setting.settings.limits,
                 isReverse: !setting.settings.isForward)
             request = driver.exchange.heldRequest
+            if let rules = setting.intercept, let request, request.method == .connect,
+                rules.decision(request.host ?? "", request.port ?? 443) == .intercepted
+            {
+                notes.choose(rules.plan)
+            }
             driver.requestStarted()
             if driver.phase != .ended { driver.requestEnded(nil) }
         } catch {
@@ -174,6 +183,11 @@ private struct DryRouter: ExchangeRouter {
         notes.choose(inner.listenerPlan)
         let plan = try inner.plan(for: request, captures: &captures)
         notes.choose(plan)
+        return watched(plan)
+    }
+
+    /// The same plan, whose middlewares are watched, without postwares.
+    func watched(_ plan: ExchangePlan) -> ExchangePlan {
         let entries = plan.chain.entries.middlewares.enumerated().map { index, entry in
             ChainEntry(Watched(entry: entry, index: index, notes: notes), label: entry.label, order: .middle)
         }

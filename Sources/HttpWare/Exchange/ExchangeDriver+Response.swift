@@ -75,7 +75,8 @@ extension ExchangeDriver: ResponseHandler {
         exchange.responseFilters.removeAll()
         exchange.failure = error
         exchange.responder = .gateway
-        let response = GatewayResponse.make(for: error, late: exchange.timeouts.status)
+        let response = GatewayResponse.make(
+            for: error, late: exchange.timeouts.status, isForward: server.settings.isForward)
         answer(with: response, from: min(index, lastPassable))
     }
 

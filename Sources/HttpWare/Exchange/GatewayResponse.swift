@@ -1,14 +1,16 @@
 /// The responses that the gateway itself makes: short problem details that name the fault. RFC 9457, RFC 9209.
 enum GatewayResponse {
-    /// Tells the client of an error. `late` is the status where the origin server took too long; `nil` is 504.
-    static func make(for error: GatewayError, late: HttpStatus? = nil) -> HttpResponse {
+    /// Tells the client of an error. `late` is the status where the origin server took too long; `nil` is 504. A client that chose
+    /// the origin server itself, by a proxy, is told what is wrong with its certificate.
+    static func make(for error: GatewayError, late: HttpStatus? = nil, isForward: Bool = false) -> HttpResponse {
         let status = error.status == .gatewayTimeout ? late ?? error.status : error.status
         var response = HttpResponse(status)
+        let isOfTls = [.tlsCertificateError, .tlsProtocolError, .tlsAlertReceived].contains(error.fault)
         let problem = Json.object(given: [
             ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
             ("error", .text(error.proxyStatusName)),
             // What was seen upstream tells of the inside; the client learns the fault only.
-            ("detail", error.side == .upstream ? nil : .text(error.reason)),
+            ("detail", error.side != .upstream || isForward && isOfTls ? .text(error.reason) : nil),
         ])
         response.content = .text(problem.text + "\n")
         response.fields.setOwn(.contentType, "application/problem+json")

@@ -38,7 +38,7 @@ public struct InterceptRules: Sendable {
     let tls: TlsContext
     public let authority: CertificateAuthority
     /// The wares that judge a CONNECT.
-    let plan: ExchangePlan
+    var plan: ExchangePlan
     /// The plans of tunnels that pass unread after all.
     let opaqueRouter: any ExchangeRouter
     /// Whether any route could take a request to an authority.

@@ -26,6 +26,7 @@ struct ExplanationJson {
                     ("bind", shown("\(listener.bind)")), ("at", at(listener.location)),
                 ])
             ),
+            ("interception", explanation.interception.map(shown) ?? .null),
             ("passed", .list(explanation.passed.map(passed))),
             ("route", explanation.route.map { route($0.route) } ?? .null),
             ("captures", .object(run.captures.map { ($0.name, shown($0.value)) })),

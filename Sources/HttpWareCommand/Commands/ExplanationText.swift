@@ -42,6 +42,9 @@ struct ExplanationText {
         add("")
         let listener = explanation.listener
         add("listener  \(listener.name) (\(listener.mode.rawValue), \(listener.bind))", listener.location)
+        if let interception = explanation.interception {
+            add("tunnel    \(interception)", listener.intercept?.location)
+        }
         guard let route = explanation.route?.route else {
             if explanation.run.isRouted { add("route     none; the listener's chain runs alone") }
             return

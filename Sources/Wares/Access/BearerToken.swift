@@ -47,8 +47,7 @@ enum BearerToken {
 
     /// §3.1: *invalid_token*, 401.
     static func invalid(_ exchange: Exchange, _ reason: String) -> Verdict {
-        refuse(
-            exchange, exchange.isForward ? .proxyAuthenticationRequired : .unauthorized, "invalid_token", reason)
+        refuse(exchange, Challenge.status(exchange), "invalid_token", reason)
     }
 
     /// §3.1: *insufficient_scope*, 403; with the scope that would do.

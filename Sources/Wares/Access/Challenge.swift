@@ -1,12 +1,18 @@
 import Credentials
 import HttpWare
 
-/// Refusals of requests without valid credentials: 401 with `WWW-Authenticate`, and on a forward listener 407 with
-/// `Proxy-Authenticate`. RFC 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
+/// Refusals of requests without valid credentials: 401 with `WWW-Authenticate`, on a forward listener 407 with
+/// `Proxy-Authenticate`, and 403 in a tunnel, where the client believes to talk to the origin server. RFC 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
 enum Challenge {
     /// Refuses with a challenge, such as `Basic realm="x"`, which is a field value: it holds no control character.
     static func refuse(_ exchange: Exchange, _ challenge: String, _ detail: String) -> Verdict {
-        refuse(exchange, exchange.isForward ? .proxyAuthenticationRequired : .unauthorized, challenge, detail)
+        refuse(exchange, status(exchange), challenge, detail)
+    }
+
+    /// The status of a refusal.
+    static func status(_ exchange: Exchange) -> HttpStatus {
+        if exchange.isIntercepted { return .forbidden }
+        return exchange.isForward ? .proxyAuthenticationRequired : .unauthorized
     }
 
     /// Refuses with another status, such as 403 for what the credentials do not allow. RFC 6750 §3.1.
@@ -14,6 +20,8 @@ enum Challenge {
         _ exchange: Exchange, _ status: HttpStatus, _ challenge: String, _ detail: String
     ) -> Verdict {
         var response = HttpResponse.problem(status, detail)
+        // No credentials of the client's would help there.
+        if exchange.isIntercepted { return .abort(with: response) }
         let name: FieldName = exchange.isForward ? .proxyAuthenticate : .wwwAuthenticate
         // A challenge that cannot stand in a field is a mistake of ours; the refusal stands without it.
         try? response.fields.set(name, to: challenge)

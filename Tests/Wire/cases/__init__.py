@@ -19,6 +19,7 @@ from . import (  # noqa: F401
     http2_floods,
     http2_upstream,
     http2_versions,
+    intercept,
     large,
     limits,
     mutations,

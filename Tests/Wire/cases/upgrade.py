@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import signal
 import threading
 import time
+from collections.abc import Callable
 
 from Rig.origins import OK, OriginConnection, answering
-from suite import Trial, case, check, eventually, expect_closed, expect_same, expect_status
+from Rig.wire import Wire
+from gateways import OwnGateway
+from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
 from .fields import answer
 from .refused_requests import OTHER, head, post
@@ -175,6 +179,104 @@ def _(t: Trial) -> None:
     client.send(b"all")
     client.end_sending()
     expect_same("bytes", client.read_rest(), b"got all")
+
+
+BUSY = """version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+routes: [{{ service: origin }}]
+"""
+MESSAGES = 50
+
+
+def busy(t: Trial, then: Callable[[OriginConnection], object]) -> tuple[OwnGateway, Wire]:
+    """A tunnel with as many small messages behind it as make it a busy one. The origin goes on with `then`."""
+
+    def script(c: OriginConnection) -> None:
+        for _ in range(MESSAGES):
+            c.send(c.read_exactly(3))
+        then(c)
+
+    t.origin(switching(script))
+    gateway = OwnGateway(t, "busy", BUSY, main=t.main.port)
+    client = connect(("127.0.0.1", gateway.web), 10)
+    t.clients.append(client)
+    client.send(head(*WEBSOCKET))
+    expect_status(client.read_response(), 101)
+    for number in range(MESSAGES):
+        message = b"%03d" % number
+        client.send(message)
+        expect_same("message", client.read_exactly(3), message)
+    return gateway, client
+
+
+def at_once(gateway: OwnGateway, *steps: Callable[[], object]) -> None:
+    """Does what the gateway then finds in one look at its sockets."""
+    gateway.process.signal(signal.SIGSTOP)
+    try:
+        time.sleep(0.02)
+        for step in steps:
+            step()
+        time.sleep(0.02)
+    finally:
+        gateway.process.signal(signal.SIGCONT)
+
+
+@case("RFC 9110 §7.8: the last bytes of a busy tunnel and the end behind them come at once", nginx=OTHER_ROLE)
+def _(t: Trial) -> None:
+    gateway, client = busy(t, lambda c: c.send(b"got " + c.read_rest()))
+    at_once(gateway, lambda: client.send(b"last"), client.end_sending)
+    expect_same("bytes", client.read_rest(), b"got last")
+
+
+@case("RFC 9110 §7.8: a busy tunnel ends when the client's last bytes and its reset come at once", nginx=OTHER_ROLE)
+def _(t: Trial) -> None:
+    gateway, client = busy(t, lambda c: c.read_rest())
+    at_once(gateway, lambda: client.send(b"last"), client.reset)
+    check(eventually(lambda: t.main.used[0].at_end, 3), "stays open upstream")
+    expect_same("bytes", bytes(t.main.used[0].received[-4:]), b"last")
+
+
+@case("RFC 9110 §7.8: a busy tunnel ends when the origin's last bytes and its reset come at once", nginx=OTHER_ROLE)
+def _(t: Trial) -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def then(c: OriginConnection) -> None:
+        go.wait(10)
+        c.send(b"last")
+        c.reset()
+        done.set()
+
+    gateway, client = busy(t, then)
+    at_once(gateway, go.set, lambda: done.wait(5))
+    expect_same("bytes", client.read_exactly(4), b"last")
+    check(client.ends(), "stays open downstream")
+
+
+@case("RFC 9110 §7.8: a busy tunnel goes on when its slow origin reads again", nginx=OTHER_ROLE)
+def _(t: Trial) -> None:
+    go, count, size = threading.Event(), 1500, 8000
+    data = os.urandom(size)
+
+    def then(c: OriginConnection) -> None:
+        go.wait(10)
+        check(all(c.read_exactly(size) == data for _ in range(count)), "bytes differ")
+        c.send(b"all")
+        echo_bytes(c)
+
+    _, client = busy(t, then)
+    sender = threading.Thread(target=lambda: [client.send(data) for _ in range(count)])
+    sender.start()
+    time.sleep(0.5)
+    check(sender.is_alive(), "the gateway took everything")
+    go.set()
+    expect_same("the end", client.read_exactly(3), b"all")
+    sender.join()
+    for pause in (0, 0, 0.3, 0, 0.3):
+        time.sleep(pause)
+        client.send(b"more")
+        expect_same("message", client.read_exactly(4), b"more")
 
 
 @case("RFC 9110 §7.8: an Upgrade that Connection does not name is not one", nginx=OTHER_ROLE)

@@ -1,0 +1,424 @@
+"""The forward proxy reads the tunnels of its clients: TLS with certificates of its own authority, HTTP in clear, and what is neither."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+import subprocess
+import time
+
+from Rig import http2 as h
+from Rig.certificates import certificates
+from Rig.origins import OriginConnection, Script, answering, echo, ok
+from Rig.processes import Process, free_port
+from Rig.wire import Message, Wire
+from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
+
+from .command import NO, checked
+from .refused_requests import head
+from .tls import secure
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Proxy:
+    """A gateway with a forward listener that reads tunnels, an authority of its own, and an origin server that it trusts."""
+
+    def __init__(self, t: Trial, script: Script = answering(OK), *, intercept: str = 'hosts: ["*"]', listener: str = "", chain: str = "",
+                 routes: str = "[{ service: passthrough }]", tls: bool = True, deny: str = "false", workers: int = 1):
+        self.t, self.port, self.origin = t, free_port(), t.main.port
+        t.origin(secure(script) if tls else script)
+        self.folder = t.setup.place.subfolder("intercept")
+        self.ca = self.folder / "ca" / "ca.pem"
+        made = subprocess.run([t.setup.binary, "ca", "init", "--dir", str(self.folder / "ca")], capture_output=True, text=True, timeout=20)
+        expect_same("ca init", made.returncode, 0)
+        self.log = self.folder / "access.log"
+        self.text = f"""version: 1
+listeners:
+  dev:
+    mode: forward
+    bind: "127.0.0.1:{self.port}"
+    forward: {{ connectPorts: [{self.origin}, {t.setup.ports['closed']}], denyPrivate: {deny} }}
+    intercept: {{ {intercept}, ca: ca }}
+    chain: dev
+    {listener}
+chains: {{ dev: {{ middlewares: [{chain}], postwares: [{{ accessLog: {{ output: "file:{self.log}" }} }}] }} }}
+services: {{ other: {{ baseUrl: "http://127.0.0.1:{t.setup.ports['second']}" }} }}
+routes: {routes}
+"""
+        file = self.folder / "httpware.yaml"
+        file.write_text(self.text)
+        self.process: Process = t.setup.place.command(
+            [t.setup.binary, "run", "-c", str(file), "--workers", str(workers)], [self.port],
+            environment={"SSL_CERT_FILE": str(certificates() / "ca.pem")})
+        t.at_end(self.process.stop)
+
+    def connect(self, host: str = "localhost", port: int | None = None, *lines: bytes) -> tuple[Wire, Message]:
+        """The answer to a CONNECT, and the client that sent it."""
+        client = connect(("127.0.0.1", self.port), 10)
+        self.t.clients.append(client)
+        target = f"{host}:{port or self.origin}".encode()
+        client.send(head(*lines, start=b"CONNECT " + target + b" HTTP/1.1", host=b"Host: " + target + b"\r\n"))
+        return client, client.read_response("CONNECT")
+
+    def secured(self, host: str = "localhost", *lines: bytes, name: str | None = None, alpn: list[str] | None = None,
+                trust: str | None = None) -> Wire:
+        """A client with TLS inside the tunnel. It verifies by the proxy's authority, unless it trusts another."""
+        client, answer = self.connect(host, None, *lines)
+        expect_status(answer, 200)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(trust or str(self.ca))
+        if alpn:
+            context.set_alpn_protocols(alpn)
+        inner = Wire(context.wrap_socket(client.sock, server_hostname=name or host), 10)
+        self.t.clients.append(inner)
+        return inner
+
+    def get(self, path: bytes = b"/a", *lines: bytes, host: str | None = None) -> bytes:
+        authority = (host or f"localhost:{self.origin}").encode()
+        return head(*lines, start=b"GET " + path + b" HTTP/1.1", host=b"Host: " + authority + b"\r\n")
+
+    def lines(self, count: int) -> list[str]:
+        check(eventually(lambda: self.log.exists() and len(self.log.read_text().splitlines()) >= count, 3),
+              "log:", self.log.read_text() if self.log.exists() else "none", self.process.log)
+        return self.log.read_text().splitlines()
+
+
+@case("intercept: a request under TLS in a tunnel runs the chain, and goes to the host", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, chain="{ requestHeaders: { set: { X-Ware: request } } }")
+    client = proxy.secured()
+    for _ in range(2):
+        client.send(proxy.get(b"/a?b", b"User-Agent: x"))
+        expect_same("body", client.read_response().body, b"ok")
+    request = t.main.requests[-1]
+    expect_same("upstream", (request.target, request.get("X-Ware"), request.get("Host")), ("/a?b", "request", f"localhost:{proxy.origin}"))
+    check(not request.has("Proxy-Authorization"))
+    lines = proxy.lines(3)
+    check('"responder":"intercepted"' in lines[0] and '"method":"CONNECT"' in lines[0], lines[0])
+    check('"responder":"upstream"' in lines[1] and '"method":"GET"' in lines[1], lines[1])
+
+
+@case("intercept: the certificate is for the host that the client asks for, and for addresses", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    for host, kind in (("localhost", "DNS"), ("127.0.0.1", "IP Address")):
+        shown = proxy.secured(host).sock.getpeercert()
+        expect_same("names", shown["subjectAltName"], ((kind, host),))
+        days = (ssl.cert_time_to_seconds(shown["notAfter"]) - ssl.cert_time_to_seconds(shown["notBefore"])) / 86400
+        check(390 < days <= 397, "days:", days)
+        check(ssl.cert_time_to_seconds(shown["notBefore"]) < time.time() - 80_000, "not backdated:", shown["notBefore"])
+
+
+@case("intercept: HTTP/2 by ALPN towards the client, whatever the host speaks", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    inner = proxy.secured(alpn=["h2", "http/1.1"])
+    expect_same("ALPN", inner.sock.selected_alpn_protocol(), "h2")
+    client = h.Http2Wire(inner)
+    answers = [client.ask(stream, h.head("GET", "/a", scheme="https", authority=f"localhost:{proxy.origin}")) for stream in (1, 3)]
+    expect_same("answers", [(answer.status, answer.body) for answer in answers], [(200, b"ok")] * 2)
+    expect_same("HTTP/1.1", proxy.secured(alpn=["http/1.1"]).sock.selected_alpn_protocol(), "http/1.1")
+
+
+@case("intercept: HTTP without TLS in a tunnel runs the chain", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, tls=False, chain="{ requestHeaders: { set: { X-Ware: request } } }")
+    client, answer = proxy.connect()
+    expect_status(answer, 200)
+    client.feed(proxy.get(), True)
+    expect_same("body", client.read_response().body, b"ok")
+    expect_same("X-Ware", t.main.requests[-1].get("X-Ware"), "request")
+
+
+@case("intercept: bytes that come in one piece with the CONNECT are the tunnel's", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, tls=False)
+    client = connect(("127.0.0.1", proxy.port), 10)
+    t.clients.append(client)
+    target = f"localhost:{proxy.origin}".encode()
+    client.send(head(start=b"CONNECT " + target + b" HTTP/1.1", host=b"Host: " + target + b"\r\n") + proxy.get(b"/early"))
+    expect_status(client.read_response("CONNECT"), 200)
+    expect_same("body", client.read_response().body, b"ok")
+    expect_same("target", t.main.requests[-1].target, "/early")
+
+
+@case("RFC 9110 §15.5.20: a request for another host than the tunnel's is 421", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    for host in ("other.test", "localhost", "localhost:1", f"localhost.evil.test:{proxy.origin}"):
+        client = proxy.secured()
+        client.send(proxy.get(host=host))
+        expect_status(client.read_response(), 421)
+    client = proxy.secured()
+    client.send(head(start=f"GET http://localhost:{proxy.origin}/ HTTP/1.1".encode(), host=f"Host: localhost:{proxy.origin}\r\n".encode()))
+    expect_status(client.read_response(), 421)
+    check(not t.main.requests, "upstream:", t.main.requests)
+
+
+@case("intercept: case, and a trailing dot, do not make another host", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    client = proxy.secured("LocalHost.", name="localhost")
+    for host in ("LOCALHOST", "localhost."):
+        client.send(proxy.get(host=f"{host}:{proxy.origin}"))
+        expect_status(client.read_response(), 200)
+
+
+@case("intercept: a CONNECT inside a tunnel is refused", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    client = proxy.secured()
+    client.send(b"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n")
+    expect_status(client.read_response(), 405)
+
+
+@case("intercept: except, and hosts that are not listed, pass unread", nginx=NO)
+def _(t: Trial) -> None:
+    for rules in ('hosts: ["*"], except: [localhost]', "hosts: [other.test]"):
+        proxy = Proxy(t, intercept=rules)
+        client = proxy.secured(trust=str(certificates() / "ca.pem"))
+        client.send(proxy.get())
+        expect_status(client.read_response(), 200)
+
+
+@case("intercept: a client that refuses the certificate twice is tunnelled then", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    for _ in range(2):
+        try:
+            proxy.secured(trust=str(certificates() / "ca.pem"))
+            check(False, "the client trusts a certificate of the proxy")
+        except ssl.SSLCertVerificationError:
+            pass
+    check(eventually(lambda: "pass unread from now on" in proxy.process.log, 3), proxy.process.log)
+    client = proxy.secured(trust=str(certificates() / "ca.pem"))
+    client.send(proxy.get())
+    expect_status(client.read_response(), 200)
+
+
+@case("intercept: passPinned 0s never tunnels", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, intercept='hosts: ["*"], passPinned: 0s')
+    for _ in range(4):
+        try:
+            proxy.secured(trust=str(certificates() / "ca.pem"))
+            check(False, "the tunnel is not read")
+        except ssl.SSLCertVerificationError:
+            pass
+
+
+@case("intercept: what is neither TLS nor HTTP passes unread, or is closed", nginx=NO)
+def _(t: Trial) -> None:
+    said = []
+
+    def script(connection: OriginConnection) -> None:
+        connection.fill()
+        said.append(bytes(connection.buffer))
+        connection.send(b"SSH-2.0-server\r\n")
+        connection.fill()
+
+    proxy = Proxy(t, script, tls=False)
+    client, answer = proxy.connect()
+    expect_status(answer, 200)
+    client.send(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+    expect_same("the host says", client.read_until(b"\r\n"), b"SSH-2.0-server\r\n")
+    expect_same("the client said", said, [b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"])
+    proxy = Proxy(t, script, tls=False, intercept='hosts: ["*"], opaque: refuse')
+    client, answer = proxy.connect()
+    expect_status(answer, 200)
+    client.send(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+    check(client.ends(), "the tunnel is open")
+    expect_same("the client said", len(said), 1)
+    check("neither TLS nor HTTP" in "".join(proxy.lines(2)) or '"status":403' in proxy.lines(2)[1], proxy.lines(2))
+
+
+@case("intercept: a host that speaks first is heard, when the client is silent", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        connection.send(b"220 mail\r\n")
+        connection.fill()
+        connection.send(b"250 " + bytes(connection.buffer))
+
+    proxy = Proxy(t, script, tls=False)
+    client, _ = proxy.connect()
+    expect_same("greeting", client.read_until(b"\r\n"), b"220 mail\r\n")
+    client.send(b"EHLO x\r\n")
+    expect_same("answer", client.read_until(b"\r\n"), b"250 EHLO x\r\n")
+
+
+@case("intercept: a client that is slow to begin TLS is read all the same", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    client, _ = proxy.connect()
+    time.sleep(0.6)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(str(proxy.ca))
+    inner = Wire(context.wrap_socket(client.sock, server_hostname="localhost"), 10)
+    inner.send(proxy.get())
+    expect_status(inner.read_response(), 200)
+
+
+@case("intercept: without a route that could take a request to the host, CONNECT is 403", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, routes="[{ match: { host: other.test }, service: passthrough }]")
+    expect_status(proxy.connect()[1], 403)
+    proxy = Proxy(t, routes='[{ match: { host: localhost, path: "/api/**" }, service: passthrough }]')
+    client = proxy.secured()
+    client.send(proxy.get(b"/api/a") + proxy.get(b"/b"))
+    expect_status(client.read_response(), 200)
+    expect_status(client.read_response(), 404)
+
+
+@case("intercept: ports and private addresses are judged at the CONNECT", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    expect_status(proxy.connect(port=1)[1], 403)
+    proxy = Proxy(t, deny="true")
+    for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1"):
+        expect_status(proxy.connect(host)[1], 403)
+
+
+@case("intercept: a name that resolves to a private address is refused inside", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, deny="true")
+    name = socket.gethostname()
+    try:
+        if not socket.gethostbyname(name).startswith(("127.", "10.", "192.168.", "172.")):
+            return
+    except OSError:
+        return
+    client = proxy.secured(name)
+    client.send(proxy.get(host=f"{name}:{proxy.origin}"))
+    expect_status(client.read_response(), 403)
+
+
+@case("intercept: the host's certificate is verified; a fault is 502 and named", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    t.origin(secure(answering(OK), "stranger"))
+    client = proxy.secured()
+    client.send(proxy.get())
+    answer = client.read_response()
+    expect_status(answer, 502)
+    check(b"tls_certificate_error" in answer.body and b"certificate" in answer.body.split(b"detail")[-1], answer.body)
+
+
+@case("intercept: the credentials of the CONNECT count inside, and go nowhere", nginx=NO)
+def _(t: Trial) -> None:
+    users = t.setup.place.subfolder("users") / "users.htpasswd"
+    users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
+    proxy = Proxy(t, chain=f"{{ basicAuth: {{ usersFile: '{users}' }} }}, {{ requestHeaders: {{ set: {{ X-User: '{{principal}}' }} }} }}")
+    expect_status(proxy.connect()[1], 407)
+    right = b"Proxy-Authorization: Basic " + base64.b64encode(b"anna:myPassword")
+    client = proxy.secured("localhost", right)
+    client.send(proxy.get(b"/a", b"Proxy-Authorization: Basic " + base64.b64encode(b"eve:no")))
+    expect_status(client.read_response(), 200)
+    request = t.main.requests[-1]
+    expect_same("upstream", (request.get("X-User"), request.has("Proxy-Authorization")), ("anna", False))
+    check(base64.b64encode(b"anna:myPassword").decode() not in "".join(proxy.lines(3)) + proxy.process.log)
+
+
+@case("intercept: a refusal inside a tunnel is 403, never 407", nginx=NO)
+def _(t: Trial) -> None:
+    keys = t.setup.place.subfolder("keys") / "keys.txt"
+    keys.write_text("a:" + "0" * 64 + "\n")
+    proxy = Proxy(t, chain=f"{{ apiKey: {{ keysFile: '{keys}' }}, if: {{ path: '/kept/**' }} }}")
+    client = proxy.secured()
+    client.send(proxy.get(b"/kept/a"))
+    answer = client.read_response()
+    expect_status(answer, 403)
+    expect_same("fields", (answer.has("Proxy-Authenticate"), answer.has("WWW-Authenticate"), answer.get("Content-Type")),
+                (False, False, "application/problem+json"))
+
+
+@case("intercept: a CONNECT counts as one request, and a ware that answers does not answer it", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, chain="{ rateLimit: { rate: 3/m, burst: 3, key: ip } }, { mock: { body: mocked } }")
+    client = proxy.secured()
+    for expected in (200, 200, 429):
+        client.send(proxy.get())
+        expect_status(client.read_response(), expected)
+    check(not t.main.requests)
+
+
+@case("intercept: Alt-Svc does not reach the client, HSTS does", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, answering(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nAlt-Svc: h3=\":443\"\r\nStrict-Transport-Security: max-age=1\r\n\r\n"))
+    client = proxy.secured()
+    client.send(proxy.get())
+    answer = client.read_response()
+    expect_same("fields", (answer.has("Alt-Svc"), answer.has("Strict-Transport-Security")), (False, True))
+
+
+@case("intercept: a WebSocket in a tunnel", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                        b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+        while connection.fill():
+            connection.send(bytes(connection.take(len(connection.buffer))))
+
+    proxy = Proxy(t, script)
+    client = proxy.secured()
+    client.send(proxy.get(b"/ws", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13",
+                          b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="))
+    expect_status(client.read_response(), 101)
+    client.send(b"\x81\x02hi")
+    expect_same("echo", client.read_exactly(4), b"\x81\x02hi")
+
+
+@case("intercept: uploads with 100 (Continue) and chunks, and trailers, pass", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n")
+
+    proxy = Proxy(t, script)
+    client = proxy.secured()
+    body = b"x" * 200_000
+    client.send(head(b"Transfer-Encoding: chunked", b"TE: trailers", start=b"POST /up HTTP/1.1",
+                     host=f"Host: localhost:{proxy.origin}\r\n".encode()) + b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n")
+    answer = client.read_response()
+    expect_same("answer", (answer.status, answer.body), (200, b"ok"))
+    expect_same("upstream", len(t.main.requests[-1].body), len(body))
+
+
+@case("intercept: broken hellos end the tunnel, and nothing else", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    for bytes_ in (b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", b"\x16\x03\x01\x00\x00", b"\x16\x03\x01\x40\x01" + b"\x01" * 20_000,
+                   b"\x16\x03\x01\x00\x01\x01" * 5000, b"\x16\x03\x03\x00\x04\x02\x00\x00\x00"):
+        client, _ = proxy.connect()
+        client.send(bytes_)
+        client.end_sending()
+        check(client.ends(5), "open after", bytes_[:20])
+    client = proxy.secured()
+    client.send(proxy.get())
+    expect_status(client.read_response(), 200)
+
+
+@case("check: intercept without an authority names the command that makes one", nginx=NO)
+def _(t: Trial) -> None:
+    text = """version: 1
+listeners: { dev: { mode: forward, bind: "127.0.0.1:8888", intercept: { hosts: ["*"], ca: none } } }
+routes: [{ service: passthrough }]
+"""
+    result = checked(t, text)
+    expect_same("exit", result.returncode, 1)
+    check("httpware ca init" in result.stderr and "file.yaml:2:" in result.stderr, result.stderr)
+
+
+@case("check: intercept on an address that others reach needs authentication", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    text = proxy.text.replace(f"127.0.0.1:{proxy.port}", f"0.0.0.0:{proxy.port}").replace("ca: ca", f"ca: {proxy.folder / 'ca'}")
+    result = checked(t, text)
+    expect_same("exit", result.returncode, 1)
+    guarded = text.replace("middlewares: []", "middlewares: [{ ipRule: { allow: [10.0.0.0/8] } }]")
+    result = checked(t, guarded)
+    expect_same("exit", result.returncode, 1)
+    check("intercept" in result.stderr, result.stderr)
