@@ -17,21 +17,6 @@ public enum Base64 {
         return decode(text.dropLast(padding), alphabet)
     }
 
-    /// Encodes with padding. RFC 4648 §4.
-    public static func encode(_ bytes: [UInt8]) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let piece = bytes[start..<min(start + 3, bytes.count)]
-            let bits = (0..<3).reduce(0) { $0 << 8 | Int(start + $1 < bytes.count ? bytes[start + $1] : 0) }
-            for place in 0..<4 {
-                text.append(place <= piece.count ? alphabet[bits >> (18 - 6 * place) & 63] : 0x3d)
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
     private static func decode(_ text: some Collection<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
         if let result = text.withContiguousStorageIfAvailable({ decode($0, alphabet) }) { return result }
         return Array(text).withUnsafeBufferPointer { decode($0, alphabet) }

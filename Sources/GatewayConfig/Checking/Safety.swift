@@ -11,6 +11,7 @@ struct Safety {
         for listener in listeners {
             checkIsClosed(listener)
             checkInterception(listener)
+            checkSocks(listener)
         }
     }
 
@@ -29,6 +30,18 @@ struct Safety {
             diagnostics.error(
                 at: admin.bindLocation, "admin.bind",
                 "\(admin.bind) is taken by listener \(first.name) at \(first.bindLocation)")
+        }
+    }
+
+    /// SOCKS5 knows a user and a password, and no token.
+    private mutating func checkSocks(_ listener: ListenerDefinition) {
+        guard listener.socks else { return }
+        for entry in listener.chain.entries.middlewares {
+            guard let ware = entry.ware as? any AuthenticatingWare, ware.givesClaims else { continue }
+            diagnostics.error(
+                at: listener.socksLocation, "listeners.\(listener.name).socks",
+                "its clients have no token for \(entry.label) at \(entry.location); use basicAuth or apiKey, or remove socks"
+            )
         }
     }
 

@@ -57,6 +57,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var tls: ListenerTls?
     /// The interception of its tunnels; `nil` without it.
     public internal(set) var intercept: ListenerIntercept?
+    /// Whether its port also speaks SOCKS5.
+    public internal(set) var socks = false
     /// Whether clients may use HTTP/2.
     public internal(set) var http2 = true
     /// The peers whose forwarding fields are trusted.
@@ -72,6 +74,7 @@ public struct ListenerDefinition: Sendable {
     private(set) var files: [FileOfOptions] = []
     var chainName: Located<String>?
     var bindLocation: SourceLocation
+    private(set) var socksLocation = SourceLocation.code
 
     /// A name's entry under `listeners`.
     init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
@@ -104,6 +107,11 @@ public struct ListenerDefinition: Sendable {
         if mode == .reverse, isIntercepting {
             options.fail(at: "intercept", "has no effect on a reverse listener; write mode: forward, or remove it")
         }
+        options.read("socks", into: &socks)
+        if mode == .reverse, socks {
+            options.fail(at: "socks", "has no effect on a reverse listener; write mode: forward, or remove it")
+        }
+        socksLocation = options.location(of: "socks")
         options.refuse("proxyProtocol")
         // Clients of a forward proxy may ask for https origins, which are verified by what the system trusts.
         if mode == .forward, !options.isDescribing {

@@ -209,6 +209,10 @@ extension ServerSettings {
         idleTimeout = listener.limits.idleTimeout
         bodyMinRate = listener.limits.bodyMinRate.map { max(1, $0.count / $0.period.seconds) }
         isForward = listener.mode == .forward
+        if listener.socks {
+            let asks = listener.chain.entries.middlewares.contains { $0.ware is any AuthenticatingWare }
+            socks = asks ? .withPassword : .open
+        }
         speaksHttp2 = listener.http2
         refusesAmbiguousPaths = listener.refusesAmbiguousPaths
         tls = listener.tls?.context

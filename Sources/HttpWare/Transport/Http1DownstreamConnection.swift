@@ -127,6 +127,8 @@ public struct ServerSettings: Sendable {
     public var bodyMinRate: Int?
     /// A forward proxy: absolute-form and CONNECT.
     public var isForward = false
+    /// A forward proxy that speaks SOCKS5, too.
+    public var socks = Socks.refused
     /// Paths that servers read differently are refused.
     public var refusesAmbiguousPaths = false
     /// Requests tell upstream that they came through here: `Via`. A client's own did not. RFC 9110 §7.6.3.
@@ -137,6 +139,16 @@ public struct ServerSettings: Sendable {
     public var speaksHttp2 = true
     /// From the connection to the end of its TLS handshake.
     public var handshakeTimeout: Duration = .seconds(10)
+
+    /// How clients of SOCKS5 are met.
+    public enum Socks: Sendable {
+        /// They are not: the first byte is no request.
+        case refused
+        /// With or without a password.
+        case open
+        /// A client has to offer a password, which the wares judge as the credentials of a CONNECT.
+        case withPassword
+    }
 
     public init() {}
 }
@@ -190,6 +202,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var hasServed = false
     /// A CONNECT was refused: what follows was meant for the tunnel.
     private var hasRefusedTunnel = false
+    /// The client speaks SOCKS: it gets a reply in place of a head, and no content.
+    private var isSocks = false
     /// Set when the client ended its side behind a whole request.
     private var endedClient: EndedClient?
 
@@ -225,6 +239,29 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         hasServed = true
         responsePhase = .started
         startTunnel()
+    }
+
+    /// A connection whose client asked for a tunnel by SOCKS, and may have sent more since.
+    convenience init(
+        transport: LoopTransport, socks socket: SocketEvents, tls: TlsSession?, peer: SocketAddress?,
+        source: any ExchangeSource
+    ) {
+        self.init(transport: transport, socket: socket, tls: tls, peer: peer, source: source)
+        hasServed = true
+        isSocks = true
+    }
+
+    /// Begins the exchange of a CONNECT that came by SOCKS.
+    func start(_ request: HttpRequest, received: ArraySlice<UInt8>) {
+        let handler = source.makeHandler(for: self, of: self)
+        self.handler = handler
+        handler.exchange.heldRequest = request
+        carry = Array(received)
+        closesAfter = true
+        phase = .complete
+        timer.clear()
+        handler.requestStarted()
+        if self.handler === handler, !isClosed { handler.requestEnded(nil) }
     }
 
     /// No request is under way.
@@ -310,6 +347,10 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
                     socket.disableReading()
                     return position
                 }
+                if !hasServed, input[position] == SocksDecoder.version, mayBeSocks {
+                    speakSocks(UnsafeRawBufferPointer(rebasing: input[position...]))
+                    return input.count
+                }
                 guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
                     if case .awaitingHead = phase { return position }
                     return input.count
@@ -365,6 +406,19 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             if mayBeHttp2, Http2Preface.begins(input) { speakHttp2(input) } else { refuse(error) }
             return nil
         }
+    }
+
+    private var mayBeSocks: Bool {
+        if case .refused = source.settings.socks { return false }
+        return handler == nil
+    }
+
+    /// The client speaks SOCKS5 before HTTP.
+    private func speakSocks(_ input: UnsafeRawBufferPointer) {
+        let connection = SocksConnection(
+            transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
+        source.replaced(self, by: connection)
+        connection.received(input)
     }
 
     /// RFC 9113 §3.3: "HTTP/2 connections over TLS MUST use protocol negotiation in TLS".
@@ -473,9 +527,9 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     // MARK: Responding
 
     func sendInterim(_ response: HttpResponse) {
-        guard let version = handler?.exchange.heldRequest.version, version >= .http11, responsePhase == .none else {
-            return
-        }
+        guard let version = handler?.exchange.heldRequest.version, version >= .http11, responsePhase == .none,
+            !isSocks
+        else { return }
         var response = response
         sendHead(response.encodedBound) { $0.write(&response, HeadEncoder.ResponseOptions()) }
     }
@@ -483,6 +537,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
         guard handler != nil, responsePhase == .none else { return }
         responsePhase = .started
+        if isSocks { return sendReply(of: exchange) }
         var options = HeadEncoder.ResponseOptions()
         let status = exchange.response.status
         options.framing = .ofResponse(
@@ -512,6 +567,14 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         }
     }
 
+    /// Answers a client of SOCKS. RFC 1928 §6.
+    private func sendReply(of exchange: Exchange) {
+        let reply = SocksDecoder.Reply(exchange.response.status, exchange.failure?.fault)
+        hasRefusedTunnel = reply != .succeeded
+        reply.bytes.withUnsafeBytes { send($0) }
+        transport.output.flush()
+    }
+
     private var isRequestComplete: Bool {
         switch phase {
         case .complete, .tunnel: true
@@ -526,7 +589,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     /// Frames what `body` sends.
     @inline(__always)
     private func sendContent(_ count: Int, _ body: () -> Void) {
-        guard count > 0 else { return }
+        guard count > 0, !isSocks else { return }
         if isChunkedResponse { sendChunk(count, body) } else { body() }
         if isBlocked { progressed() }
     }

@@ -8,7 +8,7 @@ import Testing
         ("foobar", "Zm9vYmFy"),
     ])
     func `bytes become Base64, RFC 4648 §10`(bytes: String, text: String) {
-        #expect(WebSocketKey.base64(Array(bytes.utf8)) == text)
+        #expect(Base64Text.encode(Array(bytes.utf8)) == text)
     }
 
     @Test func `the answer to a key is that of RFC 6455 §1.3`() {

@@ -30,6 +30,7 @@ from . import (  # noqa: F401
     refused_requests,
     refused_responses,
     resilience,
+    socks,
     targets,
     tls,
     tokens,

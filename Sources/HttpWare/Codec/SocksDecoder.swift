@@ -1,0 +1,142 @@
+/// The server's side of SOCKS version 5, up to the request of the client: CONNECT only. RFC 1928, RFC 1929.
+struct SocksDecoder {
+    /// What comes next.
+    enum Step: Equatable {
+        /// More bytes are needed.
+        case incomplete
+        /// This is to be sent, and the client goes on.
+        case reply([UInt8])
+        /// The client asks for a tunnel to this authority.
+        case request(Authority)
+        /// This is to be sent, if there is anything to say, and the connection ends.
+        case refused([UInt8])
+    }
+
+    /// What a request is answered with. RFC 1928 §6.
+    enum Reply: UInt8 {
+        case succeeded = 0
+        case failed = 1
+        case denied = 2
+        case hostUnreachable = 4
+        case connectionRefused = 5
+        case commandNotSupported = 7
+        case addressTypeNotSupported = 8
+
+        /// The reply for a response to the CONNECT, and why it is none of success.
+        init(_ status: HttpStatus, _ fault: GatewayError.Fault?) {
+            self =
+                switch (status.code / 100, fault) {
+                case (2, _): .succeeded
+                case (_, .connectionRefused): .connectionRefused
+                case (_, .dnsError), (_, .dnsTimeout), (_, .destinationUnavailable), (_, .connectionTimeout):
+                    .hostUnreachable
+                case (4, _): .denied
+                default: .failed
+                }
+        }
+
+        /// As it is sent. The address that we connect from is nobody's business: it is 0.0.0.0:0.
+        var bytes: [UInt8] { [5, rawValue, 0, 1, 0, 0, 0, 0, 0, 0] }
+    }
+
+    /// The version that each message but that of RFC 1929 begins with.
+    static let version: UInt8 = 5
+
+    private enum Phase { case greeting, password, request }
+
+    private var phase = Phase.greeting
+    private let demandsPassword: Bool
+    /// User and password as the credentials of a CONNECT: the value of `Proxy-Authorization`. RFC 7617 §2.
+    private(set) var proxyAuthorization: String?
+
+    /// With `demandsPassword`, a client that offers no password is refused.
+    init(demandsPassword: Bool) { self.demandsPassword = demandsPassword }
+
+    /// Reads the next message from there on.
+    mutating func next(_ bytes: [UInt8], from position: inout Int) -> Step {
+        var reader = Reader(bytes: bytes[position...])
+        let step: Step? =
+            switch phase {
+            case .greeting: greeting(&reader)
+            case .password: password(&reader)
+            case .request: request(&reader)
+            }
+        guard let step else { return .incomplete }
+        position = reader.bytes.startIndex
+        return step
+    }
+
+    /// §3: version, and the methods that the client has.
+    private mutating func greeting(_ reader: inout Reader) -> Step? {
+        guard let version = reader.number() else { return nil }
+        guard version == SocksDecoder.version else { return .refused([]) }
+        guard let methods = reader.text() else { return nil }
+        // A client that offers a password has been given one by its user.
+        let method: UInt8 = methods.contains(2) ? 2 : methods.contains(0) && !demandsPassword ? 0 : 0xff
+        if method == 0xff { return .refused([SocksDecoder.version, method]) }
+        phase = method == 2 ? .password : .request
+        return .reply([SocksDecoder.version, method])
+    }
+
+    /// RFC 1929 §2. Whether they are right, the wares find out that judge the request.
+    private mutating func password(_ reader: inout Reader) -> Step? {
+        guard let version = reader.number() else { return nil }
+        guard version == 1 else { return .refused([1, 1]) }
+        guard let user = reader.text(), let password = reader.text() else { return nil }
+        // A name with a colon cannot be told from its password. RFC 7617 §2.
+        guard !user.contains(0x3a) else { return .refused([1, 1]) }
+        proxyAuthorization = "Basic " + Base64Text.encode(Array(user) + [0x3a] + Array(password))
+        phase = .request
+        return .reply([1, 0])
+    }
+
+    /// §4: version, command, a reserved byte, the address by its type, the port.
+    private mutating func request(_ reader: inout Reader) -> Step? {
+        guard let version = reader.number(), let command = reader.number(), reader.number() != nil,
+            let type = reader.number()
+        else { return nil }
+        guard version == SocksDecoder.version else { return .refused([]) }
+        let host: String?
+        switch type {
+        case 1:
+            guard let bytes = reader.take(4) else { return nil }
+            host = bytes.map(String.init).joined(separator: ".")
+        case 4:
+            guard let bytes = reader.take(16) else { return nil }
+            let words = [bytes.prefix(8), bytes.suffix(8)].map { $0.reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
+            host = "[\(IPAddress(ipv6: words[0], words[1]))]"
+        case 3:
+            guard let bytes = reader.text() else { return nil }
+            let text = String(validating: bytes, as: UTF8.self)
+            host = text.map { IPAddress($0).map { $0.isIPv4 ? "\($0)" : "[\($0)]" } ?? $0 }
+        default: return .refused(Reply.addressTypeNotSupported.bytes)
+        }
+        guard let port = reader.take(2).map({ UInt16($0[$0.startIndex]) << 8 | UInt16($0[$0.startIndex + 1]) }) else {
+            return nil
+        }
+        guard command == 1 else { return .refused(Reply.commandNotSupported.bytes) }
+        guard let host, port != 0, let authority = Authority("\(host):\(port)"), authority.port == port else {
+            return .refused(Reply.failed.bytes)
+        }
+        return .request(authority)
+    }
+
+    /// Takes from the front; `nil` behind the end.
+    private struct Reader {
+        var bytes: ArraySlice<UInt8>
+
+        mutating func number() -> UInt8? { bytes.popFirst() }
+
+        mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+            guard bytes.count >= count else { return nil }
+            defer { bytes = bytes.dropFirst(count) }
+            return bytes.prefix(count)
+        }
+
+        /// A text behind its length.
+        mutating func text() -> ArraySlice<UInt8>? {
+            guard let count = number() else { return nil }
+            return take(Int(count))
+        }
+    }
+}
