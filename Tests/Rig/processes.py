@@ -42,9 +42,9 @@ class Process:
                  environment: dict[str, str] | None = None, descriptors: Iterable[int] = ()):
         self.folder = folder
         self.output = open(folder / "output.log", "ab")
-        env = {**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})}
-        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-            env.pop(name, None)
+        proxies = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+        env = {name: value for name, value in os.environ.items() if name.lower() not in proxies}
+        env |= {"SWIFT_BACKTRACE": "enable=no", **(environment or {})}
         self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output,
                                       env=env, preexec_fn=preexec, pass_fds=tuple(descriptors))
         self.pid = self.popen.pid

@@ -48,6 +48,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var connectPorts: [Int] = [443]
     /// Whether addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
     public internal(set) var denyPrivate = true
+    /// The proxy by which origin servers are reached; `nil`: none.
+    public internal(set) var upstreamProxy: UpstreamProxy?
     /// The handling of paths that origin servers read differently; `nil` if the file does not say.
     public internal(set) var paths: Paths?
     /// Whether such paths are refused, because the file says so, or because the path decides about access and the file
@@ -93,6 +95,8 @@ public struct ListenerDefinition: Sendable {
             options.read("connectPorts", into: &ports)
             connectPorts = ports.map(\.number)
             options.read("denyPrivate", into: &denyPrivate)
+            let isGiven = options.isGiven("upstreamProxy")
+            options.read("upstreamProxy") { upstreamProxy = UpstreamProxy(options: &$0, isGiven: isGiven) }
         }
         if mode == .reverse, options.isGiven("forward") {
             options.fail(at: "forward", "has no effect on a reverse listener; write mode: forward, or remove it")

@@ -226,5 +226,6 @@ extension ForwardRules {
         self.init()
         connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
         deniesPrivate = listener.denyPrivate
+        upstreamProxy = listener.upstreamProxy
     }
 }

@@ -116,9 +116,15 @@ extension ExchangeDriver: ConnectionWaiter {
         let tls = isSecure ? SystemTrust.shared.client : nil
         if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
         let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
+        var hop: UpstreamProxy.Hop?
+        if let proxy = rules.upstreamProxy {
+            hop = proxy.hop(
+                to: exchange.heldRequest.host ?? "", port: port, isSecure: isSecure || isConnect)
+        }
         let endpoint = exchange.heldRequest.withHost(asReceived: false) {
             transport.passing.endpoint(
-                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate, speaks: speaks)
+                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate, speaks: speaks, hop: hop,
+                isTunnel: isConnect && hop != nil)
         }
         return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint
     }
@@ -214,7 +220,10 @@ extension ExchangeDriver: ConnectionWaiter {
         if server.settings.addsVia { options.via = exchange.heldRequest.version }
         options.upgrade = exchange.heldRequest.upgrade
         if let endpoint = call.endpoint { options.host = hostField(endpoint, service) }
-        if let endpoint = call.endpoint, !endpoint.basePath.isEmpty { options.basePath = endpoint.basePath }
+        if let endpoint = call.endpoint, !endpoint.basePath.isEmpty {
+            options.basePath = endpoint.basePath
+            if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
+        }
         let extent = exchange.heldRequest.content.extent
         let isStreamed = exchange.heldRequest.content.bytes == nil && extent != .none
         if exchange.heldRequest.expectsContinue, !isStreamed || inward.hasSentContinue {

@@ -32,6 +32,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private var addresses: ArraySlice<SocketAddress> = []
     private var socket: SocketEvents?
     private var handshake: TlsHandshake?
+    private var proxyHandshake: ProxyHandshake?
     private let timer: LoopTimer
     private var completion: Completion?
     private var lastError = GatewayError(.upstream, .destinationUnavailable, "no address to connect to", mayRetry: true)
@@ -65,6 +66,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     private func start() {
         times.resolveStarted = loop.now.nanoseconds
+        if let hop = endpoint.key.hop { return judge { self.find(hop) } }
         if !endpoint.isNamed { return found(endpoint.addresses) }
         guard let resolver else { return answer(.failure(lastError)) }
         resolver.resolve(endpoint.key.host, port: endpoint.key.port) { result in
@@ -73,6 +75,38 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             case .failure(let error):
                 let fault: GatewayError.Fault = error == .timeout ? .dnsTimeout : .dnsError
                 self.answer(.failure(GatewayError(.upstream, fault, "\(error)", mayRetry: true)))
+            }
+        }
+    }
+
+    /// Another proxy resolves the host's name: what is known of it here is judged all the same.
+    private func judge(_ next: @escaping () -> Void) {
+        guard endpoint.key.deniesPrivate else { return next() }
+        let host = endpoint.key.host
+        let isLocal = host == "localhost" || host.hasSuffix(".localhost")
+        if isLocal || endpoint.addresses.contains(where: \.isPrivate) {
+            return answer(.failure(Connector.denied(endpoint)))
+        }
+        guard endpoint.isNamed, let resolver else { return next() }
+        resolver.resolve(host, port: endpoint.key.port) { result in
+            if case .success(let addresses) = result, addresses.allSatisfy(\.isPrivate) {
+                return self.answer(.failure(Connector.denied(self.endpoint)))
+            }
+            next()
+        }
+    }
+
+    /// Finds the addresses of the proxy, which may be private.
+    private func find(_ hop: UpstreamProxy.Hop) {
+        guard completion != nil else { return }
+        if let address = IPAddress(hop.host) { return found([.ip(address, port: hop.port)]) }
+        guard let resolver else { return answer(.failure(lastError)) }
+        resolver.resolve(hop.host, port: hop.port) { result in
+            switch result {
+            case .success(let addresses): self.found(addresses)
+            case .failure(let error):
+                let fault: GatewayError.Fault = error == .timeout ? .dnsTimeout : .dnsError
+                self.answer(.failure(GatewayError(.upstream, fault, "the proxy: \(error)", mayRetry: true)))
             }
         }
     }
@@ -87,7 +121,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         guard completion != nil else { return }
         addresses = found[...]
         // Judged after the names were resolved, so that a name cannot point inward.
-        if endpoint.key.deniesPrivate {
+        if endpoint.key.deniesPrivate, endpoint.key.hop == nil {
             addresses = addresses.filter { !$0.isPrivate }[...]
             if addresses.isEmpty {
                 return answer(.failure(Connector.denied(endpoint)))
@@ -131,6 +165,23 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     }
 
     private func connected(_ socket: SocketEvents) {
+        guard let hop = endpoint.key.hop, endpoint.tls != nil || endpoint.key.isTunnel else { return reached(socket) }
+        let shown = endpoint.key.host.utf8.contains(0x3a) ? "[\(endpoint.key.host)]" : endpoint.key.host
+        let handshake = ProxyHandshake(socket, hop, to: "\(shown):\(endpoint.key.port)") { result in
+            self.proxyHandshake = nil
+            switch result {
+            case .success(let socket): self.reached(socket)
+            case .failure(let error):
+                self.lastError = error
+                self.tryNext()
+            }
+        }
+        proxyHandshake = handshake
+        handshake.start()
+    }
+
+    /// The bytes go to the endpoint from now on.
+    private func reached(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
         guard let peer = endpoint.tls else {
             return answer(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
@@ -173,6 +224,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         let handshake = self.handshake
         self.handshake = nil
         handshake?.close()
+        proxyHandshake?.close()
+        proxyHandshake = nil
         completion(result, times)
         ownReference = nil
     }

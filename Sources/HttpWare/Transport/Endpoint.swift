@@ -14,6 +14,10 @@ public final class Endpoint: Sendable {
         var speaks = Version.auto
         /// Of one of a name's addresses; empty for the name.
         var addresses: [SocketAddress] = []
+        /// The proxy by which it is reached; `nil`: none.
+        var hop: UpstreamProxy.Hop?
+        /// A tunnel by that proxy, without TLS of ours in it.
+        var isTunnel = false
     }
 
     /// The versions of HTTP that an endpoint is spoken to in.
@@ -73,7 +77,7 @@ public final class Endpoint: Sendable {
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
         speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
-        isPassing: Bool = false
+        hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false, isPassing: Bool = false
     ) {
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
@@ -81,12 +85,13 @@ public final class Endpoint: Sendable {
         self.tls = tls.map { TlsPeer($0, name: verified) }
         key = Key(
             host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits, tls: tls.map(ObjectIdentifier.init),
-            serverName: tls == nil ? "" : verified, speaks: speaks)
+            serverName: tls == nil ? "" : verified, speaks: speaks, hop: hop, isTunnel: isTunnel)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"
         configuredName = name
-        self.basePath = basePath
+        // Another proxy takes requests without TLS in absolute form. RFC 9112 §3.2.2.
+        self.basePath = hop != nil && tls == nil && !isTunnel ? "http://\(authority)" : basePath
         addresses = IPAddress(bare).map { [.ip($0, port: port)] } ?? []
         self.weight = max(1, weight)
         self.isPassing = isPassing
@@ -97,7 +102,8 @@ public final class Endpoint: Sendable {
     private init(_ other: Endpoint, at addresses: [SocketAddress]?, limits: PoolLimits, isPassing: Bool) {
         var key = Key(
             host: other.key.host, port: other.key.port, deniesPrivate: other.key.deniesPrivate, limits: limits,
-            tls: other.key.tls, serverName: other.key.serverName, speaks: other.key.speaks)
+            tls: other.key.tls, serverName: other.key.serverName, speaks: other.key.speaks, hop: other.key.hop,
+            isTunnel: other.key.isTunnel)
         key.addresses = addresses ?? other.key.addresses
         self.key = key
         written = other.written
@@ -165,19 +171,20 @@ struct PassingEndpoints {
     /// The endpoint of a host, in lower case, and a port; under TLS where a context is given.
     mutating func endpoint(
         _ host: UnsafeRawBufferPointer, port: UInt16, tls: TlsContext?, deniesPrivate: Bool,
-        speaks: Endpoint.Version = .h1
+        speaks: Endpoint.Version = .h1, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false
     ) -> Endpoint {
         var hash = UInt32(port) &+ (tls == nil ? 0 : speaks == .h1 ? 1 : 2)
         for byte in host { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
         let slot = Int(hash & 63)
         if let found = slots[slot], found.key.port == port, found.key.deniesPrivate == deniesPrivate,
-            found.tls?.context === tls, found.key.speaks == speaks, found.written.elementsEqual(host)
+            found.tls?.context === tls, found.key.speaks == speaks,
+            found.key.hop == hop, found.key.isTunnel == isTunnel, found.written.elementsEqual(host)
         {
             return found
         }
         let made = Endpoint(
             host: String(decoding: host, as: UTF8.self), port: port, speaks: speaks, tls: tls,
-            deniesPrivate: deniesPrivate, isPassing: true)
+            deniesPrivate: deniesPrivate, hop: hop, isTunnel: isTunnel, isPassing: true)
         slots[slot] = made
         return made
     }

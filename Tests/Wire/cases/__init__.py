@@ -36,4 +36,5 @@ from . import (  # noqa: F401
     tokens,
     trace,
     upgrade,
+    upstream_proxy,
 )

@@ -1,0 +1,107 @@
+import Glibc
+import HttpWare
+
+extension UpstreamProxy {
+    /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` when it is not given, wrong, or the environment names none.
+    init?(options: inout OptionsReader, isGiven: Bool) {
+        var url: ProxyUrl?
+        var except: [HostPattern] = []
+        var fromEnvironment = false
+        options.read(
+            "url", into: &url,
+            doc: "the proxy, such as http://proxy.corp:3128, with user:password@ before its host if it wants them")
+        options.read("except", into: &except, doc: "the hosts that are reached without it")
+        options.read(
+            "fromEnvironment", into: &fromEnvironment,
+            doc: "takes the proxy from http_proxy, https_proxy and no_proxy, when the configuration is read")
+        guard isGiven, !options.isDescribing else { return nil }
+        if fromEnvironment, options.isGiven("url") {
+            options.fail(at: "url", "cannot be used with fromEnvironment; remove one of them")
+        }
+        if !fromEnvironment, !options.isGiven("url") { options.require("url") }
+        self.init()
+        self.except = except.map(Exception.init)
+        guard fromEnvironment else {
+            guard let url else { return nil }
+            plain = url.hop
+            secure = url.hop
+            return
+        }
+        plain = UpstreamProxy.hop("http_proxy", &options)
+        secure = UpstreamProxy.hop("https_proxy", &options)
+        for text in UpstreamProxy.variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
+            // Other programs pass by what they do not understand, too.
+            if let exception = Exception(environment: String(text)) { self.except.append(exception) }
+        }
+        if plain == nil, secure == nil { return nil }
+    }
+
+    /// A variable in lower case, or else in upper case. `HTTP_PROXY` is not looked at where a web server could have set it.
+    private static func variable(_ name: String) -> String? {
+        let isSafe = name != "http_proxy" || getenv("REQUEST_METHOD") == nil
+        let found = getenv(name) ?? (isSafe ? getenv(name.uppercased()) : nil)
+        return found.map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    private static func hop(_ name: String, _ options: inout OptionsReader) -> Hop? {
+        guard let text = variable(name) else { return nil }
+        do throws(OptionMistake) {
+            return try ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)").hop
+        } catch {
+            options.fail(at: "fromEnvironment", "\(name) in the environment is not a proxy: \(error.hint)")
+            return nil
+        }
+    }
+}
+
+/// The URL of a proxy, which may contain a password.
+private struct ProxyUrl: OptionValue {
+    let text: String
+    let hop: UpstreamProxy.Hop
+
+    static let optionType = "proxy URL such as http://proxy.corp:3128"
+    static let isSecret = true
+    static var optionForm: OptionForm { .text }
+    var optionText: String { "***" }
+
+    init(optionText: String) throws(OptionMistake) {
+        text = optionText
+        let hint = "write a URL such as http://proxy.corp:3128"
+        guard optionText.lowercased().hasPrefix("http://") else { throw OptionMistake(hint) }
+        var rest = optionText.dropFirst(7)
+        if rest.hasSuffix("/") { rest = rest.dropLast() }
+        var user: String?
+        var password = ""
+        if let at = rest.lastIndex(of: "@") {
+            let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = parts.first.flatMap(ProxyUrl.decoded), !name.contains(":"),
+                let word = parts.count > 1 ? ProxyUrl.decoded(parts[1]) : ""
+            else { throw OptionMistake(hint) }
+            user = name
+            password = word
+            rest = rest[rest.index(after: at)...]
+        }
+        guard let authority = Authority(String(rest)), authority.port != 0 else { throw OptionMistake(hint) }
+        let host = authority.host.hasPrefix("[") ? String(authority.host.dropFirst().dropLast()) : authority.host
+        hop = UpstreamProxy.Hop(host: host, port: authority.port ?? 80, user: user, password: password)
+    }
+
+    /// Percent-decoded; `nil` where that is not possible. RFC 3986 §2.1.
+    private static func decoded(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            let digits = rest.prefix(2)
+            guard digits.count == 2, let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16) else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,107 @@
+import Glibc
+
+/// Asks another proxy for a tunnel, on a connection that is made: CONNECT, and its response. RFC 9110 §9.3.6. Used on its loop's
+/// thread only; its owner keeps it alive, and its deadline.
+final class ProxyHandshake: SocketEventHandler {
+    typealias Completion = (Result<SocketEvents, GatewayError>) -> Void
+
+    private let socket: SocketEvents
+    private let hop: UpstreamProxy.Hop
+    private let authority: String
+    private var completion: Completion?
+    private var output: ArraySlice<UInt8> = []
+    private var head = ConnectHead()
+
+    /// Begins; answers once, at once or later.
+    init(_ socket: SocketEvents, _ hop: UpstreamProxy.Hop, to authority: String, completion: @escaping Completion) {
+        self.socket = socket
+        self.hop = hop
+        self.authority = authority
+        self.completion = completion
+        socket.handler = self
+    }
+
+    /// Sends the CONNECT.
+    func start() {
+        output = ConnectHead.request(authority, authorization: hop.authorization)[...]
+        if !socket.enableReading() { return fail("the system has no memory for its socket") }
+        socketWritable()
+    }
+
+    func socketWritable() {
+        while !output.isEmpty {
+            switch output.withUnsafeBytes({ Socket.write(socket.descriptor, $0) }) {
+            case .bytes(let count): output = output.dropFirst(count)
+            case .wouldBlock:
+                if !socket.enableWriting() { fail("the system has no memory for its socket") }
+                return
+            case .end: return fail("closed the connection")
+            case .failed(let code): return fail(SystemError.text(of: code).lowercased())
+            }
+        }
+        socket.disableWriting()
+    }
+
+    /// Takes the head of the response, and not a byte behind it: that is the host's.
+    func socketReadable() {
+        withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { buffer in
+            while completion != nil {
+                let seen = recv(socket.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
+                if seen < 0, errno == EAGAIN { return }
+                guard seen > 0 else {
+                    return fail(seen == 0 ? "closed the connection" : SystemError.text(of: errno).lowercased())
+                }
+                let count = head.count(of: UnsafeRawBufferPointer(rebasing: buffer[..<seen]))
+                let taken = recv(socket.descriptor, buffer.baseAddress, count, 0)
+                guard taken > 0 else { return }
+                head.append(UnsafeRawBufferPointer(rebasing: buffer[..<taken]))
+                guard head.bytes.count <= ConnectHead.most else { return fail("sends a head that is too large") }
+                if head.isWhole { decide() }
+            }
+        }
+    }
+
+    private func decide() {
+        var decoder = ResponseHeadDecoder()
+        var response = HttpResponse(.ok)
+        response.reset()
+        do throws(GatewayError) {
+            guard
+                try decoder.decode(head.bytes.span.bytes, into: &response, method: .connect, limits: HeadLimits())
+                    != nil
+            else {
+                return fail("sends a head that is not whole")
+            }
+        } catch {
+            return fail(error.reason)
+        }
+        if response.status.code / 100 == 1 {
+            head = ConnectHead()
+            return
+        }
+        guard response.status.code / 100 == 2 else {
+            return fail("answered CONNECT \(authority) with \(response.status.code)")
+        }
+        let completion = self.completion
+        self.completion = nil
+        socket.disableReading()
+        completion?(.success(socket))
+    }
+
+    private func fail(_ what: String) {
+        let completion = self.completion
+        self.completion = nil
+        socket.close()
+        completion?(
+            .failure(
+                GatewayError(
+                    .upstream, .destinationUnavailable, "the proxy \(hop.name) \(what)", mayRetry: true)))
+    }
+
+    /// Ends it, unless it has answered.
+    func close() {
+        guard completion != nil else { return }
+        completion = nil
+        socket.close()
+    }
+}
