@@ -45,7 +45,7 @@ struct Lints {
         for listener in listeners {
             var reach = RouteReach(mode: listener.mode, steps: steps)
             for route in listener.routes.map(\.route) {
-                switch reach.enter(route) {
+                switch reach.addRoute(route) {
                 case .reached: reached.insert(route.index)
                 case .matchesNothing: hiders[route.index] = hiders[route.index] ?? []
                 case .hidden(let others):

@@ -63,7 +63,7 @@ struct PathReadings {
         guard kinds.count > 1 else { return nil }
         var reach = RouteReach(mode: listener.mode)
         ways.removeAll { way in
-            if case .reached = reach.enter(way.route) { return false }
+            if case .reached = reach.addRoute(way.route) { return false }
             return true
         }
         return difference(of: ways)

@@ -37,7 +37,7 @@ struct RouteReach {
     }
 
     /// Judges the next route, and counts it among the earlier ones from then on.
-    mutating func enter(_ route: RouteDefinition) -> Finding {
+    mutating func addRoute(_ route: RouteDefinition) -> Finding {
         let finding = judge(route)
         insert(route)
         return finding
@@ -211,7 +211,7 @@ struct RouteReach {
         let exact = probe.host.flatMap { $0.isWildcard ? nil : tries[$0.name] }
         let roots = [others, exact].compactMap(\.self)
         if probe.form != .path {
-            return take(roots.flatMap(\.prefixes), probe, only, &takers)
+            return findTaker(roots.flatMap(\.prefixes), probe, only, &takers)
         }
         if route.match.paths.isEmpty {
             return isTaken(roots, [], isPrefix: true, isRoot: true, probe, only, &takers)
@@ -227,14 +227,14 @@ struct RouteReach {
     ) -> Bool {
         var nodes = start
         for segment in segments {
-            if take(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
+            if findTaker(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
             nodes = children(of: nodes, Self.least(segment))
             if nodes.isEmpty { return false }
         }
-        if take(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
+        if findTaker(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
         // A path is never empty: behind the root at least one segment follows.
         let endsHere = !(isRoot && segments.isEmpty)
-        if endsHere, !take(nodes.flatMap(\.ends), probe, only, &takers) { return false }
+        if endsHere, !findTaker(nodes.flatMap(\.ends), probe, only, &takers) { return false }
         guard isPrefix else { return true }
         for further in [[], [Self.unnamed]] {
             let next = children(of: nodes, further)
@@ -250,7 +250,7 @@ struct RouteReach {
     }
 
     /// Whether one of the routes takes the request; the first that does is remembered.
-    private mutating func take(_ indices: [Int], _ probe: Probe, _ only: Int?, _ takers: inout Set<Int>) -> Bool {
+    private mutating func findTaker(_ indices: [Int], _ probe: Probe, _ only: Int?, _ takers: inout Set<Int>) -> Bool {
         for index in indices where only == nil || only == index {
             if stepsLeft > 0, takes(index, probe) {
                 takers.insert(index)

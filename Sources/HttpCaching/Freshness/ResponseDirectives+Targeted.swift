@@ -8,7 +8,7 @@ extension ResponseDirectives {
         var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
         self.init()
-        for (name, member) in members { take(CacheDirective(name, member)) }
+        for (name, member) in members { takeDirective(CacheDirective(name, member)) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 // 2–4. The request: its route, its middlewares, its content.
 
-extension ExchangeDriver: RequestHandler {
+extension ExchangeDriver: RequestReceiver {
     // MARK: 3. The route
 
     func requestStarted() {
@@ -27,11 +27,11 @@ extension ExchangeDriver: RequestHandler {
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
-        begin()
+        runPlan()
     }
 
     /// The plan is chosen: the request goes its way.
-    func begin() {
+    func runPlan() {
         beginRecord()
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
@@ -166,7 +166,7 @@ extension ExchangeDriver: RequestHandler {
     private func mark(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Bool {
         if chain.middlewares[index].watchesAuthority, !isWhereBound(index, chain, exchange) { return false }
         if chain.middlewares[index].mayReplay {
-            snapshots.take(index, &exchange.lentRequest, filters: exchange.requestFilters.count)
+            snapshots.takeSnapshot(index, &exchange.lentRequest, filters: exchange.requestFilters.count)
         }
         return true
     }

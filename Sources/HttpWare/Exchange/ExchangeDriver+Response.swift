@@ -2,7 +2,7 @@
 
 // 6–8. The response: response halves, postwares, and its content.
 
-extension ExchangeDriver: ResponseHandler {
+extension ExchangeDriver: ResponseReceiver {
     // MARK: 6. From upstream
 
     func responseInterim(_ response: inout HttpResponse) {
@@ -43,7 +43,7 @@ extension ExchangeDriver: ResponseHandler {
         }
         response.source = nil
         guard response.content.bytes == nil else { return source.cancelled() }
-        call.stream = ContentStream(source, extent: response.content.extent, transport: transport, handler: self)
+        call.stream = ContentStream(source, extent: response.content.extent, transport: transport, receiver: self)
     }
 
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
@@ -130,16 +130,16 @@ extension ExchangeDriver: ResponseHandler {
         if outward.isBackground { return deliver() }
         while outward.postIndex < chain.postwares.count {
             let index = outward.postIndex
-            var isMeant = isAsked(chain.postwares[index].asked, exchange)
-            if isMeant, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
+            var isConcerned = isAsked(chain.postwares[index].asked, exchange)
+            if isConcerned, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
-                    isMeant = try condition.matches(response, in: exchange)
+                    isConcerned = try condition.matches(response, in: exchange)
                 } catch {
                     guard threw(error, chain.postwares[index].label, chain.postwares[index].failsOpen) else { return }
                     continue
                 }
             }
-            if !isMeant {
+            if !isConcerned {
                 if isObserved { noteSkipped(exchange, .postware, index) }
                 outward.postIndex = index + 1
                 continue

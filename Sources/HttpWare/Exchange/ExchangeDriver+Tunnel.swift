@@ -31,7 +31,7 @@ extension ExchangeDriver {
                 return fail(GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
             }
             inward.index = 0
-            return begin()
+            return runPlan()
         }
         guard server.forward.connectPorts.contains(port) else {
             return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
@@ -86,7 +86,7 @@ extension ExchangeDriver {
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
         inward.isWhole = true
-        begin()
+        runPlan()
     }
 
     /// The client turned out to speak what is read: the host is let go, and the exchange was none.

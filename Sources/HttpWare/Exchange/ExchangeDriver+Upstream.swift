@@ -138,7 +138,7 @@ extension ExchangeDriver: ConnectionWaiter {
             chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         }
         guard let chosen else { return service.endpoints[0] }
-        chosen.enter()
+        chosen.beginRequest()
         call.isAtEndpoint = true
         call.member = chosen
         return chosen.endpoint
@@ -148,7 +148,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func leaveEndpoint() {
         guard call.isAtEndpoint, let member = call.member else { return }
         call.isAtEndpoint = false
-        member.leave()
+        member.endRequest()
     }
 
     /// The endpoint did not answer the request: it is left alone by this exchange, and by all if that happens too often.
@@ -231,7 +231,7 @@ extension ExchangeDriver: ConnectionWaiter {
             call.lengthLeft = length
         }
         connection.send(
-            requestOf: exchange, options, handler: self,
+            requestOf: exchange, options, receiver: self,
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         exchange.record.requestSent = loop.now.nanoseconds
@@ -373,7 +373,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     private func openTunnel(_ connection: any UpstreamStream, _ service: UpstreamService) {
         connection.startTunnel(
-            handler: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+            receiver: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         connection.pause()
         exchange.responder = .upstream
         var opened = HttpResponse(.ok)

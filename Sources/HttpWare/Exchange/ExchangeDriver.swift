@@ -256,22 +256,22 @@ final class ExchangeDriver: LoopTimerHandler {
         let hadClient = !outward.isBackground || outward.hasClientLeft
         if hadClient {
             if exchange.failure != nil { server.onFailure?(exchange) }
-            for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+            for observer in chain.observers where isConcerned(observer) { observer.ware.ended(exchange) }
             server.counters?.ended(exchange, plan)
         }
         if let sharer = exchange.sharer.take() { sharer.exchangeEnded() }
         // They are let go, for they may hold the exchange that holds them.
         var next = 0
-        while next < exchange.endHandlers.count {
-            exchange.endHandlers[next].body(exchange)
+        while next < exchange.endClosures.count {
+            exchange.endClosures[next].body(exchange)
             next += 1
         }
-        if next > 0 { exchange.endHandlers.removeAll(keepingCapacity: true) }
+        if next > 0 { exchange.endClosures.removeAll(keepingCapacity: true) }
         if isObserved, let records = server.records { records.add(&exchange, endpoint: call.endpoint) }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.
-    private func isMeant(_ observer: WareChain.Observer) -> Bool {
+    private func isConcerned(_ observer: WareChain.Observer) -> Bool {
         guard let condition = observer.condition else { return true }
         do {
             return observer.isPostware && exchange.end != .clientLeft

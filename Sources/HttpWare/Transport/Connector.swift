@@ -57,7 +57,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     ) {
         let connector = Connector(
             endpoint, speaking: version, loop: loop, resolver: resolver, completion: completion)
-        connector.ownReference = connector  // released by answer(_:)
+        connector.ownReference = connector  // released by answerCaller(_:)
         connector.timer.handler = connector
         connector.timer.set(after: timeout)
         connector.start()
@@ -66,13 +66,13 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func start() {
         times.resolveStarted = loop.now.nanoseconds
         if !endpoint.isNamed { return found(endpoint.addresses) }
-        guard let resolver else { return answer(.failure(lastError)) }
+        guard let resolver else { return answerCaller(.failure(lastError)) }
         resolver.resolve(endpoint.key.host, port: endpoint.key.port) { result in
             switch result {
             case .success(let addresses): self.found(addresses)
             case .failure(let error):
                 let fault: GatewayError.Fault = error == .timeout ? .dnsTimeout : .dnsError
-                self.answer(.failure(GatewayError(.upstream, fault, "\(error)", mayRetry: true)))
+                self.answerCaller(.failure(GatewayError(.upstream, fault, "\(error)", mayRetry: true)))
             }
         }
     }
@@ -90,7 +90,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         if endpoint.key.deniesPrivate {
             addresses = addresses.filter { !$0.isPrivate }[...]
             if addresses.isEmpty {
-                return answer(.failure(Connector.denied(endpoint)))
+                return answerCaller(.failure(Connector.denied(endpoint)))
             }
         }
         times.connectStarted = loop.now.nanoseconds
@@ -111,7 +111,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
                 lastError = Connector.error(code, endpoint)
             }
         }
-        answer(.failure(lastError))
+        answerCaller(.failure(lastError))
     }
 
     func socketReadable() {}
@@ -133,7 +133,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func connected(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
         guard let peer = endpoint.tls else {
-            return answer(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
+            return answerCaller(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
         }
         let offered: [ApplicationProtocol] =
             switch version {
@@ -158,10 +158,10 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             times.connectStarted == 0
             ? "finding the address of \(endpoint.name)"
             : handshake == nil ? "connecting to \(endpoint.name)" : "the TLS handshake with \(endpoint.name)"
-        answer(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
+        answerCaller(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
-    private func answer(_ result: Result<Link, GatewayError>) {
+    private func answerCaller(_ result: Result<Link, GatewayError>) {
         guard let completion else {
             if case .success(let link) = result { link.socket.close() }
             return
@@ -199,9 +199,9 @@ extension Connector: TlsHandshakeOwner {
         if version == .h2, !isHttp2 {
             handshake.socket.close()
             let reason = "\(endpoint.name) does not agree to HTTP/2"
-            return answer(.failure(GatewayError(.upstream, .tlsProtocolError, reason, mayRetry: true)))
+            return answerCaller(.failure(GatewayError(.upstream, .tlsProtocolError, reason, mayRetry: true)))
         }
-        answer(.success(Link(socket: handshake.socket, tls: handshake.session, isHttp2: isHttp2)))
+        answerCaller(.success(Link(socket: handshake.socket, tls: handshake.session, isHttp2: isHttp2)))
     }
 
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {

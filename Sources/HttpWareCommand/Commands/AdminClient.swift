@@ -215,14 +215,14 @@ struct EventStream {
                 event = ""
                 data = []
             } else {
-                take(String(decoding: line, as: UTF8.self))
+                takeLine(String(decoding: line, as: UTF8.self))
                 line = []
             }
         }
         return events
     }
 
-    private mutating func take(_ line: String) {
+    private mutating func takeLine(_ line: String) {
         let colon = line.firstIndex(of: ":") ?? line.endIndex
         var value = line[colon...].dropFirst()
         if value.first == " " { value = value.dropFirst() }

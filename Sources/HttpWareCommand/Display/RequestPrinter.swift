@@ -41,7 +41,7 @@ final class RequestPrinter: Sendable {
         while !isLast {
             waiting.wait()
             isLast = isEnding.load(ordering: .acquiring)
-            let (exchanges, dropped) = subscription.take()
+            let (exchanges, dropped) = subscription.takeRecords()
             for exchange in exchanges { print(ExchangeReport(exchange)) }
             if dropped > 0 { note("\(dropped) requests are not shown, because they came too fast") }
         }

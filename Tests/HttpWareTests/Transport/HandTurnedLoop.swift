@@ -184,7 +184,7 @@ final class RecordingWaiter: ConnectionWaiter {
 }
 
 /// Takes a response as an exchange does.
-final class RecordingResponse: ResponseHandler {
+final class RecordingResponse: ResponseReceiver {
     private(set) var interim: [Int] = []
     private(set) var head: HttpResponse?
     private(set) var content: [UInt8] = []

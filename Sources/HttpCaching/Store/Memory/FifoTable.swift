@@ -72,13 +72,13 @@
 
     // MARK: Reading
 
-    /// The first item with that hash that `isMeant` picks; items with one hash have the order of `insert`.
+    /// The first item with that hash that `isPicked` picks; items with one hash have the order of `insert`.
     @inline(__always)
-    @inlinable public func first(_ hash: UInt64, where isMeant: (Item) -> Bool) -> Place? {
+    @inlinable public func first(_ hash: UInt64, where isPicked: (Item) -> Bool) -> Place? {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count &- 1)]
         while place >= 0 {
             let index = Int(place)
-            if slots[index].hash == hash, let item = slots[index].item, isMeant(item) { return place }
+            if slots[index].hash == hash, let item = slots[index].item, isPicked(item) { return place }
             place = slots[index].next
         }
         return nil
@@ -142,7 +142,7 @@
             place = other.next
         }
         slot.next = place
-        let own = take(slot)
+        let own = takePlace(for: slot)
         if before >= 0 { slots[Int(before)].next = own } else { buckets[bucket] = own }
         enqueue(own)
         items += 1
@@ -215,7 +215,7 @@
 
     // MARK: Slots
 
-    @inlinable mutating func take(_ slot: Slot) -> Place {
+    @inlinable mutating func takePlace(for slot: Slot) -> Place {
         if free >= 0 {
             let place = free
             free = slots[Int(place)].next

@@ -42,12 +42,12 @@ struct MemoryShard {
 
     // MARK: Reading
 
-    mutating func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+    mutating func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
         var hasOthers = false
         let place = table.first(hash(key)) { item in
             guard item.isUnder(key) else { return false }
             hasOthers = true
-            return isMeant(item.response)
+            return isSelected(item.response)
         }
         guard let place, let item = table[place] else { return .none(hasOthers: hasOthers) }
         table.use(place)
