@@ -48,14 +48,13 @@ extension ExchangeDriver {
             return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
         }
         exchange.responder = .interception
-        answer(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
+        answerClient(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
     }
 
     /// The exchange of the CONNECT ends with its response. What comes now decides what becomes of the tunnel.
     func openTunnel(_ rules: InterceptRules, _ sink: any ResponseSink) {
         let tunnel = InterceptedTunnel(server, rules, exchange, exchange.connection)
-        sink.send(responseOf: exchange, extent: .none, via: false)
-        guard phase == .streaming else { return }
+        guard sendHead(.none, to: sink, via: false) == .goesOn else { return }
         self.sink = nil
         end(.completed)
         sink.passTunnel(to: tunnel)

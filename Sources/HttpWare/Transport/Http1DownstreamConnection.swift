@@ -3,6 +3,9 @@
 import Glibc
 
 /// Who is told of a request: its exchange. On the loop's thread.
+///
+/// Each of these may end the exchange before it returns, and close the connection that tells. So a connection tells last, or looks
+/// at `isClosed` and at its receiver afterwards.
 protocol RequestReceiver: AnyObject {
     /// Where the head is decoded to.
     var exchange: Exchange { get }
@@ -29,6 +32,9 @@ protocol RequestReceiver: AnyObject {
 }
 
 /// Where an exchange's response goes: a connection, a stream of one, or a caller in the same process.
+///
+/// All calls but `pauseRequest` may come back before they return: inside them the request's receiver is told of content, or that
+/// the client has gone.
 protocol ResponseSink: AnyObject {
     /// Passes 1xx on.
     func sendInterim(_ response: HttpResponse)

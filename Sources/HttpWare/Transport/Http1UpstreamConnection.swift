@@ -3,6 +3,9 @@
 import Glibc
 
 /// Who is told of a response: the exchange that sent the request. On the loop's thread.
+///
+/// Each of these may end the exchange before it returns, and cancel the stream that tells. So a stream tells last, or looks at
+/// whether it is still open afterwards.
 protocol ResponseReceiver: AnyObject {
     /// 1xx, but 101.
     func responseInterim(_ response: inout HttpResponse)

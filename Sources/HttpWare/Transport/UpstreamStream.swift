@@ -1,5 +1,8 @@
 /// One request's way to an origin server and its response's way back: a connection, a stream of one, or a scripted one in
 /// memory. Used on its loop's thread.
+///
+/// Calls that send, read on or end may come back before they return: inside them the receiver is told of content, of a fault, or
+/// that the client has gone. `pause` and `contentRelayed` never come back.
 protocol UpstreamStream: AnyObject {
     /// It has served a request before this one.
     var isReused: Bool { get }

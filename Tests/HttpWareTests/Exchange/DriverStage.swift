@@ -134,7 +134,10 @@ final class ScriptedClient: ResponseSink {
     var status: Int? { response?.status.code }
     var text: String { String(decoding: content, as: UTF8.self) }
 
-    func sendInterim(_ response: HttpResponse) { interim.append(response.status.code) }
+    func sendInterim(_ response: HttpResponse) {
+        interim.append(response.status.code)
+        seen("\(response.status.code)")
+    }
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
         precondition(response == nil, "a second response")
         response = exchange.response
@@ -172,6 +175,8 @@ final class ScriptedStream: UpstreamStream {
     var isPaused = false
     var isCancelled = false
     var isDiscarded = false
+    /// Called when the exchange cancels or discards the response.
+    var whenGivenUp: () -> Void = {}
     private var receiver: (any ResponseReceiver)?
     private var waiting: [(ScriptedStream) -> Void] = []
 
@@ -206,10 +211,12 @@ final class ScriptedStream: UpstreamStream {
     func cancel() {
         isCancelled = true
         receiver = nil
+        whenGivenUp()
     }
     func discard() {
         isDiscarded = true
         receiver = nil
+        whenGivenUp()
     }
 
     // What the origin server does.
