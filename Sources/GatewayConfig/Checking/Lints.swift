@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What is written rightly and is probably not meant: warnings.
+/// Warnings: entries that are valid and probably not intended.
 struct Lints {
     private var diagnostics = Diagnostics()
 

@@ -32,7 +32,7 @@ struct PathReadings {
         /// The same for all ways with the same guards.
         let kind: Int
 
-        /// What passes its chain reaches an origin server.
+        /// A request that passes its chain reaches an origin server.
         var goesUpstream: Bool { route.service != nil }
     }
 

@@ -6,7 +6,7 @@ import HttpWare
 /// It takes the events of libyaml, which comes with Yams, and builds the tree itself, without recursion: the composer of Yams
 /// recurses as deep as the file says, stops at the first duplicate key, and hashes keys that aliases can make exponential.
 struct YamlReader {
-    /// What one file may be, so that no file can exhaust memory or stack.
+    /// The limits of one file, so that no file can exhaust memory or stack.
     enum Limit {
         static let bytes = 4 << 20
         static let depth = 64
