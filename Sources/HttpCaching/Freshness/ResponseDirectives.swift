@@ -27,7 +27,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         for directive in CacheDirective.list(lines) { takeDirective(directive) }
     }
 
-    /// What the `Cache-Control` lines of a response say.
+    /// The directives in the `Cache-Control` lines of a response.
     public init(of fields: HttpFields) {
         let plain = fields.withOnlyValue(of: .cacheControl) { value in
             value.withMemoryRebound(to: UInt8.self) { ResponseDirectives(plain: $0) }
@@ -39,7 +39,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         }
     }
 
-    /// What one line says that has names and numbers of seconds only, as most have, read where it stands; `nil` for any other.
+    /// The directives of one line of names and numbers of seconds only, as most lines are, read in place; `nil` for any other line.
     private init?(plain line: UnsafeBufferPointer<UInt8>) {
         self.init()
         guard takeDirectives(plain: line) else { return nil }
