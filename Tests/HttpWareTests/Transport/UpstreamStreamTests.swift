@@ -105,6 +105,20 @@ import Testing
             settle()
         }
 
+        /// Sends a whole response in one write.
+        func respond(_ text: String) {
+            if let far, let served {
+                far.end.session.submit(
+                    HttpResponse(.ok), HeadEncoder.ResponseOptions(framing: .length(text.utf8.count)),
+                    hasContent: true, isLong: true, on: served)
+                served.write(bytes: text)
+                served.end(nil)
+            } else {
+                socket.send("HTTP/1.1 200 X\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)")
+            }
+            settle()
+        }
+
         /// Ends the stream in the middle.
         func breakOff() {
             if let far {
@@ -228,6 +242,19 @@ import Testing
         stage.stream.resume()
         stage.settle()
         #expect(stage.response.text == "world" && stage.response.ends == 1)
+    }
+
+    @Test(arguments: Version.allCases)
+    func `a stream that is paused at the head keeps the content that came with it`(version: Version) throws {
+        let stage = try Stage(version)
+        try stage.send()
+        stage.response.whenStarted = { [unowned stage] in stage.stream.pause() }
+        stage.respond("held")
+        #expect(stage.response.head?.status == .ok)
+        #expect(stage.response.content.isEmpty && stage.response.ends == 0)
+        stage.stream.resume()
+        stage.settle()
+        #expect(stage.response.text == "held" && stage.response.ends == 1)
     }
 
     @Test(arguments: Version.allCases)
