@@ -157,7 +157,7 @@ public final class DiskStore: CacheStore {
 
     // MARK: Looking up
 
-    public func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+    public func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
         let hash = DiskStore.hash(key)
         let known = state.withLock { state -> Found? in
             guard case .isOpen = state.opening else { return nil }
@@ -309,10 +309,10 @@ public final class DiskStore: CacheStore {
         write()
     }
 
-    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+    public func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         var count = 0
         await look { records in
-            for (number, record) in records where isMeant(record.key, record.head) {
+            for (number, record) in records where isSelected(record.key, record.head) {
                 let hash = DiskStore.hash(record.key)
                 count += state.withLock { state in
                     guard let place = state.table.first(hash, where: { $0.number == number }) else { return 0 }
@@ -326,11 +326,11 @@ public final class DiskStore: CacheStore {
         return StorePurge(count: count)
     }
 
-    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+    public func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
         var items: [StoredItem] = []
         guard limit > 0 else { return items }
         await look { records in
-            for (number, record) in records where isMeant(record.key, record.head) {
+            for (number, record) in records where isSelected(record.key, record.head) {
                 // One that was taken away is on its way out of the file.
                 let hash = DiskStore.hash(record.key)
                 guard state.withLock({ $0.table.first(hash) { $0.number == number } != nil }) else { continue }

@@ -12,7 +12,7 @@ extension HttpManager {
     public func publisher<R: Route>(for route: R) -> AnyPublisher<R.Response, HttpError> {
         Deferred {
             let answer = PendingAnswer<R.Response>()
-            let task = Task.detached { answer.take(await self.result(of: route)) }
+            let task = Task.detached { answer.takeResult(await self.result(of: route)) }
             return answer.future.handleEvents(receiveCancel: { task.cancel() })
         }.eraseToAnyPublisher()
     }
@@ -32,5 +32,5 @@ private final class PendingAnswer<Value: Sendable>: @unchecked Sendable {
         self.promise = promise
     }
 
-    func take(_ result: Result<Value, HttpError>) { promise(result) }
+    func takeResult(_ result: Result<Value, HttpError>) { promise(result) }
 }

@@ -27,8 +27,8 @@
             for turn in 0..<times {
                 let key = StableHash.spread(UInt64(turn))
                 guard let member = seat.choose(key: key, excluding: [], at: loop.now) else { return }
-                member.enter()
-                member.leave()
+                member.beginRequest()
+                member.endRequest()
                 if again {
                     tried.append(member)
                     keep(seat.choose(key: key, excluding: tried, at: loop.now))

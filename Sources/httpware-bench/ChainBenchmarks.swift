@@ -84,7 +84,7 @@
                 driver.prepare(sink: sink, connection: .none)
                 driver.exchange.heldRequest = request
                 driver.requestStarted()
-                if observed == .live, turn & 255 == 0 { keep(reader.take()) }
+                if observed == .live, turn & 255 == 0 { keep(reader.takeRecords()) }
             }
         }
     }
@@ -114,7 +114,7 @@
             let sink = NoSink()
             let driver = ExchangeDriver(server: server)
             for _ in 0..<times {
-                loop.enter()
+                loop.beginCallback()
                 driver.prepare(sink: sink, connection: .none)
                 var decoder = RequestHeadDecoder()
                 keep(
@@ -122,7 +122,7 @@
                         fewFields.span.bytes, into: &driver.exchange.heldRequest, limits: HeadLimits(), isReverse: true)
                 )
                 driver.requestStarted()
-                loop.leave()
+                loop.endCallback()
             }
         }
     }
@@ -131,7 +131,7 @@
     private final class InstantOrigin: UpstreamConnector, ReceivingStream {
         let isReused = true
         let isBlocked = false
-        private var handler: (any ResponseHandler)?
+        private var receiver: (any ResponseReceiver)?
 
         func connect(
             to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
@@ -140,12 +140,12 @@
             return nil
         }
         func send(
-            requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+            requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
             responseTimeout: Int64, idleTimeout: Int64
-        ) { self.handler = handler }
+        ) { self.receiver = receiver }
         func respond(_ response: inout HttpResponse) {
-            handler?.responseStarted(&response)
-            handler?.responseEnded(nil)
+            receiver?.responseStarted(&response)
+            receiver?.responseEnded(nil)
         }
     }
 
@@ -172,7 +172,7 @@
             let driver = ExchangeDriver(server: server)
             var response = HttpResponse(.noContent)
             for _ in 0..<times {
-                loop.enter()
+                loop.beginCallback()
                 driver.prepare(sink: sink, connection: connection)
                 var decoder = RequestHeadDecoder()
                 keep(
@@ -183,7 +183,7 @@
                 driver.requestEnded(nil)
                 response.reset()
                 origin.respond(&response)
-                loop.leave()
+                loop.endCallback()
             }
         }
     }

@@ -115,7 +115,7 @@ public final class Credential: Sendable {
     ///
     /// `ended` is called when the refresh lets the request go, or fails: for one request after the other in the order of coming,
     /// whichever their loops are. It may be called after the request has given up its place.
-    public func enter(
+    public func takePlace(
         bytes: Int, limits: HoldLimits, at wall: WallTime, ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil
     ) -> Entry {
         guard let loop = EventLoop.current else {
@@ -125,7 +125,7 @@ public final class Credential: Sendable {
         let entry = change { state in
             // Held by places that are given up, each, when their wait ends. Not weak: one weak reference makes each retain of the
             // credential take three times as long, for every request.
-            state.enter(wall, now, bytes: bytes, limits: limits, ended: ended) { self.leave($0) }
+            state.takePlace(wall, now, bytes: bytes, limits: limits, ended: ended) { self.leave($0) }
         }
         switch entry {
         case .ready(let token): return .ready(token)

@@ -135,7 +135,7 @@ struct CredentialState {
     // MARK: Requests
 
     /// A request needs a token, and no token may be sent.
-    mutating func enter(
+    mutating func takePlace(
         _ wall: WallTime, _ now: LoopInstant, bytes: Int, limits: HoldLimits,
         ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil, leave: @escaping @Sendable (HoldPlace) -> Void
     ) -> Entry {
@@ -147,7 +147,7 @@ struct CredentialState {
                 CredentialFailure(
                     .paused, "too many requests wait for a token", retryAfter: .seconds(1), mayPass: true))
         }
-        let begins = refreshing == nil ? begin(now) : nil
+        let begins = refreshing == nil ? beginRefresh(now) : nil
         placesTaken += 1
         if isAnswerAwaited { heldByRefresh += 1 }
         let place = HoldPlace(
@@ -180,16 +180,16 @@ struct CredentialState {
     /// Begins a refresh in the background, if one is due and allowed.
     mutating func beginIfDue(_ wall: WallTime, _ now: LoopInstant) -> Refreshing? {
         guard isDue(at: wall) || usable(at: wall) == nil, refreshing == nil, pause(at: now) == nil else { return nil }
-        return begin(now)
+        return beginRefresh(now)
     }
 
     /// Begins a refresh whatever happened before, unless one is in flight.
     mutating func force(_ now: LoopInstant) -> Refreshing? {
         guard refreshing == nil, definition.grant != .static else { return nil }
-        return begin(now, isForced: true)
+        return beginRefresh(now, isForced: true)
     }
 
-    private mutating func begin(_ now: LoopInstant, isForced: Bool = false) -> Refreshing {
+    private mutating func beginRefresh(_ now: LoopInstant, isForced: Bool = false) -> Refreshing {
         refreshes += 1
         heldByRefresh = waiting.count
         isSettled = false
@@ -257,7 +257,7 @@ struct CredentialState {
         self.refreshing = nil
         if waiting.isEmpty { return .idle }
         if let failure = pause(at: now) { return .refuses(takeWaiting(), failure) }
-        return .begins(begin(now))
+        return .begins(beginRefresh(now))
     }
 
     /// Forgets every token, failure and learnt value, as after a start.

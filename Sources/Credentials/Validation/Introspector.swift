@@ -59,11 +59,11 @@ public final class Introspector: Sendable {
         request.content = .text("token=\(Self.encoded(token))&token_type_hint=access_token")
         client.start(request, limits: CallLimits(timeout: timeout, content: Self.largest)) { result in
             self.underWay.subtract(1, ordering: .relaxed)
-            done(self.answer(result))
+            done(self.makeAnswer(from: result))
         }
     }
 
-    private func answer(_ result: Result<HttpResponse, GatewayError>) -> Answer {
+    private func makeAnswer(from result: Result<HttpResponse, GatewayError>) -> Answer {
         let problem: String
         switch result {
         case .failure(let error): problem = error.reason

@@ -191,7 +191,7 @@ public final class KeySource: Sendable {
         case .success(let body):
             do {
                 let keys = try JsonWebKeySet(json: body, hasSecrets: false)
-                take(keys, body.withUnsafeBytes { Digest256(of: $0) })
+                takeKeys(keys, body.withUnsafeBytes { Digest256(of: $0) })
                 due.store((now + ttl).nanoseconds, ordering: .relaxed)
                 return done(true)
             } catch {
@@ -210,7 +210,7 @@ public final class KeySource: Sendable {
         done(false)
     }
 
-    private func take(_ keys: JsonWebKeySet, _ digest: Digest256) {
+    private func takeKeys(_ keys: JsonWebKeySet, _ digest: Digest256) {
         let isOther = state.withLock { state in
             state.failures = 0
             guard state.digest != digest else { return false }

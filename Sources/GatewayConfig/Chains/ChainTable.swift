@@ -6,7 +6,7 @@ struct ChainTable {
     struct Spliced {
         var lists: [WrittenChain.List: [WrittenEntry]] = [:]
 
-        /// What placeholders in its entries take from the route's path.
+        /// The captures of the route's path that placeholders in its entries need.
         var captures: [NeededCapture] { lists.values.flatMap { $0.flatMap(\.captures) } }
 
         subscript(list: WrittenChain.List) -> [WrittenEntry] { lists[list] ?? [] }

@@ -20,22 +20,22 @@ struct WrittenChain {
 struct WrittenEntry {
     let entry: ChainEntry
     let name: String
-    /// What `as` says.
+    /// The value of `as`.
     let label: String?
     let side: WareRegistry.Side
     let type: any ConfigurableWare.Type
     let options: ConfigNode
     let place: WarePlace
-    /// What its placeholders take from the route's path.
+    /// The captures of the route's path that its placeholders need.
     let captures: [NeededCapture]
 }
 
 /// Reads chains and builds their wares, each entry once.
 struct ChainBuilder {
     let registry: WareRegistry
-    /// What options can refer to by name.
+    /// The objects that options can refer to by name.
     var objects = NamedObjects()
-    /// What they did refer to.
+    /// The names that options did refer to.
     private(set) var references: Set<NamedReference> = []
     var diagnostics = Diagnostics()
     /// Every ware that was built, by its place.
@@ -46,7 +46,7 @@ struct ChainBuilder {
     private(set) var files: [String] = []
     private var ordinals: [WarePlace: Int] = [:]
     private var secrets: [String: Set<[String]>] = [:]
-    /// What responses that wares make are known by.
+    /// The labels by which the responses of wares are known.
     private(set) var labels: Set<String> = []
     /// The labels of wares that have one, by their names.
     private(set) var relabelled: [String: String] = [:]
@@ -183,7 +183,7 @@ struct ChainBuilder {
             build(type, options, at: place, label: label, order: order, condition: condition, location: location))
     }
 
-    /// What the entry's responses are called, and whose responses its condition asks for.
+    /// Notes the label of the entry's responses, and the labels that its condition asks for.
     private mutating func noteNames(_ name: String, _ common: [ConfigNode.Entry]) {
         let label = common.first { $0.key == "as" }?.value.text
         labels.insert(label ?? name)

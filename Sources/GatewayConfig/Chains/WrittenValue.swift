@@ -51,7 +51,7 @@ extension GatewayConfiguration {
             case .list(let members):
                 for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }
             case .map(let entries):
-                // What stands below a secret key is secret as a whole.
+                // Everything below a secret key is secret.
                 let isSecret = secrets.contains(key)
                 for entry in entries { add(entry.value, "\(path).\(entry.key)", key: isSecret ? key : entry.key) }
             }

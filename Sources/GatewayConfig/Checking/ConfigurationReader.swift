@@ -58,7 +58,7 @@ public struct ConfigurationReader: Sendable {
         var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
         configuration.fileSecrets = tree.secrets
         var diagnostics = tree.diagnostics
-        // What could not be interpolated is one mistake, not two.
+        // A text that could not be interpolated is one mistake, not two.
         let places = Set(diagnostics.all.map(\.location))
         let isWhole = !diagnostics.hasErrors
         diagnostics.append(

@@ -1,7 +1,7 @@
 import Credentials
 import HttpWare
 
-/// What wares of one joined chain may do with one credential together.
+/// The rules for wares of one joined chain that use the same credential.
 struct CredentialRules {
     /// The options of a credential that nothing may print.
     static let secretKeys: Set<String> = ["clientSecret", "refreshToken", "value"]

@@ -11,7 +11,7 @@ struct KeyReach {
         let key: RequestKey
     }
 
-    /// What requests have at a place of a chain.
+    /// The properties of requests at a place of a chain.
     private struct Known {
         let listener: ListenerDefinition
         var hasPrincipal: Bool

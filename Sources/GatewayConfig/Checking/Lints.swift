@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What is written rightly and is probably not meant: warnings.
+/// Warnings: entries that are valid and probably not intended.
 struct Lints {
     private var diagnostics = Diagnostics()
 
@@ -45,7 +45,7 @@ struct Lints {
         for listener in listeners {
             var reach = RouteReach(mode: listener.mode, steps: steps)
             for route in listener.routes.map(\.route) {
-                switch reach.enter(route) {
+                switch reach.addRoute(route) {
                 case .reached: reached.insert(route.index)
                 case .matchesNothing: hiders[route.index] = hiders[route.index] ?? []
                 case .hidden(let others):

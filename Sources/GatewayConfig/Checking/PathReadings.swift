@@ -32,7 +32,7 @@ struct PathReadings {
         /// The same for all ways with the same guards.
         let kind: Int
 
-        /// What passes its chain reaches an origin server.
+        /// A request that passes its chain reaches an origin server.
         var goesUpstream: Bool { route.service != nil }
     }
 
@@ -63,7 +63,7 @@ struct PathReadings {
         guard kinds.count > 1 else { return nil }
         var reach = RouteReach(mode: listener.mode)
         ways.removeAll { way in
-            if case .reached = reach.enter(way.route) { return false }
+            if case .reached = reach.addRoute(way.route) { return false }
             return true
         }
         return difference(of: ways)

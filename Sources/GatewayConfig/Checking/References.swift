@@ -1,14 +1,14 @@
 import HttpWare
 
-/// What entries of chains refer to by name, and whether it is there: wares as responders, and captures of routes.
+/// Checks that the objects exist to which chain entries refer by name: wares as responders, and captures of routes.
 struct References {
     private(set) var diagnostics = Diagnostics()
     /// Each capture that is needed somewhere, and whether a route has it where it is needed.
     private var captures: [NeededCapture: Bool] = [:]
-    /// What the routes that need a capture have.
+    /// The captures of the routes that need one.
     private var offered: Set<String> = []
 
-    /// Every name in an `if: { responder: … }` is that of a ware somewhere, or a word for what is no ware.
+    /// Every name in an `if: { responder: … }` is a ware's, or a word for another responder.
     mutating func checkResponders(of builder: ChainBuilder) {
         let words = [Responder.upstream, .gateway, .cache].map(\.name)
         for (keyPath, node) in builder.responders {
@@ -25,7 +25,7 @@ struct References {
         }
     }
 
-    /// What is needed by entries that run for requests whose path matched one of these patterns.
+    /// Notes the captures that entries need, for requests whose path matched one of these patterns.
     mutating func note(_ needed: [NeededCapture], for paths: [PathPattern]) {
         guard !needed.isEmpty else { return }
         let captured = Set(paths.flatMap(\.captures))
@@ -33,7 +33,7 @@ struct References {
         for one in needed { captures[one] = captures[one] ?? false || captured.contains(one.name) }
     }
 
-    /// A capture that no route has where it is needed is empty for every request: nobody means that.
+    /// Reports captures that no route has: such a capture is empty for every request.
     mutating func checkCaptures() {
         for (needed, isThere) in captures where !isThere {
             let near = didYouMean(needed.name, among: offered.sorted())

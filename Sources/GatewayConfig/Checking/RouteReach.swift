@@ -2,15 +2,15 @@ import HttpWare
 
 /// Whether any request can reach a route, or those before it take all of what it matches.
 ///
-/// All that a route asks for is positive, so of the requests that a route matches few have to be looked at: those that any
-/// other route is the least likely to match. For a host, a method or a segment that is left open, that is one which no
-/// pattern names; for `/prefix/**`, the path that ends there, and those that go on with an empty or an unnamed segment. If
-/// the earlier routes take each of these, they take everything. So the answer is exact, but for regular expressions, of
+/// All that a route asks for is positive, so only a few of the requests that it matches are examined: the requests that other
+/// routes are the least likely to match. For a host, a method or a segment that is left open, such a request has a value that
+/// no pattern names. For `/prefix/**`, its path ends there, or continues with an empty or an unnamed segment. If the earlier
+/// routes take each of these requests, they take everything. So the answer is exact, but for regular expressions, of
 /// which only equal ones are known to match the same; then, and when the work would be too much, a route counts as reached.
 ///
 /// The earlier routes stand in tries of their paths, one for each exact host and one for all others.
 struct RouteReach {
-    /// What is known of a route.
+    /// The result for a route.
     enum Finding {
         case reached
         /// Earlier routes, in file order, match everything that it matches.
@@ -27,7 +27,7 @@ struct RouteReach {
     /// How many comparisons may still be made; after that all routes count as reached.
     private(set) var stepsLeft: Int
 
-    /// What all listeners together may take.
+    /// The most steps for all listeners together.
     static let mostSteps = 1_000_000
     private static let mostChoices = 256
 
@@ -37,7 +37,7 @@ struct RouteReach {
     }
 
     /// Judges the next route, and counts it among the earlier ones from then on.
-    mutating func enter(_ route: RouteDefinition) -> Finding {
+    mutating func addRoute(_ route: RouteDefinition) -> Finding {
         let finding = judge(route)
         insert(route)
         return finding
@@ -163,7 +163,7 @@ struct RouteReach {
         /// Captures, and texts with a `*`.
         var open: [(segment: PathPattern.Segment, node: Node)] = []
         private var openPlaces: [PathPattern.Segment: Int] = [:]
-        /// The routes with a pattern that ends here, and with one that goes on with `**`.
+        /// The routes with a pattern that ends here, and those with a pattern that continues with `**`.
         var ends: [Int] = []
         var prefixes: [Int] = []
 
@@ -211,7 +211,7 @@ struct RouteReach {
         let exact = probe.host.flatMap { $0.isWildcard ? nil : tries[$0.name] }
         let roots = [others, exact].compactMap(\.self)
         if probe.form != .path {
-            return take(roots.flatMap(\.prefixes), probe, only, &takers)
+            return findTaker(roots.flatMap(\.prefixes), probe, only, &takers)
         }
         if route.match.paths.isEmpty {
             return isTaken(roots, [], isPrefix: true, isRoot: true, probe, only, &takers)
@@ -227,14 +227,14 @@ struct RouteReach {
     ) -> Bool {
         var nodes = start
         for segment in segments {
-            if take(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
+            if findTaker(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
             nodes = children(of: nodes, Self.least(segment))
             if nodes.isEmpty { return false }
         }
-        if take(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
+        if findTaker(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
         // A path is never empty: behind the root at least one segment follows.
         let endsHere = !(isRoot && segments.isEmpty)
-        if endsHere, !take(nodes.flatMap(\.ends), probe, only, &takers) { return false }
+        if endsHere, !findTaker(nodes.flatMap(\.ends), probe, only, &takers) { return false }
         guard isPrefix else { return true }
         for further in [[], [Self.unnamed]] {
             let next = children(of: nodes, further)
@@ -250,7 +250,7 @@ struct RouteReach {
     }
 
     /// Whether one of the routes takes the request; the first that does is remembered.
-    private mutating func take(_ indices: [Int], _ probe: Probe, _ only: Int?, _ takers: inout Set<Int>) -> Bool {
+    private mutating func findTaker(_ indices: [Int], _ probe: Probe, _ only: Int?, _ takers: inout Set<Int>) -> Bool {
         for index in indices where only == nil || only == index {
             if stepsLeft > 0, takes(index, probe) {
                 takers.insert(index)
@@ -260,7 +260,7 @@ struct RouteReach {
         return false
     }
 
-    /// The segment that the fewest others match of those that this one does.
+    /// Of the segments that this one matches, the segment that the fewest others match.
     private static func least(_ segment: PathPattern.Segment) -> [UInt8] {
         switch segment {
         case .text(let text): text

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What is written rightly and cannot be allowed to run.
+/// Errors: entries that are valid and would be unsafe to run.
 struct Safety {
     private var diagnostics = Diagnostics()
 

@@ -144,7 +144,7 @@ public struct ConfigurationDifference: Sendable {
 
     private typealias Named = (name: String, files: [FileOfOptions], location: SourceLocation)
 
-    /// Finds those that say the same as before, of files that do not.
+    /// Finds entries that are written as before but name files whose content changed.
     private mutating func compareFiles(_ noun: String, _ old: [Named], _ new: [Named], _ effect: String) {
         for now in new {
             guard let former = old.first(where: { $0.name == now.name }), former.files != now.files else { continue }

@@ -3,7 +3,7 @@ import HttpWare
 /// Values whose order matters – routes, the entries of a chain – and how those of two configurations belong together.
 struct NodeSequence {
     struct Item {
-        /// What it goes by in texts, behind its noun: `.orders`, `[3]`.
+        /// Its name in texts, behind its noun: `.orders`, `[3]`.
         let name: String
         /// Tells it apart from the others, and finds it in another sequence; `nil`: only what it says does.
         let key: String?

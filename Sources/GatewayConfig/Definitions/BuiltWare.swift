@@ -3,7 +3,7 @@ import HttpWare
 /// Where a ware is written, however the lines around it moved: chain, and label or else name, and the how many-th of those.
 struct WarePlace: Hashable, Sendable {
     let chain: String
-    /// What `as` says, else the ware's name.
+    /// The value of `as`, else the ware's name.
     let key: String
     let isLabel: Bool
     /// Among the entries of the chain with the same key, from 0.
@@ -17,9 +17,9 @@ struct BuiltWare: Sendable {
     var ware: any ConfigurableWare
     let options: ConfigNode
     let files: [FileOfOptions]
-    /// Those that the options name, as they are opened: relative ones mean others when the entry moves to another folder.
+    /// The paths that the options name, as they are opened: a relative path changes its meaning if the entry moves to another folder.
     let paths: [String]
-    /// What they refer to by name.
+    /// The objects to which the options refer by name.
     let references: [NamedReference]
 
     /// Whether building it again would only lose its state.

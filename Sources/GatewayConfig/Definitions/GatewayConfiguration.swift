@@ -20,11 +20,11 @@ public struct GatewayConfiguration: Sendable {
     public let log: LogDefinition
     /// Each chain by name, with the chains that it uses; only if the file was read for a client.
     public internal(set) var chains: [String: WareChain] = [:]
-    /// What the files say, joined and interpolated: the keys of the first file and of those it includes, in file order.
+    /// The content of the files, joined and interpolated: the keys of the first file and of the files it includes, in file order.
     let written: [ConfigNode.Entry]
     /// Every ware, by its place: what a reload may keep.
     let wares: [WarePlace: BuiltWare]
-    /// What `${file:…}` brought.
+    /// The texts that `${file:…}` inserted.
     var fileSecrets: Set<String> = []
 
     /// Keeps one listener, bound to another address, without the admin listener: for a gateway that serves one command.

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What a health check asks for: a path that begins with a slash, with or without a query.
+/// The path of a health check: it begins with a slash, with or without a query.
 struct HealthPath: OptionValue {
     let optionText: String
 

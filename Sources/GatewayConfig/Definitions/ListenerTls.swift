@@ -75,7 +75,7 @@ public struct ListenerTls: Sendable {
     }
 }
 
-/// What ALPN calls a protocol.
+/// The name of a protocol in ALPN.
 struct AlpnName: OptionValue {
     let name: ApplicationProtocol
 

@@ -14,9 +14,10 @@ struct RouteOverrides {
         for override in route.with {
             let keyPath = "\(route.name).with.\(override.key.shortened)"
             let isLabel = contains(chains) { $0.label == override.key }
-            let isMeant = { (entry: WrittenEntry) in isLabel ? entry.label == override.key : entry.name == override.key
+            let isOverridden = { (entry: WrittenEntry) in
+                isLabel ? entry.label == override.key : entry.name == override.key
             }
-            guard contains(chains, isMeant) else {
+            guard contains(chains, isOverridden) else {
                 diagnostics.error(at: override.location, keyPath, absent(override.key, chains, outOfReach))
                 continue
             }
@@ -35,11 +36,11 @@ struct RouteOverrides {
                     if isDrop {
                         isGuard =
                             isGuard
-                            || entries.contains { isMeant($0) && WareRegistry.keepsOut($0) }
-                        entries.removeAll { isMeant($0) }
+                            || entries.contains { isOverridden($0) && WareRegistry.keepsOut($0) }
+                        entries.removeAll { isOverridden($0) }
                     } else {
                         entries = entries.map { written in
-                            guard isMeant(written) else { return written }
+                            guard isOverridden(written) else { return written }
                             return builder.rebuild(written, for: route.name, replacing: options)
                         }
                     }
@@ -50,8 +51,8 @@ struct RouteOverrides {
         }
     }
 
-    private func contains(_ chains: [ChainTable.Spliced], _ isMeant: (WrittenEntry) -> Bool) -> Bool {
-        chains.contains { chain in chain.lists.values.contains { $0.contains { isMeant($0) } } }
+    private func contains(_ chains: [ChainTable.Spliced], _ isOverridden: (WrittenEntry) -> Bool) -> Bool {
+        chains.contains { chain in chain.lists.values.contains { $0.contains { isOverridden($0) } } }
     }
 
     private func absent(_ key: String, _ chains: [ChainTable.Spliced], _ outOfReach: [ChainTable.Spliced]) -> String {

@@ -185,7 +185,7 @@ public struct ServiceDefinition: Sendable {
             guard let url else { return }
             var endpoint = EndpointDefinition(url.value, at: url.location)
             endpoint.weight = weight
-            // What is told of endpoints is told by host and port.
+            // Reports name endpoints by host and port.
             if let same = read.first(where: { $0.host == endpoint.host && $0.port == endpoint.port }) {
                 options.fail(
                     at: "url", "names the same server as \(same.location); write it once, with the weight of both")

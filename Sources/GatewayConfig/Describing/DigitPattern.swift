@@ -1,6 +1,6 @@
 /// A regular expression for the whole numbers between two bounds, as decimal digits without a leading zero.
 enum DigitPattern {
-    /// Beyond this, a bound is none.
+    /// A larger bound is not checked.
     private static let largest = 999_999_999_999_999
 
     /// For bounds that are not negative, the lower first.

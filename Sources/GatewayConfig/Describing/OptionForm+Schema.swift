@@ -14,7 +14,7 @@ extension OptionForm {
     private var alternatives: [ConfigNode] {
         switch self {
         case .either(let forms): forms.flatMap(\.alternatives)
-        // What a file quotes is read just the same.
+        // A quoted value is read in the same way.
         case .whole(let range): [plainSchema, ["type": "string", "pattern": .text(OptionForm.quoted(range))]]
         case .share: [plainSchema, ["type": "string", "pattern": #"^(0+(\.[0-9]+)?|0*1(\.0+)?)$"#]]
         default: [plainSchema]

@@ -42,7 +42,7 @@ public struct ConfigurationFiles: Sendable {
     public static let system = ConfigurationFiles(
         read: readSystem, list: listSystem, isOpenToAll: isSystemFileOpen)
 
-    /// How long a pipe may say nothing, in milliseconds: one that nobody writes into must not hold up a reload for ever.
+    /// How long a pipe may stay silent, in milliseconds: a pipe without a writer must not hold up a reload for ever.
     private static let patience: CInt = 5000
 
     private static func readSystem(_ path: String, _ limit: Int) throws(Fault) -> [UInt8] {

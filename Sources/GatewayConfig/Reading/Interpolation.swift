@@ -5,10 +5,10 @@ import HttpWare
 struct Interpolation {
     let environment: [String: String]
     let files: ConfigurationFiles
-    /// What relative paths of secrets are relative to: the place of the file that names them.
+    /// The base of relative paths of secrets: the folder of the file that names them.
     let directory: String
     private(set) var diagnostics = Diagnostics()
-    /// The secrets that were read, for those who watch files.
+    /// The paths of secrets that were read, so that they can be watched.
     private(set) var read: [String] = []
 
     init(environment: [String: String], files: ConfigurationFiles, directory: String) {
@@ -102,7 +102,7 @@ struct Interpolation {
         return ""
     }
 
-    /// What was read from files.
+    /// The texts that were read from files.
     private(set) var secrets: Set<String> = []
 
     private mutating func secret(_ path: String, _ location: SourceLocation, _ keyPath: String) -> String {

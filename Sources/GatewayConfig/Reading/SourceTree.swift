@@ -1,13 +1,13 @@
 import HttpWare
 
-/// What the files of a configuration say, joined: the keys of the first file, and where `include` stands, those of the included.
+/// The joined files of a configuration: the keys of the first file, and in place of `include` the keys of the included files.
 struct SourceTree {
     /// In file order. A key may stand in several files.
     private(set) var entries: [ConfigNode.Entry] = []
     private(set) var diagnostics = Diagnostics()
     /// Every file that was read, secrets too.
     private(set) var paths: [String] = []
-    /// What `${file:…}` brought.
+    /// The texts that `${file:…}` inserted.
     private(set) var secrets: Set<String> = []
     /// The names with wildcards that were included.
     private(set) var patterns: [String] = []

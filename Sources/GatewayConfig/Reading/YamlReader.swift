@@ -6,7 +6,7 @@ import HttpWare
 /// It takes the events of libyaml, which comes with Yams, and builds the tree itself, without recursion: the composer of Yams
 /// recurses as deep as the file says, stops at the first duplicate key, and hashes keys that aliases can make exponential.
 struct YamlReader {
-    /// What one file may be, so that no file can exhaust memory or stack.
+    /// The limits of one file, so that no file can exhaust memory or stack.
     enum Limit {
         static let bytes = 4 << 20
         static let depth = 64
@@ -73,7 +73,7 @@ struct YamlReader {
                         throw stop(at(event.start_mark), "a second document begins; write one per file")
                     }
                 }
-                try take(event)
+                try takeEvent(event)
             }
         }
         guard root != nil else { throw stop(at(0, 0), "the file is empty; begin with version: 1") }
@@ -81,7 +81,7 @@ struct YamlReader {
 
     // MARK: Events
 
-    private mutating func take(_ event: yaml_event_t) throws(Stop) {
+    private mutating func takeEvent(_ event: yaml_event_t) throws(Stop) {
         let place = at(event.start_mark)
         switch event.type {
         case YAML_SCALAR_EVENT:
@@ -140,14 +140,14 @@ struct YamlReader {
         }
         if let key = frame.key {
             frame.key = nil
-            enter(ConfigNode.Entry(key: key.text, location: key.location, value: built.node), in: &frame)
+            addEntry(ConfigNode.Entry(key: key.text, location: key.location, value: built.node), in: &frame)
         } else {
             frame.members.append(built.node)
         }
         frames.append(frame)
     }
 
-    private mutating func enter(_ entry: ConfigNode.Entry, in frame: inout Frame) {
+    private mutating func addEntry(_ entry: ConfigNode.Entry, in frame: inout Frame) {
         let path = (frames.compactMap(\.key?.text) + [entry.key.shortened]).joined(separator: ".")
         if entry.key == "<<" {
             diagnostics.error(at: entry.location, path, "merge keys are not part of YAML 1.2; write the keys out")

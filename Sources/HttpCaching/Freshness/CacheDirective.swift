@@ -7,7 +7,7 @@ struct CacheDirective: Equatable {
     /// The member follows the grammar. One that does not still restricts what its name restricts, and grants nothing.
     let isWellFormed: Bool
 
-    /// The directives of all lines, in order. Commas in quoted strings separate nothing; single quotes are no quotes.
+    /// The directives of all lines, in order. Commas in quoted strings do not separate, and single quotes do not quote.
     static func list(_ lines: [String]) -> [CacheDirective] {
         lines.flatMap { line in members(Array(line.utf8)).compactMap(CacheDirective.init) }
     }

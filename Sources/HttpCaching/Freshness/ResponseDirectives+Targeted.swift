@@ -2,13 +2,13 @@ internal import HttpWare
 internal import RawStructuredFieldValues
 
 extension ResponseDirectives {
-    /// What the lines of a targeted field say; `nil` when they are no structured dictionary, or an empty one: then the field
-    /// is as if it were not there. RFC 9213 §2.1.
+    /// The directives of a targeted field. If its lines are not a structured dictionary, or an empty one, it is `nil`: the field
+    /// is ignored. RFC 9213 §2.1.
     init?(targeted lines: [String]) {
         var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
         self.init()
-        for (name, member) in members { take(CacheDirective(name, member)) }
+        for (name, member) in members { takeDirective(CacheDirective(name, member)) }
     }
 }
 

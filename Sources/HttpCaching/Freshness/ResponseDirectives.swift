@@ -24,10 +24,10 @@ public struct ResponseDirectives: Sendable, Equatable {
 
     /// Reads the `Cache-Control` lines. Of a directive with several values, the first counts. RFC 9111 §4.2.1.
     public init(_ lines: [String]) {
-        for directive in CacheDirective.list(lines) { take(directive) }
+        for directive in CacheDirective.list(lines) { takeDirective(directive) }
     }
 
-    /// What the `Cache-Control` lines of a response say.
+    /// The directives in the `Cache-Control` lines of a response.
     public init(of fields: HttpFields) {
         let plain = fields.withOnlyValue(of: .cacheControl) { value in
             value.withMemoryRebound(to: UInt8.self) { ResponseDirectives(plain: $0) }
@@ -39,13 +39,13 @@ public struct ResponseDirectives: Sendable, Equatable {
         }
     }
 
-    /// What one line says that has names and numbers of seconds only, as most have, read where it stands; `nil` for any other.
+    /// The directives of one line of names and numbers of seconds only, as most lines are, read in place; `nil` for any other line.
     private init?(plain line: UnsafeBufferPointer<UInt8>) {
         self.init()
-        guard take(plain: line) else { return nil }
+        guard takeDirectives(plain: line) else { return nil }
     }
 
-    private mutating func take(plain text: UnsafeBufferPointer<UInt8>) -> Bool {
+    private mutating func takeDirectives(plain text: UnsafeBufferPointer<UInt8>) -> Bool {
         var index = 0
         func skipBlanks() { while index < text.count, text[index] == 0x20 || text[index] == 0x09 { index += 1 } }
         while true {
@@ -67,7 +67,9 @@ public struct ResponseDirectives: Sendable, Equatable {
                 seconds = number
             }
             skipBlanks()
-            guard !name.isEmpty, index == text.count || text[index] == 0x2c, take(name, seconds) else { return false }
+            guard !name.isEmpty, index == text.count || text[index] == 0x2c, takeDirective(name, seconds) else {
+                return false
+            }
             index += 1
         }
     }
@@ -77,7 +79,7 @@ public struct ResponseDirectives: Sendable, Equatable {
     }
 
     /// Takes one directive. Answers false where it has to be looked at closely.
-    private mutating func take(_ name: UnsafeBufferPointer<UInt8>, _ seconds: Int64?) -> Bool {
+    private mutating func takeDirective(_ name: UnsafeBufferPointer<UInt8>, _ seconds: Int64?) -> Bool {
         func isName(_ other: StaticString) -> Bool {
             name.count == other.utf8CodeUnitCount
                 && name.indices.allSatisfy { name[$0] | 0x20 == other.utf8Start[$0] }
@@ -99,7 +101,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         return true
     }
 
-    mutating func take(_ directive: CacheDirective) {
+    mutating func takeDirective(_ directive: CacheDirective) {
         let isPlain = directive.isWellFormed
         switch directive.name {
         case "max-age": ResponseDirectives.setFirst(&maxAge, directive)

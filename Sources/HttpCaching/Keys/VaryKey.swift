@@ -72,7 +72,7 @@ public struct VaryKey: Sendable, Equatable {
     private func isEqual(_ index: Int, _ request: HttpFields, _ known: inout Known) -> Bool {
         let name = names[index]
         guard let value = values[index] else { return !request.contains(name) }
-        // What is in the normal form is its own.
+        // A value in the normal form needs no change.
         return request.isOnlyValue(value, of: name) || known.value(of: name) { request.rawValues(of: $0) } == value
     }
 

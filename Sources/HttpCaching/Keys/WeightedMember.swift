@@ -9,7 +9,7 @@ enum WeightedMember {
         }
     }
 
-    /// `q=` and a weight, in thousandths; `nil` when it is none.
+    /// The weight behind `q=`, in thousandths; `nil` if it is invalid.
     static func weight(_ part: [UInt8]) -> Int? {
         guard part.starts(with: "q=".utf8) else { return nil }
         let text = part.dropFirst(2)

@@ -4,8 +4,8 @@ import Synchronization
 /// Keeps stored responses. Used from every loop at once: it guards itself. If a store cannot answer, cannot write, or
 /// finds damage, it reports nothing stored: a failing cache is a cache miss.
 public protocol CacheStore: AnyObject, Sendable {
-    /// The most recent response under the key that `isMeant` accepts, at once; or `mustWait`. RFC 9111 §4.1.
-    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found
+    /// The most recent response under the key that `isSelected` accepts, at once; or `mustWait`. RFC 9111 §4.1.
+    func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found
     /// All responses under the key, the most recent first: for stores that answered `find` with `mustWait`, and for
     /// inspection. Awaited on a loop, and bounded in time by the store.
     func load(_ key: CacheKey) async -> [StoredResponse]
@@ -19,11 +19,11 @@ public protocol CacheStore: AnyObject, Sendable {
     /// Removes all responses under the key, also in other gateways that share them. Responses that are being written
     /// are not affected.
     func invalidate(_ key: CacheKey)
-    /// Removes all responses that `isMeant` accepts. Not for loops: it visits each response.
-    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge
-    /// The first responses that `isMeant` accepts, at most `limit`, in no particular order. Not for loops: it may visit
+    /// Removes all responses that `isSelected` accepts. Not for loops: it visits each response.
+    func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge
+    /// The first responses that `isSelected` accepts, at most `limit`, in no particular order. Not for loops: it may visit
     /// each response.
-    func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
+    func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
     /// The contents of the store, in numbers.
     var census: StoreCensus { get }
     /// The server that it shares with other gateways; `nil` if it has none.
@@ -39,10 +39,10 @@ extension CacheStore {
     public func close() {}
 
     /// For stores without a faster way: visits each response by `purge`, which removes nothing then.
-    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+    public func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
         let found = ThreadLock<[StoredItem]>([])
         _ = await purge { key, head in
-            guard found.withLock({ $0.count < limit }), isMeant(key, head) else { return false }
+            guard found.withLock({ $0.count < limit }), isSelected(key, head) else { return false }
             found.withLock { $0.append(StoredItem(key: key, head: head, size: nil)) }
             return false
         }

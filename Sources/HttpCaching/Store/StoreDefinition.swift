@@ -47,11 +47,11 @@ extension StoreDefinition {
         let kinds = [MemoryKind.self] + kinds
         var kind: (any StoreKind)?
         for type in kinds {
-            let isMeant = options.isGiven(type.name) || options.isDescribing
+            let isGiven = options.isGiven(type.name) || options.isDescribing
             options.read(type.name, doc: type.summary) { options in
-                let read = type.init(options: &options, isMeant: isMeant)
+                let read = type.init(options: &options, isGiven: isGiven)
                 // Of several, which is an error, one is as good as another.
-                if isMeant, let read { kind = read }
+                if isGiven, let read { kind = read }
             }
         }
         var isMissing = false

@@ -11,8 +11,8 @@ public protocol StoreKind: Sendable, Hashable {
     static var outlives: Bool { get }
     /// The keys of the options that nothing may print.
     static var secretKeys: Set<String> { get }
-    /// Reads the options; `nil` if one is missing that is required. `isMeant` says whether the entry has this kind.
-    init?(options: inout OptionsReader, isMeant: Bool)
+    /// Reads the options; `nil` if one is missing that is required. `isGiven` says whether the entry has this kind.
+    init?(options: inout OptionsReader, isGiven: Bool)
     /// The folder that no other store may use.
     var folder: FilePath? { get }
     /// The texts that nothing may print.
@@ -38,7 +38,7 @@ public struct MemoryKind: StoreKind {
 
     public init(maxSize: ByteCount) { self.maxSize = maxSize }
 
-    public init(options: inout OptionsReader, isMeant: Bool) {
+    public init(options: inout OptionsReader, isGiven: Bool) {
         maxSize = StoreDefinition.builtinSize
         options.read(
             "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),

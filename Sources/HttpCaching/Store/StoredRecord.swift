@@ -5,7 +5,7 @@ import HttpWare
 /// In order, integers little-endian: the version (1 byte); flags (2); the status (2); when it was received, its age then, and
 /// its date (28 together: seconds 8, nanoseconds 4 where there are any); the lifetime and, where the flags say so, the windows of
 /// RFC 5861 (4 each) and the part (8 each); the length of the content (8); what varies, the tags, the field lines and the key,
-/// each behind its count; and the checksum of all that (8). Reading is strict: what this code would not have written is none.
+/// each behind its count; and the checksum of all that (8). Reading is strict: bytes that this code would not have written are invalid.
 public struct StoredRecord: Sendable {
     public var key: CacheKey
     public var head: StoredHead
@@ -152,7 +152,7 @@ public struct StoredRecord: Sendable {
     }
 
     private static func tags(_ input: inout ByteReader) -> [String]? {
-        // A tag takes four bytes at least, so that a count that lies is no reason to make room.
+        // A tag takes at least four bytes, so a wrong count does not make room for itself.
         guard let count = input.take(UInt32.self), Int(count) * 4 <= input.left else { return nil }
         var tags: [String] = []
         tags.reserveCapacity(Int(count))

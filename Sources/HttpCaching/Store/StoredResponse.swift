@@ -25,7 +25,7 @@ public final class StoredResponse: Sendable {
         static let isHeuristic = Flags(rawValue: 4)
     }
 
-    /// What most responses do not have.
+    /// The properties that most responses do not have.
     private final class Rare: Sendable {
         let vary: VaryKey
         let part: ContentRange?
@@ -57,7 +57,7 @@ public final class StoredResponse: Sendable {
         }
     }
 
-    /// What a stored response takes beside its key, its fields and its content, roughly, in bytes.
+    /// The memory of a stored response besides its key, fields and content: roughly, in bytes.
     static let overhead = 300
 
     public convenience init(_ head: StoredHead, content: StoredContent) { self.init(head, content: content, key: nil) }

@@ -36,7 +36,7 @@ public enum ByteRange: Sendable, Equatable {
         }
     }
 
-    /// `first-last`, `first-` or `-suffix`, cut to the length; empty when it lies behind the end; `nil` when it is none.
+    /// `first-last`, `first-` or `-suffix`, cut to the length; empty if it lies behind the end; `nil` if it is invalid.
     private static func spec(_ member: Substring, length: Int) -> Range<Int>? {
         var text = member[...]
         while text.first == " " || text.first == "\t" { text = text.dropFirst() }

@@ -3,7 +3,7 @@ import HttpWare
 /// A validator that names one representation. RFC 9110 §8.8.3.
 public struct EntityTag: Sendable, Hashable {
     public let isWeak: Bool
-    /// What stands between the quotes: bytes, which need not be UTF-8.
+    /// The bytes between the quotes, which need not be UTF-8.
     private let bytes: [UInt8]
 
     /// The text between the quotes.

@@ -29,7 +29,7 @@ public enum StoredFields {
             else { continue }
             fields.remove(name)
             for value in update.rawValues(of: name) {
-                // What was received once can be sent again: the decoder checked it.
+                // A value that was received can be sent again: the decoder checked it.
                 try? fields.append(name, raw: value)
             }
         }

@@ -71,7 +71,7 @@ extension AdminEndpoint {
         let most = limit
         return .wait { _, exchange in
             let now = exchange.wallNow
-            let items = await apart { await store.store.list(limit: most + 1, where: selection.isMeant) }
+            let items = await apart { await store.store.list(limit: most + 1, where: selection.selects) }
             let shown = items.prefix(most).map { (key: ShownKey($0.key), item: $0) }
                 .sorted { ($0.key.target, $0.key.identity ?? "") < ($1.key.target, $1.key.identity ?? "") }
             return .abort(
@@ -97,7 +97,7 @@ extension AdminEndpoint {
             let now = exchange.wallNow
             let items: [StoredItem]
             if scans {
-                items = await apart { await store.store.list(limit: mostUnderKey, where: selection.isMeant) }
+                items = await apart { await store.store.list(limit: mostUnderKey, where: selection.selects) }
             } else {
                 let key = CacheKey(Array(text.utf8))
                 items = await store.store.load(key).map { StoredItem(key: key, head: $0.head, size: $0.size) }
@@ -134,7 +134,7 @@ extension AdminEndpoint {
                 // Also where nothing was found here: other gateways may share what the store keeps.
                 store.store.invalidate(key)
             } else {
-                let purge = await apart { await store.store.purge(where: selection.isMeant) }
+                let purge = await apart { await store.store.purge(where: selection.selects) }
                 guard purge.isWhole else {
                     return .abort(
                         with: .problem(

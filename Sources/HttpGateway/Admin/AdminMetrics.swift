@@ -45,7 +45,7 @@ private struct Metrics {
 
     private mutating func addGateway(_ subject: AdminSubject) {
         let status = subject.status.now
-        output.begin("httpware_build_info", .gauge, "Versions of the program and its libraries, as labels.")
+        output.beginFamily("httpware_build_info", .gauge, "Versions of the program and its libraries, as labels.")
         output.add([("version", Gateway.version), ("libevent", EventLoop.libraryVersion)], 1)
         output.add(
             "httpware_ready", .gauge, "1 if every loop serves and none drains.", subject.phase() == .ready ? 1 : 0)
@@ -70,11 +70,11 @@ private struct Metrics {
             open[name] = (sum.0 + listener.connections, sum.1 + listener.busy, sum.2 + listener.accepted)
         }
         let sums = open.sorted { $0.key < $1.key }
-        output.begin("httpware_connections", .gauge, "Open connections of clients.")
+        output.beginFamily("httpware_connections", .gauge, "Open connections of clients.")
         for (name, sum) in sums { output.add([("listener", name)], sum.connections) }
-        output.begin("httpware_requests_in_flight", .gauge, "Connections of clients with a request in progress.")
+        output.beginFamily("httpware_requests_in_flight", .gauge, "Connections of clients with a request in progress.")
         for (name, sum) in sums { output.add([("listener", name)], sum.busy) }
-        output.begin("httpware_connections_accepted_total", .counter, "Accepted connections of clients.")
+        output.beginFamily("httpware_connections_accepted_total", .counter, "Accepted connections of clients.")
         for (name, sum) in sums { output.add([("listener", name)], sum.accepted) }
     }
 
@@ -99,7 +99,7 @@ private struct Metrics {
         let all = sums.map { (labels: $0.key.labels, series: $0.value) }
             .sorted { $0.labels.map(\.1).lexicographicallyPrecedes($1.labels.map(\.1)) }
 
-        output.begin(
+        output.beginFamily(
             "httpware_requests_total", .counter,
             "Requests by class of status; none if the client left first.")
         for (labels, series) in all {
@@ -107,26 +107,26 @@ private struct Metrics {
                 output.add(labels + [("code", digit == 0 ? "none" : "\(digit)xx")], count)
             }
         }
-        output.begin(
+        output.beginFamily(
             "httpware_request_duration_seconds", .histogram, "Time from a request's head to the end of its response.")
         for (labels, series) in all { output.add(labels, series.durations) }
         addMeasures(all.compactMap { one in one.series.measures.map { (labels: one.labels, measures: $0) } })
-        output.begin("httpware_request_content_bytes_total", .counter, "Content from clients.")
+        output.beginFamily("httpware_request_content_bytes_total", .counter, "Content from clients.")
         for (labels, series) in all { output.add(labels, series.requestBytes) }
-        output.begin("httpware_response_content_bytes_total", .counter, "Content sent to clients.")
+        output.beginFamily("httpware_response_content_bytes_total", .counter, "Content sent to clients.")
         for (labels, series) in all { output.add(labels, series.responseBytes) }
-        output.begin(
+        output.beginFamily(
             "httpware_response_unfiltered_bytes_total", .counter,
             "Content of responses to clients before filters such as compress.")
         for (labels, series) in all { output.add(labels, series.unfilteredBytes) }
-        output.begin(
+        output.beginFamily(
             "httpware_upstream_requests_total", .counter,
             "Requests that went upstream, by whether their connection had served others before.")
         for (labels, series) in all where series.sentFirst + series.sentReused > 0 {
             output.add(labels + [("reused", "false")], series.sentFirst)
             output.add(labels + [("reused", "true")], series.sentReused)
         }
-        output.begin(
+        output.beginFamily(
             "httpware_failures_total", .counter, "Exchanges that failed, by their fault in Proxy-Status (RFC 9209).")
         for (labels, series) in all {
             for (fault, count) in series.failures.sorted(by: { $0.key < $1.key }) {
@@ -139,7 +139,7 @@ private struct Metrics {
     /// classes of statuses as codes.
     private mutating func addMeasures(_ all: [(labels: [(String, String)], measures: ExchangeMeasures)]) {
         guard !all.isEmpty else { return }
-        output.begin(
+        output.beginFamily(
             "http_server_request_duration_seconds", .histogram,
             "Time from a request's head to the end of its response, by method and class of status.")
         for (labels, measures) in all {
@@ -151,7 +151,7 @@ private struct Metrics {
                     kind.durations)
             }
         }
-        output.begin("httpware_ware_decisions_total", .counter, "Decisions of wares, in both directions.")
+        output.beginFamily("httpware_ware_decisions_total", .counter, "Decisions of wares, in both directions.")
         for (labels, measures) in all {
             for ware in measures.wares {
                 for decision in WareStep.Decision.allCases where ware[decision] > 0 {
@@ -159,7 +159,7 @@ private struct Metrics {
                 }
             }
         }
-        output.begin("httpware_ware_duration_seconds", .histogram, "Time that wares took, including their waits.")
+        output.beginFamily("httpware_ware_duration_seconds", .histogram, "Time that wares took, including their waits.")
         for (labels, measures) in all {
             for ware in measures.wares where ware.durations.count > 0 {
                 output.add(labels + [("ware", ware.label)], ware.durations)
@@ -178,7 +178,7 @@ private struct Metrics {
             "Failed attempts to connect to origin servers.",
             loops.map(\.failedConnects).reduce(0, +))
         let pools = PoolSum.byEndpoint(loops)
-        output.begin("httpware_upstream_connections", .gauge, "Connections to the endpoints of services.")
+        output.beginFamily("httpware_upstream_connections", .gauge, "Connections to the endpoints of services.")
         // Services may share an endpoint, and with it its connections.
         let named = Set(
             subject.status.now.configuration.services.flatMap(\.endpoints).map { "\($0.host):\($0.port)" })
@@ -187,7 +187,7 @@ private struct Metrics {
             output.add([("endpoint", endpoint), ("state", "active")], pool.open - pool.idle)
             output.add([("endpoint", endpoint), ("state", "idle")], pool.idle)
         }
-        output.begin(
+        output.beginFamily(
             "httpware_upstream_requests_waiting", .gauge,
             "Requests that wait for a connection, because pool.maxPerEndpoint is reached or a shared one is being made."
         )
@@ -201,28 +201,28 @@ private struct Metrics {
         let all = services.flatMap { name, service in
             service.reports(at: now).map { (labels: [("service", name), ("endpoint", $0.name)], report: $0) }
         }
-        output.begin("httpware_endpoint_up", .gauge, "1 if the endpoint takes requests.")
+        output.beginFamily("httpware_endpoint_up", .gauge, "1 if the endpoint takes requests.")
         for (labels, report) in all {
             output.add(labels, report.state == .open || report.state == .warming ? 1 : 0)
         }
-        output.begin(
+        output.beginFamily(
             "httpware_endpoint_state", .gauge, "The endpoint's state: 1 for the present state, 0 for the others.")
         for (labels, report) in all {
             for state in EndpointReport.State.allCases {
                 output.add(labels + [("state", state.rawValue)], report.state == state ? 1 : 0)
             }
         }
-        output.begin("httpware_endpoint_requests", .gauge, "Requests in progress at the endpoint.")
+        output.beginFamily("httpware_endpoint_requests", .gauge, "Requests in progress at the endpoint.")
         for (labels, report) in all { output.add(labels, report.active) }
-        output.begin(
+        output.beginFamily(
             "httpware_endpoint_ejections_total", .counter, "Ejections of the endpoint after failures.")
         for (labels, report) in all { output.add(labels, report.ejections) }
-        output.begin("httpware_endpoint_health_checks_total", .counter, "Health checks of the endpoint.")
+        output.beginFamily("httpware_endpoint_health_checks_total", .counter, "Health checks of the endpoint.")
         for (labels, report) in all where report.checksPassed + report.checksFailed > 0 {
             output.add(labels + [("result", "passed")], report.checksPassed)
             output.add(labels + [("result", "failed")], report.checksFailed)
         }
-        output.begin("httpware_service_down", .gauge, "1 if no endpoint of the service is reachable or healthy.")
+        output.beginFamily("httpware_service_down", .gauge, "1 if no endpoint of the service is reachable or healthy.")
         for (name, service) in services where !service.isPassthrough {
             output.add([("service", name)], service.notes.reachability.isDown ? 1 : 0)
         }
@@ -237,20 +237,20 @@ private struct Metrics {
         let circuits = services.compactMap { service in
             service.notes.noteIfMade(Circuit.self).map { (labels: service.labels, report: $0.report(at: now)) }
         }
-        output.begin("httpware_circuit_state", .gauge, "State of the circuit: 0 closed, 1 half-open, 2 open.")
+        output.beginFamily("httpware_circuit_state", .gauge, "State of the circuit: 0 closed, 1 half-open, 2 open.")
         for (labels, report) in circuits {
             output.add(labels, report.state == .closed ? 0 : report.state == .halfOpen ? 1 : 2)
         }
-        output.begin("httpware_circuit_opened_total", .counter, "Times that the circuit opened.")
+        output.beginFamily("httpware_circuit_opened_total", .counter, "Times that the circuit opened.")
         for (labels, report) in circuits { output.add(labels, report.opened) }
-        output.begin("httpware_circuit_refused_total", .counter, "Requests refused by an open circuit.")
+        output.beginFamily("httpware_circuit_refused_total", .counter, "Requests refused by an open circuit.")
         for (labels, report) in circuits { output.add(labels, report.refused) }
         let retries = services.compactMap { service in
             service.notes.noteIfMade(RetryBudget.self).map { (labels: service.labels, report: $0.report) }
         }
-        output.begin("httpware_retries_total", .counter, "Requests that were sent again.")
+        output.beginFamily("httpware_retries_total", .counter, "Requests that were sent again.")
         for (labels, report) in retries { output.add(labels, report.retries) }
-        output.begin(
+        output.beginFamily(
             "httpware_retries_denied_total", .counter, "Requests that were not sent again because of the retry budget.")
         for (labels, report) in retries { output.add(labels, report.denied) }
     }
@@ -271,7 +271,7 @@ private struct Metrics {
             }
         }
         for (first, sums) in families {
-            output.begin(first.name, first.isGauge ? .gauge : .counter, first.help)
+            output.beginFamily(first.name, first.isGauge ? .gauge : .counter, first.help)
             for (label, sum) in sums { output.add([("ware", label)], sum) }
         }
     }
@@ -280,27 +280,27 @@ private struct Metrics {
         let reports = subject.status.now.configuration.credentials.map { $0.credential.report() }
         guard !reports.isEmpty else { return }
         func label(_ report: CredentialReport) -> [(String, String)] { [("credential", report.name)] }
-        output.begin("httpware_credential_ready", .gauge, "1 if there is a token that can be sent.")
+        output.beginFamily("httpware_credential_ready", .gauge, "1 if there is a token that can be sent.")
         for report in reports {
             let isUsable = report.state == .ready || report.state == .refreshing && report.held == 0
             output.add(label(report), isUsable && report.token > 0 ? 1 : 0)
         }
-        output.begin(
+        output.beginFamily(
             "httpware_credential_expiry_timestamp_seconds", .gauge, "When the token expires, if known.")
         for report in reports {
             if let expires = report.expires { output.add(label(report), Int(expires.seconds)) }
         }
-        output.begin("httpware_credential_refreshes_total", .counter, "Completed refreshes, by outcome.")
+        output.beginFamily("httpware_credential_refreshes_total", .counter, "Completed refreshes, by outcome.")
         for report in reports {
             for outcome in CredentialReport.Refresh.Outcome.allCases {
                 output.add(label(report) + [("outcome", outcome.rawValue)], report.counts[outcome] ?? 0)
             }
         }
-        output.begin("httpware_credential_held_requests", .gauge, "Requests that wait for a token.")
+        output.beginFamily("httpware_credential_held_requests", .gauge, "Requests that wait for a token.")
         for report in reports { output.add(label(report), report.held) }
-        output.begin("httpware_credential_held_requests_total", .counter, "Requests that waited for a token.")
+        output.beginFamily("httpware_credential_held_requests_total", .counter, "Requests that waited for a token.")
         for report in reports { output.add(label(report), report.heldTotal) }
-        output.begin(
+        output.beginFamily(
             "httpware_credential_hold_refusals_total", .counter, "Requests that found no room, or waited too long.")
         for report in reports {
             output.add(label(report) + [("reason", "overflow")], report.overflows)
@@ -309,7 +309,7 @@ private struct Metrics {
     }
 
     private mutating func addCaches(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
-        output.begin("httpware_cache_requests_total", .counter, "Requests that caches saw, by result.")
+        output.beginFamily("httpware_cache_requests_total", .counter, "Requests that caches saw, by result.")
         for (place, sum) in CacheSum.byPlace(loops) {
             let labels = [
                 ("listener", place.listener), ("route", place.route ?? ""), ("service", place.service ?? ""),
@@ -319,16 +319,16 @@ private struct Metrics {
         let stores = ShownStore.all(subject.status.now.configuration).map {
             (labels: [("store", $0.name)], $0.store.census)
         }
-        output.begin("httpware_cache_store_responses", .gauge, "Stored responses.")
+        output.beginFamily("httpware_cache_store_responses", .gauge, "Stored responses.")
         for (labels, census) in stores { output.add(labels, census.responses) }
-        output.begin(
+        output.beginFamily(
             "httpware_cache_store_bytes", .gauge, "Size of the stored responses, as counted against the limit.")
         for (labels, census) in stores { output.add(labels, census.bytes) }
-        output.begin("httpware_cache_store_limit_bytes", .gauge, "The size limit of the store.")
+        output.beginFamily("httpware_cache_store_limit_bytes", .gauge, "The size limit of the store.")
         for (labels, census) in stores { output.add(labels, census.limit) }
-        output.begin("httpware_cache_evictions_total", .counter, "Responses that were removed to make room.")
+        output.beginFamily("httpware_cache_evictions_total", .counter, "Responses that were removed to make room.")
         for (labels, census) in stores { output.add(labels, census.evicted) }
-        output.begin(
+        output.beginFamily(
             "httpware_cache_unwritten_total", .counter,
             "Responses that were not stored because writing was too slow or failed.")
         for (labels, census) in stores { output.add(labels, census.unwritten) }
@@ -340,20 +340,20 @@ private struct Metrics {
             (configured.store.store as? RedisStore).map { (labels: [("store", configured.name)], status: $0.status) }
         }
         guard !servers.isEmpty else { return }
-        output.begin("httpware_redis_up", .gauge, "1 if the last connection and command succeeded.")
+        output.beginFamily("httpware_redis_up", .gauge, "1 if the last connection and command succeeded.")
         for (labels, status) in servers { output.add(labels, status.fault == nil ? 1 : 0) }
-        output.begin("httpware_redis_connections", .gauge, "Open connections of loops.")
+        output.beginFamily("httpware_redis_connections", .gauge, "Open connections of loops.")
         for (labels, status) in servers { output.add(labels, status.connections) }
-        output.begin("httpware_redis_subscribed", .gauge, "1 if changes by other gateways are reported.")
+        output.beginFamily("httpware_redis_subscribed", .gauge, "1 if changes by other gateways are reported.")
         for (labels, status) in servers { output.add(labels, status.isSubscribed ? 1 : 0) }
-        output.begin("httpware_redis_commands_total", .counter, "Commands that were sent.")
+        output.beginFamily("httpware_redis_commands_total", .counter, "Commands that were sent.")
         for (labels, status) in servers { output.add(labels, status.commands) }
-        output.begin("httpware_redis_failures_total", .counter, "Commands without an answer, sent or not.")
+        output.beginFamily("httpware_redis_failures_total", .counter, "Commands without an answer, sent or not.")
         for (labels, status) in servers { output.add(labels, status.failures) }
     }
 
     private mutating func addLoops(_ loops: [LoopNumbers]) {
-        output.begin(
+        output.beginFamily(
             "httpware_loop_lag_seconds", .gauge,
             "Time that the loop took to respond to the last reading of its counters.")
         for (index, loop) in loops.enumerated() {

@@ -7,7 +7,7 @@ extension AdminEndpoint {
     static func offline(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/offline", access: .known) { request, exchange in
-                .abort(with: answer(switches(subject), exchange.wallNow))
+                .abort(with: makeResponse(switches(subject), exchange.wallNow))
             },
             AdminEndpoint(path: "/v1/offline", access: .known, isWrite: true) { request, exchange in
                 .abort(with: set(request, switches(subject), exchange.wallNow))
@@ -43,10 +43,10 @@ extension AdminEndpoint {
                 .notFound, label == nil ? "no chain has offline" : "there is no entry of offline with this label")
         }
         for state in meant.flatMap(\.states) { state.set(mode, until: now + time) }
-        return answer(meant, now)
+        return makeResponse(meant, now)
     }
 
-    private static func answer(_ switches: [Switch], _ now: WallTime) -> HttpResponse {
+    private static func makeResponse(_ switches: [Switch], _ now: WallTime) -> HttpResponse {
         .json(.object([("offline", .list(switches.flatMap { $0.json(now) }))]))
     }
 

@@ -53,7 +53,7 @@ final class StreamCount: Sendable {
     static let most = 16
 
     /// Takes a place; false when there is none.
-    func take() -> Bool {
+    func takePlace() -> Bool {
         if count.add(1, ordering: .relaxed).newValue <= StreamCount.most { return true }
         giveBack()
         return false

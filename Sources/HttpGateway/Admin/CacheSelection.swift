@@ -13,7 +13,7 @@ struct CacheSelection: Sendable, Equatable {
     /// Whether a look under one key finds all: no credential in it is hidden.
     var isPlainKey: Bool { key.map { !$0.contains(Redaction.mark) } ?? false }
 
-    @Sendable func isMeant(_ candidate: CacheKey, _ head: StoredHead) -> Bool {
+    @Sendable func selects(_ candidate: CacheKey, _ head: StoredHead) -> Bool {
         if let tag, !head.tags.contains(tag) { return false }
         if let key, !matches(candidate, key, whole: true) { return false }
         if let prefix, !matches(candidate, prefix, whole: false) { return false }

@@ -8,7 +8,7 @@ struct MetricsText {
     private var family = ""
 
     /// Begins a family of samples.
-    mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
+    mutating func beginFamily(_ name: String, _ kind: Kind, _ help: String) {
         family = name
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
     }
@@ -50,7 +50,7 @@ struct MetricsText {
 
     /// Begins a family of one sample, and ends it.
     mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: some MetricValue) {
-        begin(name, kind, help)
+        beginFamily(name, kind, help)
         add([], value)
     }
 }

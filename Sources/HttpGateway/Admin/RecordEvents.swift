@@ -23,7 +23,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
 
     /// `nil` when too many streams are open.
     init?(_ records: RequestRecords, _ streams: StreamCount) {
-        guard streams.take() else { return nil }
+        guard streams.takePlace() else { return nil }
         self.records = records
         self.streams = streams
     }
@@ -32,7 +32,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
 
     func next(_ feed: ContentFeed) {
         self.feed = feed
-        guard subscription != nil else { return begin() }
+        guard subscription != nil else { return beginStream() }
         isResting = true
         wait(RecordEvents.rest) { events in
             events.isResting = false
@@ -48,7 +48,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
         subscription = nil
     }
 
-    private func begin() {
+    private func beginStream() {
         guard let loop = EventLoop.current else { return }
         self.loop = loop
         let subscription = RecordSubscription(limit: RecordEvents.mostWaiting) { [weak self] in
@@ -67,7 +67,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
 
     /// Sends the waiting records; false if there are none, or if the client does not take more now.
     private func flush() -> Bool {
-        guard feed != nil, let (records, dropped) = subscription?.take(), !records.isEmpty || dropped > 0 else {
+        guard feed != nil, let (records, dropped) = subscription?.takeRecords(), !records.isEmpty || dropped > 0 else {
             return false
         }
         var text = ""

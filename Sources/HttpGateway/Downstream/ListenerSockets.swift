@@ -47,7 +47,7 @@ struct ListenerSockets {
                 let descriptors =
                     fitting.isEmpty
                     ? try ListenerSockets.bind(listener, count: loops)
-                    : try ListenerSockets.take(fitting, for: listener, count: loops)
+                    : try ListenerSockets.takeSockets(fitting, for: listener, count: loops)
                 let address = descriptors.first.flatMap { Socket.localAddress($0) } ?? listener.bind
                 next.bound.append(
                     Bound(
@@ -121,7 +121,7 @@ struct ListenerSockets {
     }
 
     /// One descriptor a loop: copies, in turn.
-    private static func take(
+    private static func takeSockets(
         _ sockets: [InheritedSocket], for listener: ListenerDefinition, count: Int
     ) throws -> [Int32] {
         guard sockets.count <= count else {

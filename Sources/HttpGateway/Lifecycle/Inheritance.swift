@@ -49,9 +49,9 @@ public struct Inheritance: Sendable {
             return ServiceManager(socket: socket, watchdog: Inheritance.watchdog(variables, process))
         }
         if let handover = variables[Successor.variable] {
-            try take(handover, parent: parent)
+            try takeHandover(handover, parent: parent)
         } else if variables["LISTEN_PID"] == String(process) {
-            try take(variables["LISTEN_FDS"] ?? "", named: variables["LISTEN_FDNAMES"] ?? "")
+            try takeManagersSockets(variables["LISTEN_FDS"] ?? "", named: variables["LISTEN_FDNAMES"] ?? "")
         }
     }
 
@@ -70,19 +70,19 @@ public struct Inheritance: Sendable {
         return .microseconds(microseconds)
     }
 
-    private mutating func take(_ count: String, named names: String) throws(InheritanceError) {
+    private mutating func takeManagersSockets(_ count: String, named names: String) throws(InheritanceError) {
         guard let count = Int32(count), (0...1024).contains(count) else {
             throw InheritanceError(description: "LISTEN_FDS: \"\(count)\" is not a number of sockets, 0 to 1024")
         }
         let names = names.split(separator: ":", omittingEmptySubsequences: false)
         for index in 0..<count {
             let name = Int(index) < names.count ? String(names[Int(index)]) : ""
-            try take(Inheritance.first + index, name: name, isManagers: true)
+            try takeDescriptor(Inheritance.first + index, name: name, isManagers: true)
         }
     }
 
     /// `PARENT READY DESCRIPTOR=NAME …`, with `!` in place of `=` for those of a service manager.
-    private mutating func take(_ handover: String, parent: pid_t) throws(InheritanceError) {
+    private mutating func takeHandover(_ handover: String, parent: pid_t) throws(InheritanceError) {
         let words = handover.split(separator: " ")
         guard words.count >= 2, words[0] == String(parent), let ready = Int32(words[1]), ready > 2 else { return }
         for word in words.dropFirst(2) {
@@ -92,13 +92,13 @@ public struct Inheritance: Sendable {
             else {
                 throw InheritanceError(description: "\(Successor.variable): \"\(word)\" is not a socket")
             }
-            try take(descriptor, name: String(rest.dropFirst()), isManagers: mark == "!")
+            try takeDescriptor(descriptor, name: String(rest.dropFirst()), isManagers: mark == "!")
         }
         _ = fcntl(ready, F_SETFD, FD_CLOEXEC)
         predecessor = ready
     }
 
-    private mutating func take(_ descriptor: Int32, name: String, isManagers: Bool) throws(InheritanceError) {
+    private mutating func takeDescriptor(_ descriptor: Int32, name: String, isManagers: Bool) throws(InheritanceError) {
         do throws(SystemError) {
             let address = try Socket.adopt(listener: descriptor)
             sockets.append(

@@ -27,10 +27,10 @@ final class EndpointMember: Sendable {
     var load: Int { active.load(ordering: .relaxed) }
 
     @inline(__always)
-    func enter() { active.wrappingAdd(1, ordering: .relaxed) }
+    func beginRequest() { active.wrappingAdd(1, ordering: .relaxed) }
 
     @inline(__always)
-    func leave() { active.wrappingSubtract(1, ordering: .relaxed) }
+    func endRequest() { active.wrappingSubtract(1, ordering: .relaxed) }
 
     /// What failed there last.
     var lastFailure: EndpointFailure? { last.withLock { $0 } }

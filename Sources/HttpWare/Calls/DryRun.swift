@@ -278,7 +278,7 @@ private final class DryConnector: UpstreamConnector, ReceivingStream {
     }
 
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(

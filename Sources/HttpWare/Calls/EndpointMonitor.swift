@@ -73,11 +73,11 @@ public final class EndpointMonitor {
     // MARK: Health
 
     private func checkAll(_ check: Balancing.HealthCheck, timer: Int) {
-        for member in balancer.members where checks[ObjectIdentifier(member)] == nil { begin(check, member) }
+        for member in balancer.members where checks[ObjectIdentifier(member)] == nil { beginCheck(check, member) }
         later(timer, after: check.interval) { $0.checkAll(check, timer: timer) }
     }
 
-    private func begin(_ check: Balancing.HealthCheck, _ member: EndpointMember) {
+    private func beginCheck(_ check: Balancing.HealthCheck, _ member: EndpointMember) {
         let endpoint = member.endpoint.unpooled()
         let scheme = endpoint.tls == nil ? "http" : "https"
         guard

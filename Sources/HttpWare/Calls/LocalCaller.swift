@@ -37,7 +37,7 @@ public final class LocalCaller {
         precondition(local == nil, "a caller sends one request")
         self.completion = completion
         self.receive = receive
-        let local = LocalExchange(server, peer: peer, certificate: certificate, handler: self)
+        let local = LocalExchange(server, peer: peer, certificate: certificate, receiver: self)
         self.local = local
         if let observe { local.exchange?.onEnd(observe) }
         do throws(GatewayError) {
@@ -59,7 +59,7 @@ public final class LocalCaller {
     }
 }
 
-extension LocalCaller: LocalExchangeHandler {
+extension LocalCaller: LocalExchangeReceiver {
     public func responseStarted(_ exchange: Exchange, _ response: HttpResponse) {
         self.response = response
         if let length = response.content.length { content.reserveCapacity(min(length, limit)) }

@@ -1,5 +1,5 @@
 /// What becomes of a `LocalExchange`: told on its loop.
-public protocol LocalExchangeHandler: AnyObject {
+public protocol LocalExchangeReceiver: AnyObject {
     /// The final response's head is here, after the last postware; content follows, unless there is none.
     func responseStarted(_ exchange: Exchange, _ response: HttpResponse)
     /// A piece of the response's content, valid during the call.
@@ -16,20 +16,20 @@ public protocol LocalExchangeHandler: AnyObject {
 /// both ways with backpressure. Used on the server's loop only.
 public final class LocalExchange {
     private let server: LoopListener
-    private var handler: (any LocalExchangeHandler)?
+    private var receiver: (any LocalExchangeReceiver)?
     private var driver: ExchangeDriver?
     private var isRequestPaused = false
     private var isResponsePaused = false
     /// The content that the last call brought is behind its end.
     private var hasEndedRequest = false
 
-    /// An exchange of a client at this address, with this certificate. The handler is held until the end is told.
+    /// An exchange of a client at this address, with this certificate. The receiver is held until the end is told.
     public init(
         _ server: LoopListener, peer: SocketAddress? = nil, certificate: TlsClientIdentity? = nil,
-        handler: any LocalExchangeHandler
+        receiver: any LocalExchangeReceiver
     ) {
         self.server = server
-        self.handler = handler
+        self.receiver = receiver
         let facts =
             peer == nil && server.bindAddress == nil && certificate == nil
             ? ConnectionFacts.none
@@ -43,14 +43,14 @@ public final class LocalExchange {
     /// Sends the request. Content that it holds goes with it; where it says that content is streamed, that is supplied
     /// afterwards, up to `finish`.
     ///
-    /// Throws when the request's `Host` is no host (RFC 9110 §7.2): nothing is sent then, and the handler is told nothing.
+    /// Throws when the request's `Host` is no host (RFC 9110 §7.2): nothing is sent then, and the receiver is told nothing.
     public func start(_ request: HttpRequest) throws(GatewayError) {
         guard let driver else { return }
         do throws(GatewayError) {
             driver.exchange.heldRequest = try LocalExchange.received(request)
         } catch {
             // It has not begun: there is nothing to end.
-            handler = nil
+            receiver = nil
             self.driver = nil
             throw error
         }
@@ -94,9 +94,9 @@ public final class LocalExchange {
         server.transport.inEvent { driver.downstreamDrained() }
     }
 
-    /// Goes away, as a client that closes its connection does; the handler is told nothing more.
+    /// Goes away, as a client that closes its connection does; the receiver is told nothing more.
     public func leave() {
-        handler = nil
+        receiver = nil
         guard let driver = driver.take() else { return }
         server.transport.inEvent { driver.clientLeft() }
     }
@@ -128,26 +128,26 @@ extension LocalExchange: ResponseSink {
         var response = exchange.response
         // The content follows, however it came here.
         response.content = HttpContent(extent: extent)
-        handler?.responseStarted(exchange, response)
+        receiver?.responseStarted(exchange, response)
     }
 
-    func sendContent(_ bytes: UnsafeRawBufferPointer) { handler?.responseContent(bytes) }
+    func sendContent(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }
 
     func sendEnd(_ trailers: HttpFields?) {
         guard let exchange = driver.take()?.exchange else { return }
-        handler.take()?.responseEnded(exchange, trailers)
+        receiver.take()?.responseEnded(exchange, trailers)
     }
 
     func cutOff() {
         guard let exchange = driver.take()?.exchange else { return }
-        handler.take()?.responseFailed(
+        receiver.take()?.responseFailed(
             exchange,
             exchange.failure ?? GatewayError(.upstream, .responseIncomplete, "the response was cut off"))
     }
 
     // What follows a switch of protocols is content to a client in process.
     func startTunnel() {}
-    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { handler?.responseContent(bytes) }
+    func sendTunnel(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }
     func endTunnel() { leave() }
 
     func pauseRequest() { isRequestPaused = true }
@@ -155,7 +155,7 @@ extension LocalExchange: ResponseSink {
     func resumeRequest() {
         guard isRequestPaused else { return }
         isRequestPaused = false
-        handler?.contentWanted()
+        receiver?.contentWanted()
     }
 
     var isBlocked: Bool { isResponsePaused }

@@ -115,7 +115,7 @@ final class SideCall: HttpCall {
         response.reset()
         content = []
         let time = limits.timeout.nanoseconds
-        stream.send(requestOf: exchange, options, handler: self, responseTimeout: time, idleTimeout: time)
+        stream.send(requestOf: exchange, options, receiver: self, responseTimeout: time, idleTimeout: time)
         if let bytes {
             bytes.withUnsafeBytes { stream.sendContent($0) }
             stream.sendEnd(nil)
@@ -168,7 +168,7 @@ extension SideCall: ConnectionWaiter {
     }
 }
 
-extension SideCall: ResponseHandler {
+extension SideCall: ResponseReceiver {
     func responseInterim(_ response: inout HttpResponse) {}
 
     func responseStarted(_ arrived: inout HttpResponse) {

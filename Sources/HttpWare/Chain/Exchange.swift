@@ -100,7 +100,7 @@ public final class Exchange {
     /// The loop; wares have no business with it but through `sleep` and `now`.
     let loop: EventLoop
     @usableFromInline var notebook = ExchangeNotebook()
-    var endHandlers: [EndHandler] = []
+    var endClosures: [EndClosure] = []
     var releases: [Release] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
@@ -192,7 +192,7 @@ public final class Exchange {
     }
 
     /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
-    public func onEnd(_ body: @escaping (Exchange) -> Void) { endHandlers.append(EndHandler(body: body)) }
+    public func onEnd(_ body: @escaping (Exchange) -> Void) { endClosures.append(EndClosure(body: body)) }
 
     /// Calls `body` once, before the client can know that the exchange is over: before the last bytes of the response leave, or when the
     /// exchange ends in another way. For what the client's next request may need, on another loop too, such as a slot.
@@ -200,13 +200,13 @@ public final class Exchange {
 
     /// Nobody is called at the end of what wares began: for a dry run.
     func dropEnd() {
-        endHandlers = []
+        endClosures = []
         releases = []
         sharer = nil
     }
 
     /// What is called when the exchange has ended: as an array's element, a closure alone would be put into another one.
-    struct EndHandler {
+    struct EndClosure {
         let body: (Exchange) -> Void
     }
 
@@ -272,7 +272,7 @@ public final class Exchange {
         if boundAuthority != nil { boundAuthority = nil }
         if sharer != nil { sharer = nil }
         notebook.empty()
-        if !endHandlers.isEmpty { endHandlers.removeAll(keepingCapacity: true) }
+        if !endClosures.isEmpty { endClosures.removeAll(keepingCapacity: true) }
         if !releases.isEmpty { releases.removeAll(keepingCapacity: true) }
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }

@@ -76,7 +76,7 @@ struct WareTrail: Sendable {
     static let mostText = 16 << 10
 
     /// Begins to take notes, of an exchange that has none yet.
-    mutating func begin(_ labels: ChainLabels) { self.labels = labels }
+    mutating func beginNotes(_ labels: ChainLabels) { self.labels = labels }
 
     /// What was said before belongs to no ware that is asked from now on.
     mutating func forgetSayings() { pending = Text() }

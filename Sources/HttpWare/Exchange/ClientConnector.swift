@@ -22,13 +22,13 @@ final class ClientConnector: UpstreamConnector {
 private final class ClientStream: UpstreamStream {
     private let client: any HttpClient
     private let transport: LoopTransport
-    private var handler: (any ResponseHandler)?
+    private var receiver: (any ResponseReceiver)?
     private var request = HttpRequest()
     private var timeout = Duration.zero
     private var content: [UInt8] = []
     private var call: (any HttpCall)?
     private var isPaused = false
-    /// The response's content, while its handler takes none.
+    /// The response's content, while its receiver takes none.
     private var waiting: [UInt8]?
     /// The most content of a request that is held for the client.
     private static let mostContent = 64 << 20
@@ -43,10 +43,10 @@ private final class ClientStream: UpstreamStream {
     }
 
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
-        self.handler = handler
+        self.receiver = receiver
         request = exchange.heldRequest
         for line in options.defaults where !request.fields.contains(line.name) { request.fields.append(line) }
         timeout = .nanoseconds(responseTimeout)
@@ -70,15 +70,15 @@ private final class ClientStream: UpstreamStream {
         limits.redirects = 0
         // The answer may come before this returns, and the call with it be over.
         let call = client.start(request, limits: limits) { self.answered($0) }
-        if handler != nil { self.call = call }
+        if receiver != nil { self.call = call }
     }
 
     private func answered(_ result: Result<HttpResponse, GatewayError>) {
-        transport.loop.later { self.transport.inEvent { self.take(result) } }
+        transport.loop.later { self.transport.inEvent { self.takeResult(result) } }
     }
 
-    private func take(_ result: Result<HttpResponse, GatewayError>) {
-        guard let handler else { return }
+    private func takeResult(_ result: Result<HttpResponse, GatewayError>) {
+        guard let receiver else { return }
         call = nil
         switch result {
         case .failure(let error): fail(error)
@@ -86,23 +86,23 @@ private final class ClientStream: UpstreamStream {
             let bytes = response.content.bytes
             response.content = HttpContent(extent: bytes.map { .length($0.count) } ?? .none)
             waiting = bytes ?? []
-            handler.responseStarted(&response)
+            receiver.responseStarted(&response)
             deliver()
         }
     }
 
     private func deliver() {
-        guard !isPaused, let handler, let bytes = waiting.take() else { return }
-        if !bytes.isEmpty { bytes.withUnsafeBytes { handler.responseContent($0) } }
-        guard self.handler != nil else { return }
-        self.handler = nil
-        handler.responseEnded(nil)
+        guard !isPaused, let receiver, let bytes = waiting.take() else { return }
+        if !bytes.isEmpty { bytes.withUnsafeBytes { receiver.responseContent($0) } }
+        guard self.receiver != nil else { return }
+        self.receiver = nil
+        receiver.responseEnded(nil)
     }
 
     private func fail(_ error: GatewayError) {
-        let handler = self.handler
+        let receiver = self.receiver
         cancel()
-        handler?.upstreamFailed(error)
+        receiver?.upstreamFailed(error)
     }
 
     func pause() { isPaused = true }
@@ -114,7 +114,7 @@ private final class ClientStream: UpstreamStream {
     }
 
     func cancel() {
-        handler = nil
+        receiver = nil
         waiting = nil
         call.take()?.cancel()
     }
@@ -122,8 +122,8 @@ private final class ClientStream: UpstreamStream {
     func discard() { cancel() }
 
     // A client opens no tunnels.
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
-        handler.upstreamFailed(.upgradeFailed("the client opens no tunnels"))
+    func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {
+        receiver.upstreamFailed(.upgradeFailed("the client opens no tunnels"))
     }
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
     func endTunnel() {}

@@ -5,7 +5,7 @@ final class ContentStream: ReceivingStream {
     private let transport: LoopTransport
     private let feed: ContentFeed
     private var source: (any ContentSource)?
-    private var handler: (any ResponseHandler)?
+    private var receiver: (any ResponseReceiver)?
     /// What is left of the length that the source said.
     private var left: Int?
     private var isPaused = true
@@ -21,11 +21,11 @@ final class ContentStream: ReceivingStream {
 
     init(
         _ source: any ContentSource, extent: HttpContent.Extent, transport: LoopTransport,
-        handler: any ResponseHandler
+        receiver: any ResponseReceiver
     ) {
         self.source = source
         self.transport = transport
-        self.handler = handler
+        self.receiver = receiver
         feed = ContentFeed(loop: transport.loop)
         switch extent {
         case .none: left = 0
@@ -68,14 +68,14 @@ final class ContentStream: ReceivingStream {
 
     /// Sends all of it without having seen it, where the connection can.
     private func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
-        guard let handler, range.count == left, let target = handler.responseRelay,
-            target.send(memory, range, sending: { handler.responseEnding() })
+        guard let receiver, range.count == left, let target = receiver.responseRelay,
+            target.send(memory, range, sending: { receiver.responseEnding() })
         else {
             return false
         }
         letGo()
-        handler.responseRelayed(range.count)
-        handler.responseEnded(nil)
+        receiver.responseRelayed(range.count)
+        receiver.responseEnded(nil)
         return true
     }
 
@@ -91,7 +91,7 @@ final class ContentStream: ReceivingStream {
     // MARK: Answers
 
     private func answered(_ piece: ContentFeed.Piece) {
-        guard let handler else { return }
+        guard let receiver else { return }
         transport.inEvent {
             guard isAsked else { return fail("a source brought content that nobody asked for") }
             isAsked = false
@@ -102,24 +102,24 @@ final class ContentStream: ReceivingStream {
                     self.left = left - bytes.count
                 }
                 bytesThisTurn += bytes.count
-                if !bytes.isEmpty { bytes.withUnsafeBytes { handler.responseContent($0) } }
+                if !bytes.isEmpty { bytes.withUnsafeBytes { receiver.responseContent($0) } }
                 ask()
             case .end:
                 if let left, left > 0 { return fail("a source ended \(left) bytes before the length it said") }
                 letGo()
-                handler.responseEnded(nil)
+                receiver.responseEnded(nil)
             case .failed(let reason):
                 letGo()
-                handler.upstreamFailed(GatewayError(.gateway, .wareFailed, reason))
+                receiver.upstreamFailed(GatewayError(.gateway, .wareFailed, reason))
             }
         }
     }
 
     /// The source did what no message survives.
     private func fail(_ reason: String) {
-        let handler = self.handler
+        let receiver = self.receiver
         cancel()
-        handler?.upstreamFailed(GatewayError(.gateway, .wareFailed, reason))
+        receiver?.upstreamFailed(GatewayError(.gateway, .wareFailed, reason))
     }
 
     // MARK: Ending
@@ -134,7 +134,7 @@ final class ContentStream: ReceivingStream {
 
     private func letGo() {
         source = nil
-        handler = nil
+        receiver = nil
         feed.take = nil
         rest?.cancel()
         rest = nil
@@ -143,7 +143,7 @@ final class ContentStream: ReceivingStream {
     // MARK: A source is sent nothing
 
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {}
 }

@@ -5,7 +5,7 @@ extension ExchangeDriver {
     @inline(__always)
     func beginRecord() {
         isObserved = server.records != nil || chain.observesWares
-        if isObserved { exchange.record.trail.begin(chain.labels) }
+        if isObserved { exchange.record.trail.beginNotes(chain.labels) }
         if isObserved || !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
     }
 

@@ -2,7 +2,7 @@
 
 // 2–4. The request: its route, its middlewares, its content.
 
-extension ExchangeDriver: RequestHandler {
+extension ExchangeDriver: RequestReceiver {
     // MARK: 3. The route
 
     func requestStarted() {
@@ -27,11 +27,11 @@ extension ExchangeDriver: RequestHandler {
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
-        begin()
+        runPlan()
     }
 
     /// The plan is chosen: the request goes its way.
-    func begin() {
+    func runPlan() {
         beginRecord()
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
@@ -115,17 +115,16 @@ extension ExchangeDriver: RequestHandler {
             do {
                 verdict = try chain.middlewares[index].ware.handle(&exchange.lentRequest, in: exchange)
             } catch {
-                if threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen) {
-                    continue
-                }
-                return
+                let step = threw(error, chain.middlewares[index].label, failsOpen: chain.middlewares[index].failsOpen)
+                guard step == .goesOn else { return }
+                continue
             }
             if case .pass = verdict {
-                guard pass(index, chain, exchange) else { return }
+                guard pass(index, chain, exchange) == .goesOn else { return }
             } else if case .wait(let continuing) = verdict {
                 return waitForMiddleware(continuing)
             } else {
-                guard decided(verdict, chain) else { return }
+                guard decided(verdict, chain) == .goesOn else { return }
             }
         }
         takeRequestBack()
@@ -147,38 +146,39 @@ extension ExchangeDriver: RequestHandler {
                 }
             } catch {
                 let label = chain.middlewares[index].label
-                return threw(error, label, failsOpen: chain.middlewares[index].failsOpen) ? .passedBy : .stopped
+                let step = threw(error, label, failsOpen: chain.middlewares[index].failsOpen)
+                return step == .goesOn ? .passedBy : .stopped
             }
         }
-        if let limit = chain.middlewares[index].whole, !takeWholeContent(upTo: limit) { return .stopped }
+        if let limit = chain.middlewares[index].whole, takeWholeContent(upTo: limit) == .over { return .stopped }
         return .come
     }
 
-    /// The request goes on inward; false when it may not, and was answered.
+    /// The request goes on inward, or may not and was answered.
     @inline(__always)
-    private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) -> Bool {
+    private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) -> Aftermath {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
         inward.index = index + 1
-        return chain.middlewares[index].isMarked ? mark(index, chain, exchange) : true
+        return chain.middlewares[index].isMarked ? mark(index, chain, exchange) : .goesOn
     }
 
     /// Does what is to be done when the request has passed a ware.
-    private func mark(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Bool {
-        if chain.middlewares[index].watchesAuthority, !isWhereBound(index, chain, exchange) { return false }
+    private func mark(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Aftermath {
+        if chain.middlewares[index].watchesAuthority, checkAuthority(index, chain, exchange) == .over { return .over }
         if chain.middlewares[index].mayReplay {
-            snapshots.take(index, &exchange.lentRequest, filters: exchange.requestFilters.count)
+            snapshots.takeSnapshot(index, &exchange.lentRequest, filters: exchange.requestFilters.count)
         }
-        return true
+        return .goesOn
     }
 
-    /// Whether the request still goes where a ware bound it to. If not, it is refused: what it carries is not for that place.
-    private func isWhereBound(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Bool {
-        guard let bound = exchange.boundAuthority else { return true }
+    /// Refuses a request that no longer goes where a ware bound it to: what it carries is not for another place.
+    private func checkAuthority(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Aftermath {
+        guard let bound = exchange.boundAuthority else { return .goesOn }
         guard let binder = bound.ware else {
             exchange.boundAuthority?.ware = index
-            return true
+            return .goesOn
         }
-        if bound.isAuthority(of: exchange.lentRequest.target) { return true }
+        if bound.isAuthority(of: exchange.lentRequest.target) { return .goesOn }
         takeRequestBack()
         let (changer, injector) = (chain.middlewares[index].label, chain.middlewares[binder].label)
         // RFC 9209 §2.3.28: an error of the gateway's configuration is 500, whoever asks.
@@ -187,11 +187,11 @@ extension ExchangeDriver: RequestHandler {
                 .gateway, .misconfigured,
                 "\(changer) sends the request to another place than \(bound.text), for which \(injector) has put a token"
                     + " into it; put \(changer) before \(injector)"), from: index)
-        return false
+        return .over
     }
 
-    /// Takes a verdict; true when the request goes on inward.
-    private func decided(_ verdict: consuming Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Bool {
+    /// Takes a verdict: the request goes on inward, or is over here.
+    private func decided(_ verdict: consuming Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Aftermath {
         let index = inward.index
         switch consume verdict {
         case .pass:
@@ -204,12 +204,12 @@ extension ExchangeDriver: RequestHandler {
                 self.response = response
                 countContent()
             } else {
-                answer(with: response, from: index - 1)
+                answerClient(with: response, from: index - 1)
             }
-            return false
+            return .over
         case .wait(let continuing):
             waitForMiddleware(continuing)
-            return false
+            return .over
         }
     }
 
@@ -235,34 +235,34 @@ extension ExchangeDriver: RequestHandler {
         let chain = self.chain
         switch result {
         case .success(let verdict):
-            if decided(verdict, chain, hasWaited: true) { runMiddlewares() }
+            if decided(verdict, chain, hasWaited: true) == .goesOn { runMiddlewares() }
         case .failure(let error):
             let step = chain.middlewares[inward.index]
-            if threw(error, step.label, failsOpen: step.failsOpen) { runMiddlewares() }
+            if threw(error, step.label, failsOpen: step.failsOpen) == .goesOn { runMiddlewares() }
         }
     }
 
-    /// A ware could not do its work; true when the request goes on all the same.
-    private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Bool {
+    /// A ware could not do its work: the request goes on all the same, or is answered with the fault.
+    private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Aftermath {
         if isObserved { noteRequest(exchange, .failed) }
         if failsOpen {
             let index = inward.index
             inward.skipped.insert(index)
             inward.index += 1
-            return chain.middlewares[index].watchesAuthority ? isWhereBound(index, chain, exchange) : true
+            return chain.middlewares[index].watchesAuthority ? checkAuthority(index, chain, exchange) : .goesOn
         }
         takeRequestBack()
         // A GatewayError says itself what it is, such as content that is too large.
         let fault = error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "\(label) failed: \(error)")
         fail(fault, from: inward.index - 1)
-        return false
+        return .over
     }
 
     // MARK: Content
 
-    /// Whether all of the content is in `request.content.bytes`; if not, it is waited for.
-    private func takeWholeContent(upTo limit: Int) -> Bool {
-        if request.content.isEmpty { return true }
+    /// Puts all of the content into `request.content.bytes`; what is not there yet is waited for.
+    private func takeWholeContent(upTo limit: Int) -> Aftermath {
+        if request.content.isEmpty { return .goesOn }
         if request.content.bytes == nil {
             request.content.limit(to: limit)
             if inward.isWhole { takeHeld(into: &request.content) }
@@ -270,15 +270,14 @@ extension ExchangeDriver: RequestHandler {
         let count = request.content.bytes?.count ?? max(request.content.length ?? 0, inward.held.count)
         guard count <= limit else {
             contentTooLarge(limit)
-            return false
+            return .over
         }
-        if request.content.isEmpty || request.content.bytes != nil { return true }
+        if request.content.isEmpty || request.content.bytes != nil { return .goesOn }
         takeRequestBack()
         phase = .collectingRequest
         setDeadline()
-        askForContent()
-        sink?.resumeRequest()
-        return false
+        if askForContent() == .goesOn { sink?.resumeRequest() }
+        return .over
     }
 
     /// Whether the rest of the content decides if the client gets that response: a ware limits it, nobody else reads it, and how
@@ -292,7 +291,7 @@ extension ExchangeDriver: RequestHandler {
 
     /// Keeps the response until all content is counted.
     private func countContent() {
-        guard isWithinLimit() else { return }
+        guard checkLimit() == .goesOn else { return }
         inward.held = []
         inward.kept = nil
         phase = .countingRequest
@@ -302,7 +301,7 @@ extension ExchangeDriver: RequestHandler {
     }
 
     /// All content came, and is within its limit.
-    private func contentCounted() { answer(with: response, from: inward.index - 1) }
+    private func contentCounted() { answerClient(with: response, from: inward.index - 1) }
 
     /// All that was held is the content.
     private func takeHeld(into content: inout HttpContent) {
@@ -312,10 +311,11 @@ extension ExchangeDriver: RequestHandler {
     }
 
     /// Tells a client that waits for it to send its content: it is wanted here. RFC 9110 §10.1.1.
-    func askForContent() {
-        guard exchange.heldRequest.expectsContinue, !inward.hasSentContinue, !inward.isWhole else { return }
+    func askForContent() -> Aftermath {
+        guard exchange.heldRequest.expectsContinue, !inward.hasSentContinue, !inward.isWhole else { return .goesOn }
         inward.hasSentContinue = true
         sink?.sendInterim(HttpResponse(.continue))
+        return aftermath
     }
 
     var requestRelay: SocketConnection? {
@@ -345,7 +345,7 @@ extension ExchangeDriver: RequestHandler {
         if inward.kept != nil { keep(bytes) }
         switch phase {
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
-            if call.isForwarding { forward(bytes) }
+            if call.isForwarding { _ = forward(bytes) }
         case .middlewares, .collectingRequest, .connecting:
             inward.held.append(contentsOf: bytes)
             if phase != .collectingRequest, inward.held.count >= 65536 { sink?.pauseRequest() }
@@ -369,13 +369,13 @@ extension ExchangeDriver: RequestHandler {
         fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"))
     }
 
-    /// Whether the content that came, or is at hand, is within the limit that a ware set after it came.
-    func isWithinLimit() -> Bool {
+    /// Refuses content that came, or is at hand, if it is over the limit that a ware set after it came.
+    func checkLimit() -> Aftermath {
         guard let limit = exchange.heldRequest.content.limit, !exchange.heldRequest.content.isEmpty,
             exchange.heldRequest.content.bytes?.count ?? exchange.record.requestBytes > limit
-        else { return true }
+        else { return .goesOn }
         contentTooLarge(limit)
-        return false
+        return .over
     }
 
     func requestEnded(_ trailers: HttpFields?) {
@@ -388,7 +388,7 @@ extension ExchangeDriver: RequestHandler {
             runMiddlewares()
         case .countingRequest: contentCounted()
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
-            if call.isForwarding { forwardEnd() }
+            if call.isForwarding { _ = forwardEnd() }
         case .replaying: if !outward.isReplayTimed { replayWhenWhole() }
         case .middlewares, .connecting, .awaitingRequest, .tunnel, .ended: break
         }

@@ -2,7 +2,7 @@
 
 // 6–8. The response: response halves, postwares, and its content.
 
-extension ExchangeDriver: ResponseHandler {
+extension ExchangeDriver: ResponseReceiver {
     // MARK: 6. From upstream
 
     func responseInterim(_ response: inout HttpResponse) {
@@ -28,8 +28,11 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     /// A response that did not come from upstream starts its way back at the ware in that place.
-    func answer(with response: consuming HttpResponse, from index: Int) {
-        discardUpstream()
+    func answerClient(with response: consuming HttpResponse, from index: Int) {
+        guard discardUpstream() == .goesOn else {
+            response.source?.cancelled()
+            return
+        }
         self.response = response
         takeSource()
         startResponse(from: index)
@@ -43,7 +46,7 @@ extension ExchangeDriver: ResponseHandler {
         }
         response.source = nil
         guard response.content.bytes == nil else { return source.cancelled() }
-        call.stream = ContentStream(source, extent: response.content.extent, transport: transport, handler: self)
+        call.stream = ContentStream(source, extent: response.content.extent, transport: transport, receiver: self)
     }
 
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
@@ -66,18 +69,14 @@ extension ExchangeDriver: ResponseHandler {
         }
         giveUpWaiting()
         takeRequestBack()
-        call.ticket?.giveUp()
-        call.ticket = nil
-        call.stream?.cancel()
-        call.stream = nil
-        call.isForwarding = false
+        guard cancelUpstream() == .goesOn else { return }
         inward.held = []
         exchange.responseFilters.removeAll()
         exchange.failure = error
         exchange.responder = .gateway
         let response = GatewayResponse.make(
             for: error, late: exchange.timeouts.status, isForward: server.settings.isForward)
-        answer(with: response, from: min(index, lastPassable))
+        answerClient(with: response, from: min(index, lastPassable))
     }
 
     /// Halves and postwares that ran already are not asked again.
@@ -89,11 +88,24 @@ extension ExchangeDriver: ResponseHandler {
         }
     }
 
-    private func discardUpstream() {
+    /// Gives up the connection, or the wait for one.
+    private func cancelUpstream() -> Aftermath {
         call.isForwarding = false
-        guard let upstream = call.stream else { return }
+        call.ticket?.giveUp()
+        call.ticket = nil
+        guard let upstream = call.stream else { return .goesOn }
+        call.stream = nil
+        upstream.cancel()
+        return aftermath
+    }
+
+    /// Gives up the response from upstream; its connection may be used again.
+    private func discardUpstream() -> Aftermath {
+        call.isForwarding = false
+        guard let upstream = call.stream else { return .goesOn }
         call.stream = nil
         upstream.discard()
+        return aftermath
     }
 
     private func startResponse(from index: Int) {
@@ -123,29 +135,30 @@ extension ExchangeDriver: ResponseHandler {
                     outward.halfIndex = index - 1
                     continue
                 }
-                guard ask(half, exchange) else { return }
+                guard ask(half, exchange) == .goesOn else { return }
             }
         }
         outward.halfIndex = -1
         if outward.isBackground { return deliver() }
         while outward.postIndex < chain.postwares.count {
             let index = outward.postIndex
-            var isMeant = isAsked(chain.postwares[index].asked, exchange)
-            if isMeant, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
+            var isConcerned = isAsked(chain.postwares[index].asked, exchange)
+            if isConcerned, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
-                    isMeant = try condition.matches(response, in: exchange)
+                    isConcerned = try condition.matches(response, in: exchange)
                 } catch {
-                    guard threw(error, chain.postwares[index].label, chain.postwares[index].failsOpen) else { return }
+                    let step = threw(error, chain.postwares[index].label, chain.postwares[index].failsOpen)
+                    guard step == .goesOn else { return }
                     continue
                 }
             }
-            if !isMeant {
+            if !isConcerned {
                 if isObserved { noteSkipped(exchange, .postware, index) }
                 outward.postIndex = index + 1
                 continue
             }
-            if let limit = chain.postwares[index].whole, !takeWholeResponse(upTo: limit) { return }
-            guard ask(chain.postwares[index].ware, exchange) else { return }
+            if let limit = chain.postwares[index].whole, takeWholeResponse(upTo: limit) == .over { return }
+            guard ask(chain.postwares[index].ware, exchange) == .goesOn else { return }
         }
         deliver()
     }
@@ -156,15 +169,15 @@ extension ExchangeDriver: ResponseHandler {
         isObserved || statuses?.contains(exchange.response.status.code) ?? false
     }
 
-    /// Asks one ware; true when the next one's turn has come.
+    /// Asks one ware: the next one's turn comes, or the response is over here.
     @inline(__always)
-    private func ask(_ ware: PostwareCall, _ exchange: Exchange) -> Bool {
+    private func ask(_ ware: PostwareCall, _ exchange: Exchange) -> Aftermath {
         do {
             let answer = try ware.handle(&exchange.response, in: exchange)
             if case .pass = answer {
                 if isObserved { noteResponse(exchange, .passed) }
                 advance()
-                return true
+                return .goesOn
             }
             return decided(answer, asked.label)
         } catch {
@@ -182,23 +195,26 @@ extension ExchangeDriver: ResponseHandler {
     @inline(__always)
     private func advance() { if outward.halfIndex >= 0 { outward.halfIndex -= 1 } else { outward.postIndex += 1 } }
 
-    private func decided(_ answer: Answer, _ label: String, hasWaited: Bool = false) -> Bool {
+    private func decided(_ answer: Answer, _ label: String, hasWaited: Bool = false) -> Aftermath {
         switch answer {
         case .pass:
             if isObserved { noteResponse(exchange, .passed, hasWaited: hasWaited) }
             advance()
-            return true
+            return .goesOn
         case .replace(let other):
             if isObserved { noteResponse(exchange, .replaced, status: other.status.code, hasWaited: hasWaited) }
             endAttempt()
-            discardUpstream()
+            guard discardUpstream() == .goesOn else {
+                other.source?.cancelled()
+                return .over
+            }
             exchange.responseFilters.removeAll()
             response = other
             takeSource()
             exchange.responder = other.isStored ? .cache : .ware(label)
             if isObserved { watch.begin(&response) }
             advance()
-            return true
+            return .goesOn
         case .replay(let delay):
             guard outward.halfIndex >= 0, mayReplay(outward.halfIndex) else {
                 if isObserved {
@@ -206,14 +222,14 @@ extension ExchangeDriver: ResponseHandler {
                     noteResponse(exchange, .passed, hasWaited: hasWaited)
                 }
                 advance()
-                return true
+                return .goesOn
             }
             if isObserved { noteResponse(exchange, .replayed, status: response.status.code, hasWaited: hasWaited) }
             replay(outward.halfIndex, after: delay)
-            return false
+            return .over
         case .wait(let continuing):
             waitForResponse(continuing, label)
-            return false
+            return .over
         }
     }
 
@@ -222,12 +238,12 @@ extension ExchangeDriver: ResponseHandler {
             driver.response = message
             // The content waited for the ware.
             if driver.call.stream != nil { driver.exchange.record.contentStarted = driver.loop.now.nanoseconds }
-            let goesOn: Bool
+            let step: Aftermath
             switch result {
-            case .success(let answer): goesOn = driver.decided(answer, label, hasWaited: true)
-            case .failure(let error): goesOn = driver.threw(error, label, driver.failsOpenNow)
+            case .success(let answer): step = driver.decided(answer, label, hasWaited: true)
+            case .failure(let error): step = driver.threw(error, label, driver.failsOpenNow)
             }
-            if goesOn { driver.runResponseWares() }
+            if step == .goesOn { driver.runResponseWares() }
         }
     }
 
@@ -237,11 +253,11 @@ extension ExchangeDriver: ResponseHandler {
     }
 
     /// A ware could not do its work; the response goes on, as it is or as a 502.
-    private func threw(_ error: any Error, _ label: String, _ failsOpen: Bool) -> Bool {
+    private func threw(_ error: any Error, _ label: String, _ failsOpen: Bool) -> Aftermath {
         if isObserved { noteResponse(exchange, .failed) }
         if !failsOpen {
             endAttempt()
-            discardUpstream()
+            guard discardUpstream() == .goesOn else { return .over }
             let fault = error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "\(label) failed: \(error)")
             exchange.failure = fault
             exchange.responder = .gateway
@@ -250,7 +266,7 @@ extension ExchangeDriver: ResponseHandler {
             if isObserved { watch.begin(&response) }
         }
         advance()
-        return true
+        return .goesOn
     }
 
     // MARK: Replay
@@ -277,7 +293,7 @@ extension ExchangeDriver: ResponseHandler {
         if isReplayComplete { return startReplay() }
         // The response is held until the rest is here, and goes on if that is too much to keep.
         call.stream?.pause()
-        askForContent()
+        guard askForContent() == .goesOn else { return }
         setDeadline()
         sink?.resumeRequest()
     }
@@ -306,7 +322,7 @@ extension ExchangeDriver: ResponseHandler {
     private func startReplay() {
         keepAttempt()
         exchange.record.replays += 1
-        discardUpstream()
+        guard discardUpstream() == .goesOn else { return }
         // The next one goes to another endpoint.
         if let member = call.member, !call.tried.contains(where: { $0 === member }) { call.tried.append(member) }
         leaveEndpoint()
@@ -346,20 +362,20 @@ extension ExchangeDriver: ResponseHandler {
 
     // MARK: 8. The response goes out
 
-    /// Whether all content is in `response.content.bytes`; if not, it is waited for.
-    private func takeWholeResponse(upTo limit: Int) -> Bool {
+    /// Puts all content into `response.content.bytes`; what is not there yet is waited for.
+    private func takeWholeResponse(upTo limit: Int) -> Aftermath {
         // An error of ours is at hand and short; to refuse it would make another.
-        if response.content.isEmpty || exchange.responder == .gateway { return true }
+        if response.content.isEmpty || exchange.responder == .gateway { return .goesOn }
         if let length = response.content.bytes?.count ?? response.content.length, length > limit {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
-            return false
+            return .over
         }
-        if response.content.bytes != nil || call.stream == nil { return true }
+        if response.content.bytes != nil || call.stream == nil { return .goesOn }
         phase = .collectingResponse
         outward.collected = []
         response.content.limit(to: limit)
         call.stream?.resume()
-        return false
+        return .over
     }
 
     private func deliver() {
@@ -373,7 +389,7 @@ extension ExchangeDriver: ResponseHandler {
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
         if exchange.responder == .interception, let interception { return openTunnel(interception.rules, sink) }
         if let bytes = response.content.bytes {
-            discardUpstream()
+            guard discardUpstream() == .goesOn else { return }
             return deliverWhole(bytes, sink)
         }
         var extent = response.content.extent
@@ -388,12 +404,18 @@ extension ExchangeDriver: ResponseHandler {
         let endsWithHead =
             extent == .none || response.status.hasNoContent(to: exchange.heldRequest.method)
         if endsWithHead { release() }
-        sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
-        guard phase == .streaming else { return }
+        guard sendHead(extent, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
         // Without content nothing of what may still come from upstream is meant for the client.
-        if endsWithHead { discardUpstream() }
+        if endsWithHead, discardUpstream() == .over { return }
         if call.stream == nil { return end(.completed) }
         call.stream?.resume()
+    }
+
+    /// Sends the head of the response.
+    @inline(__always)
+    func sendHead(_ extent: HttpContent.Extent, to sink: any ResponseSink, via: Bool) -> Aftermath {
+        sink.send(responseOf: exchange, extent: extent, via: via)
+        return aftermath
     }
 
     private var isTunnelOpening: Bool {
@@ -404,7 +426,7 @@ extension ExchangeDriver: ResponseHandler {
         guard let upstream = call.stream else {
             return fail(GatewayError(.upstream, .upgradeFailed, "the connection for the tunnel is gone"))
         }
-        sink.send(responseOf: exchange, extent: .none, via: exchange.heldRequest.method != .connect)
+        guard sendHead(.none, to: sink, via: exchange.heldRequest.method != .connect) == .goesOn else { return }
         phase = .tunnel
         sink.startTunnel()
         guard phase == .tunnel else { return }
@@ -431,8 +453,7 @@ extension ExchangeDriver: ResponseHandler {
         }
         let extent = HttpContent.Extent.length(bytes.count)
         release()
-        sink.send(responseOf: exchange, extent: extent, via: exchange.responder == .upstream)
-        guard phase == .streaming else { return }
+        guard sendHead(extent, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
         if !response.status.hasNoContent(to: exchange.heldRequest.method) {
             exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
@@ -483,6 +504,7 @@ extension ExchangeDriver: ResponseHandler {
                 } catch {
                     return responseFilterFailed(error)
                 }
+                guard aftermath == .goesOn else { return }
                 watchPause()
                 // Only the end follows, mostly in the same event: all goes out together.
                 if response.content.length == exchange.record.unfilteredBytes { return }

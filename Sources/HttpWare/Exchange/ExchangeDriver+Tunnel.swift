@@ -31,7 +31,7 @@ extension ExchangeDriver {
                 return fail(GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
             }
             inward.index = 0
-            return begin()
+            return runPlan()
         }
         guard server.forward.connectPorts.contains(port) else {
             return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
@@ -48,14 +48,13 @@ extension ExchangeDriver {
             return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
         }
         exchange.responder = .interception
-        answer(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
+        answerClient(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
     }
 
     /// The exchange of the CONNECT ends with its response. What comes now decides what becomes of the tunnel.
     func openTunnel(_ rules: InterceptRules, _ sink: any ResponseSink) {
         let tunnel = InterceptedTunnel(server, rules, exchange, exchange.connection)
-        sink.send(responseOf: exchange, extent: .none, via: false)
-        guard phase == .streaming else { return }
+        guard sendHead(.none, to: sink, via: false) == .goesOn else { return }
         self.sink = nil
         end(.completed)
         sink.passTunnel(to: tunnel)
@@ -86,7 +85,7 @@ extension ExchangeDriver {
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
         }
         inward.isWhole = true
-        begin()
+        runPlan()
     }
 
     /// The client turned out to speak what is read: the host is let go, and the exchange was none.

@@ -21,13 +21,13 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         if let answer = maxForwardsAnswer() {
             exchange.responder = .gateway
-            return self.answer(with: answer, from: chain.middlewares.count - 1)
+            return answerClient(with: answer, from: chain.middlewares.count - 1)
         }
         if exchange.heldRequest.fields.present & KnownField.via.bit != 0, isLoop() {
             return fail(GatewayError(.gateway, .loopDetected, "the request came through here too often"))
         }
         exchange.heldRequest.fields.removeFramingTwins()
-        guard isWithinLimit() else { return }
+        guard checkLimit() == .goesOn else { return }
         setDeadline()
         if !call.isCounted {
             call.isCounted = true
@@ -144,7 +144,7 @@ extension ExchangeDriver: ConnectionWaiter {
             chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         }
         guard let chosen else { return service.endpoints[0] }
-        chosen.enter()
+        chosen.beginRequest()
         call.isAtEndpoint = true
         call.member = chosen
         return chosen.endpoint
@@ -154,7 +154,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func leaveEndpoint() {
         guard call.isAtEndpoint, let member = call.member else { return }
         call.isAtEndpoint = false
-        member.leave()
+        member.endRequest()
     }
 
     /// The endpoint did not answer the request: it is left alone by this exchange, and by all if that happens too often.
@@ -240,23 +240,24 @@ extension ExchangeDriver: ConnectionWaiter {
             call.lengthLeft = length
         }
         connection.send(
-            requestOf: exchange, options, handler: self,
+            requestOf: exchange, options, receiver: self,
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+        guard aftermath == .goesOn else { return }
         exchange.record.requestSent = loop.now.nanoseconds
         guard extent != .none || !inward.isWhole else { return }
         call.isForwarding = true
         if isStreamed {
             let waiting = call.hasSentContent ? inward.kept ?? [] : inward.held
             inward.held = []
-            if !waiting.isEmpty { waiting.withUnsafeBytes { forward($0) } }
-            if inward.isWhole, call.isForwarding { forwardEnd() } else { sink?.resumeRequest() }
+            if !waiting.isEmpty, waiting.withUnsafeBytes({ forward($0) }) == .over { return }
+            if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { sink?.resumeRequest() }
         } else {
             // A ware has it whole, or put its own in its place: what the client still sends is not for upstream.
             inward.held = []
             if let bytes = exchange.heldRequest.content.bytes {
-                bytes.withUnsafeBytes { forward($0) }
-                if call.isForwarding { forwardEnd() }
+                guard bytes.withUnsafeBytes({ forward($0) }) == .goesOn else { return }
+                if call.isForwarding, forwardEnd() == .over { return }
             }
             call.isForwarding = false
             if !inward.isWhole { sink?.resumeRequest() }
@@ -277,8 +278,8 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// Passes a piece of the request's content on, through the filters.
-    func forward(_ bytes: UnsafeRawBufferPointer) {
-        guard let upstream = call.stream else { return }
+    func forward(_ bytes: UnsafeRawBufferPointer) -> Aftermath {
+        guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
         if exchange.requestFilters.isEmpty {
             upstream.sendContent(bytes)
@@ -288,14 +289,17 @@ extension ExchangeDriver: ConnectionWaiter {
                 try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
                 filtered.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
-                return filterFailed(error)
+                filterFailed(error)
+                return .over
             }
         }
         if upstream.isBlocked { sink?.pauseRequest() }
+        return aftermath
     }
 
-    func forwardEnd() {
-        guard let upstream = call.stream else { return }
+    /// Ends the request's content, with what filters still have.
+    func forwardEnd() -> Aftermath {
+        guard let upstream = call.stream else { return aftermath }
         call.isForwarding = false
         if !exchange.requestFilters.isEmpty {
             call.hasSentContent = true
@@ -305,11 +309,14 @@ extension ExchangeDriver: ConnectionWaiter {
                 if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
                 rest.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
-                return filterFailed(error)
+                filterFailed(error)
+                return .over
             }
         }
         upstream.sendEnd(inward.trailers)
+        guard aftermath == .goesOn else { return .over }
         if exchange.record.firstByte == 0 { exchange.record.requestSent = loop.now.nanoseconds }
+        return .goesOn
     }
 
     /// The content cannot go on: the client is told, unless a response is on its way already.
@@ -382,7 +389,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     private func openTunnel(_ connection: any UpstreamStream, _ service: UpstreamService) {
         connection.startTunnel(
-            handler: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+            receiver: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         connection.pause()
         exchange.responder = .upstream
         var opened = HttpResponse(.ok)

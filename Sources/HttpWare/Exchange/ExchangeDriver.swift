@@ -50,6 +50,17 @@
 // |                   | replaying                                                   | the same, from the half before              |
 // |                   | connecting, awaitingResponse, responseWares,                | the same, from the last ware that may still |
 // |                   | collectingResponse                                          | be asked                                    |
+//
+// Calls that may come back. A client or an origin server may be found gone while something is sent to it, or while the other
+// one's connection is paused, read on or closed. Its event comes inside that call then, and may end the exchange. So:
+//
+// - A step that others follow in the same function returns `Aftermath`, and the caller goes on only after `.goesOn`. Such a step
+//   asks a ware, checks a limit, sends a head or the request's content, asks for content, or gives a stream up. The last step of an
+//   event drops it: `_ =`.
+// - A step that returns nothing and may end the exchange stands last, most of them behind `return`: `end`, `fail`, `answerClient`,
+//   `callUpstream`, `connect`, `deliver`, `startReplay`, `sendAgain` and those whose names begin with `run` or `start`.
+// - Only the sink and the stream are used behind another call of one of them: both are `nil` once the exchange has ended.
+// - `end` sets its phase before all such calls: an event that comes back then changes nothing.
 
 /// Drives one exchange after the other: from a request's head to the end of its response. Used on its loop's thread only.
 ///
@@ -165,6 +176,10 @@ final class ExchangeDriver: LoopTimerHandler {
 
     var chain: WareChain { plan.chain }
 
+    /// Whether the exchange has ended inside the call before.
+    @inline(__always)
+    var aftermath: Aftermath { phase == .ended ? .over : .goesOn }
+
     /// Makes the driver ready for the next exchange, of a connection of its listener.
     func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
         if !isKnownUniquelyReferenced(&self.exchange) {
@@ -256,22 +271,22 @@ final class ExchangeDriver: LoopTimerHandler {
         let hadClient = !outward.isBackground || outward.hasClientLeft
         if hadClient {
             if exchange.failure != nil { server.onFailure?(exchange) }
-            for observer in chain.observers where isMeant(observer) { observer.ware.ended(exchange) }
+            for observer in chain.observers where isConcerned(observer) { observer.ware.ended(exchange) }
             server.counters?.ended(exchange, plan)
         }
         if let sharer = exchange.sharer.take() { sharer.exchangeEnded() }
         // They are let go, for they may hold the exchange that holds them.
         var next = 0
-        while next < exchange.endHandlers.count {
-            exchange.endHandlers[next].body(exchange)
+        while next < exchange.endClosures.count {
+            exchange.endClosures[next].body(exchange)
             next += 1
         }
-        if next > 0 { exchange.endHandlers.removeAll(keepingCapacity: true) }
+        if next > 0 { exchange.endClosures.removeAll(keepingCapacity: true) }
         if isObserved, let records = server.records { records.add(&exchange, endpoint: call.endpoint) }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.
-    private func isMeant(_ observer: WareChain.Observer) -> Bool {
+    private func isConcerned(_ observer: WareChain.Observer) -> Bool {
         guard let condition = observer.condition else { return true }
         do {
             return observer.isPostware && exchange.end != .clientLeft

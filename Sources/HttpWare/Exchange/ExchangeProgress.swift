@@ -1,5 +1,13 @@
 // How far an exchange is. The driver makes these values anew for each exchange, so nothing of one is left for the next.
 
+/// What a step leaves to the step that called it. The compiler sees that the caller looks.
+enum Aftermath {
+    /// The caller goes on.
+    case goesOn
+    /// The exchange has ended, waits, or was carried on by the step: the caller touches it no more.
+    case over
+}
+
 /// 2–4. The request on its way inward: whose turn it is, and how much of the request came from the client.
 struct RequestProgress {
     /// The place of the middleware whose turn it is, or would be next.

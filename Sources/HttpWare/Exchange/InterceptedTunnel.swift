@@ -78,7 +78,7 @@ final class InterceptedTunnel: ExchangeSource {
         outer.inside(facts, isSecure: tls != nil)
     }
 
-    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
+    func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver {
         listener.makeDriver(for: sink, connection.facts)
     }
 
@@ -96,7 +96,7 @@ extension InterceptedTunnel: TunnelTaker {
         opening.start(received)
     }
 
-    func joinTunnel(_ sink: any ResponseSink) -> any RequestHandler {
+    func joinTunnel(_ sink: any ResponseSink) -> any RequestReceiver {
         guard let (near, far) = Socket.pair() else { return TunnelBridge(transport, sink, socket: nil) }
         let bridge = TunnelBridge(transport, sink, socket: SocketEvents(loop: transport.loop, descriptor: far))
         let opening = TunnelOpening(

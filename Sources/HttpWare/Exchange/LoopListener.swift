@@ -124,7 +124,7 @@ public final class LoopListener: ExchangeSource {
     /// Takes over a connection that was accepted.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
-        guard let tls = settings.tls else { return begin(socket, nil, peer) }
+        guard let tls = settings.tls else { return serveConnection(socket, nil, peer) }
         guard let way = transport.tlsSocket, let session = TlsSession(server: tls, socket: way, descriptor: descriptor)
         else { return socket.close() }
         let handshake = TlsHandshake(
@@ -135,7 +135,7 @@ public final class LoopListener: ExchangeSource {
     }
 
     /// Serves a connection.
-    private func begin(_ socket: SocketEvents, _ tls: TlsSession?, _ peer: SocketAddress?) {
+    private func serveConnection(_ socket: SocketEvents, _ tls: TlsSession?, _ peer: SocketAddress?) {
         admit(Http1DownstreamConnection(transport: transport, socket: socket, tls: tls, peer: peer, source: self))
     }
 
@@ -180,7 +180,7 @@ public final class LoopListener: ExchangeSource {
         spare = []
     }
 
-    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
+    func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver {
         makeDriver(for: sink, connection.facts)
     }
 
@@ -206,7 +206,7 @@ public final class LoopListener: ExchangeSource {
         guard driver.generation == generation, !isStopped else { return }
         spare.append(driver)
         guard spare.count > LoopListener.mostSpare, !surplus.isWatched else { return }
-        surplus.begin(idle: spare.count)
+        surplus.beginWindow(idle: spare.count)
         freeSurplus(after: IdleSurplus.window)
     }
 
@@ -242,7 +242,7 @@ extension LoopListener: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
         ended(handshake)
         switch handshake.session.applicationProtocol {
-        case .http11, nil: begin(handshake.socket, handshake.session, handshake.peer)
+        case .http11, nil: serveConnection(handshake.socket, handshake.session, handshake.peer)
         case .h2:
             let connection = Http2DownstreamConnection(
                 transport: transport, socket: handshake.socket, tls: handshake.session, peer: handshake.peer,

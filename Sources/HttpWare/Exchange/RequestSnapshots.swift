@@ -52,10 +52,10 @@ struct RequestSnapshots {
     /// Takes one, in place of that of the same ware and of those further in.
     ///
     /// The request is not changed: given as `inout` it need not be copied out of the object that holds it.
-    mutating func take(_ index: Int, _ request: inout HttpRequest, filters: Int) {
+    mutating func takeSnapshot(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         while count > 0, taken[count - 1].index >= index { count -= 1 }
         if count == taken.count { taken.append(Snapshot(index: index, filters: filters)) }
-        taken[count].take(index, &request, filters: filters)
+        taken[count].takeSnapshot(index, &request, filters: filters)
         count += 1
         used = max(used, count)
     }
@@ -74,7 +74,7 @@ struct RequestSnapshots {
 }
 
 extension RequestSnapshots.Snapshot {
-    fileprivate mutating func take(_ index: Int, _ request: inout HttpRequest, filters: Int) {
+    fileprivate mutating func takeSnapshot(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         self.index = index
         self.filters = filters
         // A message that a ware made has received nothing by which it could be told from others.

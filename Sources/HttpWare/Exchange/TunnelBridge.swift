@@ -1,6 +1,6 @@
 /// Moves the bytes of a tunnel between a sink – a stream of HTTP/2, or a connection with TLS – and a socket, behind which the
 /// gateway reads the tunnel as any other. Used on its loop's thread only.
-final class TunnelBridge: SocketConnection, RequestHandler {
+final class TunnelBridge: SocketConnection, RequestReceiver {
     /// Not an exchange of anybody's: that of the CONNECT has ended.
     let exchange: Exchange
     private var sink: (any ResponseSink)?

@@ -68,7 +68,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         guard tunnel.rules.tunnelsOpaque else { return refuse() }
         let unread = self.unread ?? UnreadTunnel(self, tunnel)
         self.unread = unread
-        if !unread.hasBegun { unread.begin(host: host) }
+        if !unread.hasBegun { unread.connect(host: host) }
         if !isClosed { unread.pass() }
     }
 
@@ -85,10 +85,10 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     }
 
     /// Becomes a tunnel that passes unread, and answers the connection that it is then.
-    func become(_ handler: any RequestHandler) -> Http1DownstreamConnection {
+    func become(_ receiver: any RequestReceiver) -> Http1DownstreamConnection {
         let (socket, received) = leave()
         let connection = Http1DownstreamConnection(
-            transport: transport, tunnel: socket, peer: facts.peer, source: tunnel, handler: handler)
+            transport: transport, tunnel: socket, peer: facts.peer, source: tunnel, receiver: receiver)
         tunnel.listener.hold(connection)
         if !received.isEmpty { received.withUnsafeBytes { connection.received($0) } }
         return connection
@@ -101,7 +101,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         guard tunnel.rules.tunnelsOpaque else { return }
         let unread = UnreadTunnel(self, tunnel)
         self.unread = unread
-        unread.begin(host: nil)
+        unread.connect(host: nil)
     }
 
     // MARK: Endings
@@ -137,7 +137,7 @@ final class UnreadTunnel: ResponseSink {
     var hasBegun: Bool { driver != nil }
 
     /// Connects with the host.
-    func begin(host: String?) {
+    func connect(host: String?) {
         let driver = tunnel.listener.makeDriver(for: self, tunnel.outer)
         self.driver = driver
         driver.exchange.heldRequest = tunnel.request

@@ -164,14 +164,14 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         precondition(!running.exchange(true, ordering: .acquiringAndReleasing), "the loop runs already")
         precondition(!foreign.withLock { $0.hasEnded }, "the loop has run already")
         csystem_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
-        enter()
+        beginCallback()
         takeForeignWork()
-        leave()
+        endCallback()
         while !isStopping {
             let result = event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY)
             precondition(result >= 0, "libevent could not wait")  // fails only for a descriptor that is not ours
         }
-        enter()
+        beginCallback()
         takeForeignWork()
         drain()
         end()
@@ -277,14 +277,14 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     // MARK: Callbacks
 
     /// Begins a libevent callback: the times read before are stale.
-    func enter() {
+    func beginCallback() {
         callbacks &+= 1
         isTimeStale = true
         isWallTimeStale = true
     }
 
     /// Ends a libevent callback: runs what it put in the queue, before the loop waits again.
-    func leave() {
+    func endCallback() {
         if !work.isEmpty { drain() }
     }
 
@@ -375,11 +375,11 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     /// The events before this one have been handled.
     fileprivate func turnEnded() {
-        enter()
+        beginCallback()
         swap(&turnHandlers, &spareTurnHandlers)
         for handler in spareTurnHandlers { handler.turnEnded() }
         spareTurnHandlers.removeAll(keepingCapacity: true)
-        leave()
+        endCallback()
     }
 
     private func appendForeign(_ work: LoopWork) {
@@ -410,7 +410,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     fileprivate func woken() {
         var count: UInt64 = 0
         _ = read(wakeDescriptor, &count, 8)
-        enter()
+        beginCallback()
         takeForeignWork()
         drain()
         if isStopping { event_base_loopbreak(base) }
@@ -455,7 +455,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     /// The libevent timer came.
     fileprivate func timerDue() {
-        enter()
+        beginCallback()
         if mustCatchUp() { arm(afterNanoseconds: EventLoop.catchUpPause) } else { fireTimers() }
         drain()
     }

@@ -16,7 +16,7 @@ struct PageArea {
     private static let mostTaken = size / 4
 
     /// So many bytes, whole pages; `nil` where they are too many, or there is no memory.
-    mutating func take(_ length: Int) -> UnsafeMutableRawPointer? {
+    mutating func takePages(_ length: Int) -> UnsafeMutableRawPointer? {
         guard length <= PageArea.mostTaken else { return nil }
         if left < length { renew() }
         guard left >= length, let start = UnsafeMutableRawPointer(bitPattern: next) else { return nil }

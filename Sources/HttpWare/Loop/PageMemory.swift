@@ -20,7 +20,7 @@ public final class PageMemory: @unchecked Sendable {
     public init?(capacity: Int) {
         guard capacity > 0, capacity <= Int.max - PageMemory.page else { return nil }
         let length = (capacity + PageMemory.page - 1) / PageMemory.page * PageMemory.page
-        guard let base = PageArea.shared.withLock({ $0.take(length) }) ?? PageArea.map(length) else { return nil }
+        guard let base = PageArea.shared.withLock({ $0.takePages(length) }) ?? PageArea.map(length) else { return nil }
         self.base = base
         self.length = length
     }

@@ -41,9 +41,9 @@ public final class Signals {
     }
 
     fileprivate func receive(_ signal: Int32) {
-        loop.enter()
+        loop.beginCallback()
         received(signal)
-        loop.leave()
+        loop.endCallback()
     }
 }
 

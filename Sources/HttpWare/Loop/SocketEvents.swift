@@ -150,8 +150,8 @@ private func tell(_ argument: UnsafeMutableRawPointer?, _ call: (any SocketEvent
         (Unmanaged.passUnretained($0.loop), $0.handler)
     }
     loop._withUnsafeGuaranteedRef { loop in
-        loop.enter()
+        loop.beginCallback()
         if let handler { withExtendedLifetime(handler) { call(handler) } }
-        loop.leave()
+        loop.endCallback()
     }
 }

@@ -35,20 +35,20 @@ public final class ContentFeed: @unchecked Sendable {
     init(loop: EventLoop) { self.loop = loop }
 
     /// Answers with the next piece. A source is asked again when the client takes more, also after an empty piece.
-    public func supply(_ bytes: [UInt8]) { answer(.bytes(bytes)) }
+    public func supply(_ bytes: [UInt8]) { supplyPiece(.bytes(bytes)) }
 
     /// Answers that the content is whole.
-    public func finish() { answer(.end) }
+    public func finish() { supplyPiece(.end) }
 
     /// Answers that the content cannot be brought: the client must not take what it has for whole. The reason goes to the log.
-    public func fail(_ reason: String) { answer(.failed(reason)) }
+    public func fail(_ reason: String) { supplyPiece(.failed(reason)) }
 
     /// Answers later, on the loop: for content that comes by the clock. Call it on the loop of the exchange.
     public func after(_ duration: Duration, _ body: @escaping (ContentFeed) -> Void) {
         loop.schedule(after: duration) { body(self) }
     }
 
-    private func answer(_ piece: Piece) {
+    private func supplyPiece(_ piece: Piece) {
         if loop.isCurrent { take?(piece) } else { loop.execute { self.take?(piece) } }
     }
 }

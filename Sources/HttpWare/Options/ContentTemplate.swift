@@ -129,7 +129,7 @@ extension ContentTemplate: OptionValue {
         let name = rest.prefix(longestName).prefix { $0 > 0x20 && !"{}\"'()<>".utf8.contains($0) }
         guard rest.dropFirst(name.count).first == UInt8(ascii: "}") else { return nil }
         let text = String(decoding: name, as: UTF8.self)
-        let isMeant = Placeholder.roots.contains { text.hasPrefix($0) && text.utf8.count > $0.utf8.count }
-        return isMeant || (try? Placeholder(name: text)) != nil ? text : nil
+        let isPlaceholder = Placeholder.roots.contains { text.hasPrefix($0) && text.utf8.count > $0.utf8.count }
+        return isPlaceholder || (try? Placeholder(name: text)) != nil ? text : nil
     }
 }

@@ -4,7 +4,8 @@ extension OptionsReader {
     /// Reads a list; a single value stands for a list of one, and replaces the default as a whole.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T], doc: String = "") {
         let text = "[" + values.map(\.optionText).joined(separator: ", ") + "]"
-        guard let node = take(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc) else {
+        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc)
+        else {
             return
         }
         if let read: [T] = parseList(node, path(key)) { values = read }
@@ -12,7 +13,7 @@ extension OptionsReader {
 
     /// Reads a list that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T]?, doc: String = "") {
-        guard let node = take(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
+        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
             return
         }
         if let read: [T] = parseList(node, path(key)) { values = read }
@@ -21,21 +22,24 @@ extension OptionsReader {
     /// Reads a list that is one value, such as a set of statuses.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T, doc: String = "") {
         let shape = OptionShape.list(T.optionForm)
-        guard let node = take(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
+        guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
     /// Reads a list that is one value and has no default.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T?, doc: String = "") {
         let shape = OptionShape.list(T.optionForm)
-        guard let node = take(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
+        guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
+            return
+        }
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
     /// Reads a list whose members keep their places, for those that are checked later.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>], doc: String = "") {
         let text = "[" + values.map(\.value.optionText).joined(separator: ", ") + "]"
-        guard let node = take(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc) else {
+        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc)
+        else {
             return
         }
         guard let read: [T] = parseList(node, path(key)) else { return }
@@ -57,7 +61,7 @@ extension OptionsReader {
     ) {
         let type = "map of \(K.optionType) to \(V.optionType)"
         let shape = OptionShape.map(K.optionForm, .value(V.optionForm))
-        guard let node = take(key, type, shape, "{}", nil, V.isSecret, doc) else { return }
+        guard let node = takeValue(key, type, shape, "{}", nil, V.isSecret, doc) else { return }
         if let read: OptionMap<K, V> = parseMap(node, path(key), { $0.parse($1, $2) }) { map = read }
     }
 
@@ -67,7 +71,7 @@ extension OptionsReader {
     ) {
         let type = "map of \(K.optionType) to list of \(V.optionType)"
         let shape = OptionShape.map(K.optionForm, .list(V.optionForm))
-        guard let node = take(key, type, shape, "{}", nil, V.isSecret, doc) else { return }
+        guard let node = takeValue(key, type, shape, "{}", nil, V.isSecret, doc) else { return }
         if let read: OptionMap<K, [V]> = parseMap(node, path(key), { $0.parseList($1, $2) }) { map = read }
     }
 
@@ -77,7 +81,7 @@ extension OptionsReader {
     ) {
         let type = "list of \(K.optionType), or map of \(K.optionType) to \(V.optionType)"
         let shape = OptionShape.names(K.optionForm, V.optionForm)
-        guard let node = take(key, type, shape, "[]", nil, V.isSecret, doc) else { return }
+        guard let node = takeValue(key, type, shape, "[]", nil, V.isSecret, doc) else { return }
         if case .map = node.content {
             if let read: OptionMap<K, V?> = parseMap(node, path(key), { $0.parse($1, $2).map(Optional.some) }) {
                 map = read
@@ -91,7 +95,7 @@ extension OptionsReader {
 
     /// Reads a map whose keys have types of their own. The body runs also where the key is absent, on an empty map.
     public mutating func read(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
-        let node = take(key, "options", .options, "{}", nil, false, doc)
+        let node = takeValue(key, "options", .options, "{}", nil, false, doc)
         var nested: OptionsReader
         if isDescribing {
             nested = .describing(path(key))
@@ -107,7 +111,7 @@ extension OptionsReader {
     public mutating func readEach(
         _ key: String, orText only: String? = nil, doc: String = "", _ body: (inout OptionsReader) -> Void
     ) {
-        let node = take(key, "list of options", .optionsList(orText: only), "[]", nil, false, doc)
+        let node = takeValue(key, "list of options", .optionsList(orText: only), "[]", nil, false, doc)
         if isDescribing {
             var nested = OptionsReader.describing("\(path(key))[]")
             return absorb(&nested, body)

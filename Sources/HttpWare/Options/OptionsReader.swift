@@ -71,14 +71,16 @@ public struct OptionsReader: Sendable {
     /// Reads a value; the default stays where the key is absent.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T, doc: String = "") {
         let shape = OptionShape.value(T.optionForm)
-        guard let node = take(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
+        guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
         if let read: T = parse(node, path(key)) { value = read }
     }
 
     /// Reads a value that has no default.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
         let shape = OptionShape.value(T.optionForm)
-        guard let node = take(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else { return }
+        guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
+            return
+        }
         if let read: T = parse(node, path(key)) { value = read }
     }
 
@@ -86,7 +88,8 @@ public struct OptionsReader: Sendable {
     public mutating func read<T: OptionValue & Comparable>(
         _ key: String, into value: inout T, in range: ClosedRange<T>, doc: String = ""
     ) {
-        guard let node = take(key, T.optionType, shape(range), value.optionText, shown(range), T.isSecret, doc) else {
+        guard let node = takeValue(key, T.optionType, shape(range), value.optionText, shown(range), T.isSecret, doc)
+        else {
             return
         }
         if let read = parse(node, path(key), in: range) { value = read }
@@ -96,7 +99,7 @@ public struct OptionsReader: Sendable {
         _ key: String, into value: inout T?, in range: ClosedRange<T>, doc: String = ""
     ) {
         let text = value?.optionText ?? ""
-        guard let node = take(key, T.optionType, shape(range), text, shown(range), T.isSecret, doc) else { return }
+        guard let node = takeValue(key, T.optionType, shape(range), text, shown(range), T.isSecret, doc) else { return }
         if let read = parse(node, path(key), in: range) { value = read }
     }
 
@@ -107,7 +110,7 @@ public struct OptionsReader: Sendable {
 
     /// The value as it was written, for options whose shape is their own affair.
     public mutating func readNode(_ key: String, type: String, doc: String = "") -> ConfigNode? {
-        take(key, type, .any, "", nil, false, doc)
+        takeValue(key, type, .any, "", nil, false, doc)
     }
 
     /// Notes that a file's content – nothing, where it cannot be read – belongs to what is built: when it changes, a reload
@@ -216,7 +219,7 @@ public struct OptionsReader: Sendable {
     func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
     /// Remembers that the key is known, describes it, and returns its value.
-    mutating func take(
+    mutating func takeValue(
         _ key: String, _ type: String, _ shape: OptionShape, _ text: String, _ allowed: String?, _ isSecret: Bool,
         _ doc: String
     ) -> ConfigNode? {

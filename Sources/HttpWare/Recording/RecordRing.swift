@@ -41,7 +41,7 @@ public final class RecordRing: Sendable {
             let place = (state.first + state.count) % mostRecords
             if place == state.slots.count { state.slots.append(RecordedExchange()) }
             state.added += 1
-            state.slots[place].take(&exchange, endpoint: endpoint, number: state.added * rings + index)
+            state.slots[place].takeExchange(&exchange, endpoint: endpoint, number: state.added * rings + index)
             state.count += 1
             state.bytes += state.slots[place].bytes
             // What is far beyond the usual size is let go, not used again.
@@ -141,7 +141,7 @@ public final class RecordSubscription: Sendable {
     }
 
     /// All that waits, in the order that it ended, and how many were dropped since the last time.
-    public func take() -> (records: [RecordedExchange], dropped: Int) {
+    public func takeRecords() -> (records: [RecordedExchange], dropped: Int) {
         queue.withLock { queue in
             defer { queue = ([], 0) }
             return queue

@@ -191,7 +191,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         guard mostIdle > 0, !isRetired else { return .close }
         idle.append(connection)
         guard idle.count > mostIdle, !surplus.isWatched else { return .keep(beginsWindow: false) }
-        surplus.begin(idle: idle.count)
+        surplus.beginWindow(idle: idle.count)
         return .keep(beginsWindow: true)
     }
 

@@ -58,7 +58,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     ) {
         let connector = Connector(
             endpoint, speaking: version, loop: loop, resolver: resolver, completion: completion)
-        connector.ownReference = connector  // released by answer(_:)
+        connector.ownReference = connector  // released by answerCaller(_:)
         connector.timer.handler = connector
         connector.timer.set(after: timeout)
         connector.start()
@@ -68,13 +68,13 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         times.resolveStarted = loop.now.nanoseconds
         if let hop = endpoint.key.hop { return judge { self.find(hop) } }
         if !endpoint.isNamed { return found(endpoint.addresses) }
-        guard let resolver else { return answer(.failure(lastError)) }
+        guard let resolver else { return answerCaller(.failure(lastError)) }
         resolver.resolve(endpoint.key.host, port: endpoint.key.port) { result in
             switch result {
             case .success(let addresses): self.found(addresses)
             case .failure(let error):
                 let fault: GatewayError.Fault = error == .timeout ? .dnsTimeout : .dnsError
-                self.answer(.failure(GatewayError(.upstream, fault, "\(error)", mayRetry: true)))
+                self.answerCaller(.failure(GatewayError(.upstream, fault, "\(error)", mayRetry: true)))
             }
         }
     }
@@ -85,12 +85,12 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         let host = endpoint.key.host
         let isLocal = host == "localhost" || host.hasSuffix(".localhost")
         if isLocal || endpoint.addresses.contains(where: \.isPrivate) {
-            return answer(.failure(Connector.denied(endpoint)))
+            return answerCaller(.failure(Connector.denied(endpoint)))
         }
         guard endpoint.isNamed, let resolver else { return next() }
         resolver.resolve(host, port: endpoint.key.port) { result in
             if case .success(let addresses) = result, addresses.allSatisfy(\.isPrivate) {
-                return self.answer(.failure(Connector.denied(self.endpoint)))
+                return self.answerCaller(.failure(Connector.denied(self.endpoint)))
             }
             next()
         }
@@ -100,13 +100,13 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func find(_ hop: UpstreamProxy.Hop) {
         guard completion != nil else { return }
         if let address = IPAddress(hop.host) { return found([.ip(address, port: hop.port)]) }
-        guard let resolver else { return answer(.failure(lastError)) }
+        guard let resolver else { return answerCaller(.failure(lastError)) }
         resolver.resolve(hop.host, port: hop.port) { result in
             switch result {
             case .success(let addresses): self.found(addresses)
             case .failure(let error):
                 let fault: GatewayError.Fault = error == .timeout ? .dnsTimeout : .dnsError
-                self.answer(.failure(GatewayError(.upstream, fault, "the proxy: \(error)", mayRetry: true)))
+                self.answerCaller(.failure(GatewayError(.upstream, fault, "the proxy: \(error)", mayRetry: true)))
             }
         }
     }
@@ -124,7 +124,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         if endpoint.key.deniesPrivate, endpoint.key.hop == nil {
             addresses = addresses.filter { !$0.isPrivate }[...]
             if addresses.isEmpty {
-                return answer(.failure(Connector.denied(endpoint)))
+                return answerCaller(.failure(Connector.denied(endpoint)))
             }
         }
         times.connectStarted = loop.now.nanoseconds
@@ -145,7 +145,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
                 lastError = Connector.error(code, endpoint)
             }
         }
-        answer(.failure(lastError))
+        answerCaller(.failure(lastError))
     }
 
     func socketReadable() {}
@@ -184,7 +184,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func reached(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
         guard let peer = endpoint.tls else {
-            return answer(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
+            return answerCaller(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
         }
         let offered: [ApplicationProtocol] =
             switch version {
@@ -209,10 +209,10 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             times.connectStarted == 0
             ? "finding the address of \(endpoint.name)"
             : handshake == nil ? "connecting to \(endpoint.name)" : "the TLS handshake with \(endpoint.name)"
-        answer(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
+        answerCaller(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
-    private func answer(_ result: Result<Link, GatewayError>) {
+    private func answerCaller(_ result: Result<Link, GatewayError>) {
         guard let completion else {
             if case .success(let link) = result { link.socket.close() }
             return
@@ -252,9 +252,9 @@ extension Connector: TlsHandshakeOwner {
         if version == .h2, !isHttp2 {
             handshake.socket.close()
             let reason = "\(endpoint.name) does not agree to HTTP/2"
-            return answer(.failure(GatewayError(.upstream, .tlsProtocolError, reason, mayRetry: true)))
+            return answerCaller(.failure(GatewayError(.upstream, .tlsProtocolError, reason, mayRetry: true)))
         }
-        answer(.success(Link(socket: handshake.socket, tls: handshake.session, isHttp2: isHttp2)))
+        answerCaller(.success(Link(socket: handshake.socket, tls: handshake.session, isHttp2: isHttp2)))
     }
 
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {

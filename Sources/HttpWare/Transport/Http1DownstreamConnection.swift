@@ -3,7 +3,10 @@
 import Glibc
 
 /// Who is told of a request: its exchange. On the loop's thread.
-protocol RequestHandler: AnyObject {
+///
+/// Each of these may end the exchange before it returns, and close the connection that tells. So a connection tells last, or looks
+/// at `isClosed` and at its receiver afterwards.
+protocol RequestReceiver: AnyObject {
     /// Where the head is decoded to.
     var exchange: Exchange { get }
     /// The head is whole; content follows unless the request has none, then `requestEnded`.
@@ -29,6 +32,9 @@ protocol RequestHandler: AnyObject {
 }
 
 /// Where an exchange's response goes: a connection, a stream of one, or a caller in the same process.
+///
+/// All calls but `pauseRequest` may come back before they return: inside them the request's receiver is told of content, or that
+/// the client has gone.
 protocol ResponseSink: AnyObject {
     /// Passes 1xx on.
     func sendInterim(_ response: HttpResponse)
@@ -67,7 +73,7 @@ protocol TunnelTaker: AnyObject {
     /// Takes over the socket of a connection without TLS, with what was read of the tunnel already.
     func takeTunnel(_ socket: SocketEvents, received: [UInt8], of connection: any DownstreamConnection)
     /// Takes what comes by a sink, and answers who is told of it.
-    func joinTunnel(_ sink: any ResponseSink) -> any RequestHandler
+    func joinTunnel(_ sink: any ResponseSink) -> any RequestReceiver
 }
 
 /// A client's connection, whatever version it speaks.
@@ -83,7 +89,7 @@ protocol DownstreamConnection: SocketConnection {
 /// Makes the exchanges of a listener's connections.
 protocol ExchangeSource: AnyObject {
     /// An exchange that is ready to be decoded into, and answers to the sink.
-    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler
+    func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver
     /// The connection is closed.
     func closed(_ connection: any DownstreamConnection)
     /// The client speaks HTTP/2: another connection has taken its place.
@@ -177,7 +183,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     private let source: any ExchangeSource
     let facts: ConnectionFacts
-    private var handler: (any RequestHandler)?
+    private var receiver: (any RequestReceiver)?
     private var phase = Phase.awaitingHead
     private var responsePhase = ResponsePhase.none
     private var decoder = RequestHeadDecoder()
@@ -232,10 +238,10 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     /// A connection whose tunnel is open already.
     convenience init(
         transport: LoopTransport, tunnel socket: SocketEvents, peer: SocketAddress?, source: any ExchangeSource,
-        handler: any RequestHandler
+        receiver: any RequestReceiver
     ) {
         self.init(transport: transport, socket: socket, tls: nil, peer: peer, source: source)
-        self.handler = handler
+        self.receiver = receiver
         hasServed = true
         responsePhase = .started
         startTunnel()
@@ -253,20 +259,20 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     /// Begins the exchange of a CONNECT that came by SOCKS.
     func start(_ request: HttpRequest, received: ArraySlice<UInt8>) {
-        let handler = source.makeHandler(for: self, of: self)
-        self.handler = handler
-        handler.exchange.heldRequest = request
+        let receiver = source.makeReceiver(for: self, of: self)
+        self.receiver = receiver
+        receiver.exchange.heldRequest = request
         carry = Array(received)
         closesAfter = true
         phase = .complete
         timer.clear()
-        handler.requestStarted()
-        if self.handler === handler, !isClosed { handler.requestEnded(nil) }
+        receiver.requestStarted()
+        if self.receiver === receiver, !isClosed { receiver.requestEnded(nil) }
     }
 
     /// No request is under way.
     var isIdle: Bool {
-        if case .awaitingHead = phase { carry.isEmpty && handler == nil } else { false }
+        if case .awaitingHead = phase { carry.isEmpty && receiver == nil } else { false }
     }
 
     /// The next response is the last; a connection without a request closes after so long.
@@ -286,8 +292,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     override func relay() -> Relay? {
         guard carry.isEmpty, !isPaused else { return nil }
         return switch phase {
-        case .length(let left) where left >= Relay.least: handler?.requestRelay.map { Relay(target: $0, most: left) }
-        case .tunnel where isBulk: handler?.requestRelay.map { Relay(target: $0, most: .max) }
+        case .length(let left) where left >= Relay.least: receiver?.requestRelay.map { Relay(target: $0, most: left) }
+        case .tunnel where isBulk: receiver?.requestRelay.map { Relay(target: $0, most: .max) }
         default: nil
         }
     }
@@ -300,7 +306,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             noteTunnelPiece(count)
             progressed()
         }
-        handler?.requestRelayed(count)
+        receiver?.requestRelayed(count)
         if case .length(0) = phase { requestComplete(nil) }
     }
 
@@ -362,7 +368,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
                 let count = min(left, input.count - position)
                 phase = .length(left - count)
                 countContent(count)
-                handler?.requestContent(UnsafeRawBufferPointer(rebasing: input[position..<(position + count)]))
+                receiver?.requestContent(UnsafeRawBufferPointer(rebasing: input[position..<(position + count)]))
                 position += count
                 if left == count { requestComplete(nil) }
             case .chunked:
@@ -371,7 +377,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             case .tunnel:
                 noteTunnelPiece(input.count - position)
                 progressed()
-                handler?.tunnelReceivedFromClient(UnsafeRawBufferPointer(rebasing: input[position...]))
+                receiver?.tunnelReceivedFromClient(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count
             case .lingering(let left):
                 position = input.count
@@ -384,19 +390,19 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     /// The length of the head; `nil` when it is not whole or was refused.
     private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
-        let handler: any RequestHandler
-        if let current = self.handler {
-            handler = current
+        let receiver: any RequestReceiver
+        if let current = self.receiver {
+            receiver = current
         } else {
-            handler = source.makeHandler(for: self, of: self)
-            self.handler = handler
+            receiver = source.makeReceiver(for: self, of: self)
+            self.receiver = receiver
             decoder = RequestHeadDecoder()
             responsePhase = .none
             headDeadline = 0
         }
         do throws(GatewayError) {
             let length = try decoder.decode(
-                input.bytes, into: &handler.exchange.heldRequest, limits: source.limits, isReverse: !source.isForward)
+                input.bytes, into: &receiver.exchange.heldRequest, limits: source.limits, isReverse: !source.isForward)
             if length == nil, headDeadline == 0 {
                 headDeadline = loop.now.nanoseconds &+ source.headNanoseconds
                 timer.set(dueNanoseconds: headDeadline)
@@ -410,7 +416,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     private var mayBeSocks: Bool {
         if case .refused = source.settings.socks { return false }
-        return handler == nil
+        return receiver == nil
     }
 
     /// The client speaks SOCKS5 before HTTP.
@@ -426,9 +432,9 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     /// The client knows that we speak HTTP/2. RFC 9113 §3.3.
     private func speakHttp2(_ input: UnsafeRawBufferPointer) {
-        let handler = self.handler
-        self.handler = nil
-        handler?.clientLeft()
+        let receiver = self.receiver
+        self.receiver = nil
+        receiver?.clientLeft()
         socket.setLowPriority(false)
         let connection = Http2DownstreamConnection(
             transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
@@ -437,15 +443,15 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     }
 
     private func started() {
-        guard let handler else { return }
+        guard let receiver else { return }
         hasServed = true
         let framing = decoder.framing
-        closesAfter = !handler.exchange.heldRequest.isPersistent
+        closesAfter = !receiver.exchange.heldRequest.isPersistent
         switch framing {
         case .length(let length): phase = .length(length)
         case .chunked, .untilClose:
             phase = .chunked
-            let fields = handler.exchange.heldRequest.fields
+            let fields = receiver.exchange.heldRequest.fields
             chunks = ChunkedContent(ChunkedDecoder(limits: source.limits, nominated: fields.nominated))
         case .none, .announced, .asGiven:
             phase = .complete
@@ -455,17 +461,17 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             contentRate.start(at: loop.now)
             progressed()
         }
-        handler.requestStarted()
-        if !framing.hasContent, self.handler === handler, !isClosed { handler.requestEnded(nil) }
+        receiver.requestStarted()
+        if !framing.hasContent, self.receiver === receiver, !isClosed { receiver.requestEnded(nil) }
     }
 
     private func requestComplete(_ trailers: HttpFields?) {
         guard !isClosed else { return }
         phase = .complete
         // The response ended before the request did: what was left of it has been thrown away.
-        guard let handler else { return exchangeEnded() }
+        guard let receiver else { return exchangeEnded() }
         timer.clear()
-        handler.requestEnded(trailers)
+        receiver.requestEnded(trailers)
     }
 
     private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) {
@@ -474,7 +480,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             switch try chunks.decoder.next(input.bytes, from: &position) {
             case .content(let range):
                 countContent(range.count)
-                handler?.requestContent(UnsafeRawBufferPointer(rebasing: input[range]))
+                receiver?.requestContent(UnsafeRawBufferPointer(rebasing: input[range]))
             case .needsMore: break
             case .end(let end):
                 position = end
@@ -489,7 +495,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     }
 
     private func countContent(_ count: Int) {
-        if handler == nil {
+        if receiver == nil {
             discarded += count
             if discarded > Http1DownstreamConnection.mostDiscarded { linger() }
             return
@@ -501,11 +507,11 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     /// The request cannot be understood or came too slowly: the client is told, and the connection ends.
     private func refuse(_ error: GatewayError) {
-        guard let handler else { return close() }
+        guard let receiver else { return close() }
         closesAfter = true
         carry = []
         phase = .lingering(left: Http1DownstreamConnection.lingerBytes)
-        handler.requestFailed(error)
+        receiver.requestFailed(error)
     }
 
     // MARK: Pausing
@@ -527,7 +533,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     // MARK: Responding
 
     func sendInterim(_ response: HttpResponse) {
-        guard let version = handler?.exchange.heldRequest.version, version >= .http11, responsePhase == .none,
+        guard let version = receiver?.exchange.heldRequest.version, version >= .http11, responsePhase == .none,
             !isSocks
         else { return }
         var response = response
@@ -535,7 +541,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     }
 
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
-        guard handler != nil, responsePhase == .none else { return }
+        guard receiver != nil, responsePhase == .none else { return }
         responsePhase = .started
         if isSocks { return sendReply(of: exchange) }
         var options = HeadEncoder.ResponseOptions()
@@ -598,21 +604,21 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         guard responsePhase == .started else { return }
         if isChunkedResponse { sendLastChunk(trailers) }
         responsePhase = .ended
-        handler = nil
+        receiver = nil
         // What follows depends on whether the client takes it.
         transport.output.flushKept()
         if !isClosed { exchangeEnded() }
     }
 
     func cutOff() {
-        handler = nil
+        receiver = nil
         // A reset where the length was not announced, so that a close cannot pass for the end.
         if responsePhase == .started { reset() } else { close() }
     }
 
     /// The exchange is over: on to the next request, or the end of the connection.
     private func exchangeEnded() {
-        handler = nil
+        receiver = nil
         endedClient = nil
         if isBlocked { timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds) }
         if case .lingering = phase { return linger() }
@@ -649,7 +655,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     /// reset. RFC 9112 §9.6.
     private func linger() {
         carry = []
-        handler = nil
+        receiver = nil
         phase = .lingering(left: Http1DownstreamConnection.lingerBytes)
         isPaused = false
         endSending()
@@ -687,7 +693,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     func endTunnel() { endSending() }
 
     func passTunnel(to taker: any TunnelTaker) {
-        handler = nil
+        receiver = nil
         endedClient = nil
         transport.output.flush()
         // Not here, in the middle of what was read: the rest of that is for the tunnel.
@@ -699,7 +705,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
                     carry = []
                     return taker.takeTunnel(handOver(), received: received, of: self)
                 }
-                handler = taker.joinTunnel(self)
+                receiver = taker.joinTunnel(self)
                 startTunnel()
             }
         }
@@ -712,11 +718,11 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         case .tunnel:
             socket.disableReading()
             isPaused = true
-            handler?.tunnelEndedByClient()
-        case .complete where handler != nil: clientEnded()
+            receiver?.tunnelEndedByClient()
+        case .complete where receiver != nil: clientEnded()
         default:
             // It sends no more, but may still want what it asked for.
-            guard handler == nil, isBlocked else { return leave() }
+            guard receiver == nil, isBlocked else { return leave() }
             socket.disableReading()
             closeWhenSent()
         }
@@ -731,10 +737,10 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     /// What is known of a client that ended its side; `nil` when nobody waits for a response any more.
     var endedClientFacts: EndedClient.Facts? {
-        guard !isClosed, let handler else { return nil }
+        guard !isClosed, let receiver else { return nil }
         return EndedClient.Facts(
             hasBroken: Socket.pendingError(socket.descriptor) != 0, hasResponse: responsePhase != .none,
-            isBlocked: isBlocked, sent: handler.exchange.record.responseBytes)
+            isBlocked: isBlocked, sent: receiver.exchange.record.responseBytes)
     }
 
     /// Sends what a client may ignore: one that has gone answers with a reset. RFC 9110 §15.2.1.
@@ -746,19 +752,19 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     override func failed(_ error: Int32) { leave() }
 
     private func leave() {
-        let handler = self.handler
-        self.handler = nil
+        let receiver = self.receiver
+        self.receiver = nil
         close()
-        handler?.clientLeft()
+        receiver?.clientLeft()
     }
 
     override func timedOut() {
         switch phase {
-        case .awaitingHead where handler != nil:
+        case .awaitingHead where receiver != nil:
             refuse(GatewayError(.downstream, .requestTimeout, "the request's head did not come in time"))
         case .awaitingHead: close()
         case .length, .chunked:
-            if handler == nil { return close() }
+            if receiver == nil { return close() }
             // Not while it is we who do not read; but a client that does not read either is gone.
             if isPaused, !isBlocked { return progressed() }
             if isBlocked { return leave() }
@@ -777,7 +783,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     override func progressed() {
         switch phase {
-        case .awaitingHead: if handler == nil { awaitRequest() }
+        case .awaitingHead: if receiver == nil { awaitRequest() }
         case .lingering: waitForEnd()
         default: timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
         }
@@ -793,15 +799,15 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             startReading()
             if !carry.isEmpty, !isProcessing { processCarry() }
         }
-        handler?.downstreamDrained()
+        receiver?.downstreamDrained()
     }
 
     override func closed() {
         endedClient = nil
         carry = []
-        let handler = self.handler
-        self.handler = nil
-        handler?.clientLeft()
+        let receiver = self.receiver
+        self.receiver = nil
+        receiver?.clientLeft()
         source.closed(self)
     }
 }

@@ -3,7 +3,10 @@
 import Glibc
 
 /// Who is told of a response: the exchange that sent the request. On the loop's thread.
-protocol ResponseHandler: AnyObject {
+///
+/// Each of these may end the exchange before it returns, and cancel the stream that tells. So a stream tells last, or looks at
+/// whether it is still open afterwards.
+protocol ResponseReceiver: AnyObject {
     /// 1xx, but 101.
     func responseInterim(_ response: inout HttpResponse)
     /// The head of the final response; content follows, then `responseEnded`.
@@ -28,7 +31,7 @@ protocol ResponseHandler: AnyObject {
     func tunnelReceivedEnd()
 }
 
-extension ResponseHandler {
+extension ResponseReceiver {
     func responseEnding() {}
 }
 
@@ -49,7 +52,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     private unowned let pool: ConnectionPool
     private var phase = Phase.idle
-    private var handler: (any ResponseHandler)?
+    private var receiver: (any ResponseReceiver)?
     private var decoder = ResponseHeadDecoder()
     private var chunks = ChunkedDecoder(limits: .response)
     private var response = HttpResponse(.ok)
@@ -95,10 +98,10 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     /// Sends a request's head; its content follows unless it has none.
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
-        self.handler = handler
+        self.receiver = receiver
         phase = .head
         method = exchange.heldRequest.method
         decoder = ResponseHeadDecoder()
@@ -142,8 +145,8 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     }
 
     /// Becomes a tunnel without an HTTP request: for CONNECT.
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
-        self.handler = handler
+    func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {
+        self.receiver = receiver
         phase = .tunnel
         isRequestSent = false
         idleNanoseconds = idleTimeout
@@ -187,20 +190,20 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     override func relay() -> Relay? {
         guard carry.isEmpty else { return nil }
         return switch phase {
-        case .length(let left) where left >= Relay.least: handler?.responseRelay.map { Relay(target: $0, most: left) }
-        case .tunnel where isBulk: handler?.responseRelay.map { Relay(target: $0, most: .max) }
+        case .length(let left) where left >= Relay.least: receiver?.responseRelay.map { Relay(target: $0, most: left) }
+        case .tunnel where isBulk: receiver?.responseRelay.map { Relay(target: $0, most: .max) }
         default: nil
         }
     }
 
     override func relaying(_ count: Int) {
-        if case .length(let left) = phase, left == count { handler?.responseEnding() }
+        if case .length(let left) = phase, left == count { receiver?.responseEnding() }
     }
 
     override func relayed(_ count: Int) {
         progressed()
         if case .length(let left) = phase { phase = .length(left - count) } else { noteTunnelPiece(count) }
-        handler?.responseRelayed(count)
+        receiver?.responseRelayed(count)
         if case .length(0) = phase, !isClosed { ended(nil, hasMore: false) }
     }
 
@@ -237,7 +240,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
                 return stop()
             case .head:
                 guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
-                    if !isClosed, handler != nil { keep(input, position) }
+                    if !isClosed, receiver != nil { keep(input, position) }
                     return stop()
                 }
                 position += length
@@ -255,7 +258,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
                 position = input.count
             case .tunnel:
                 noteTunnelPiece(input.count - position)
-                handler?.tunnelReceived(UnsafeRawBufferPointer(rebasing: input[position...]))
+                receiver?.tunnelReceived(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count
             }
         }
@@ -286,7 +289,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
                 return fail(.badResponse("too many interim responses"))
             }
             if response.status == .continue { isContinueAwaited = false }
-            handler?.responseInterim(&response)
+            receiver?.responseInterim(&response)
             progressed()
             response.reset()
             decoder = ResponseHeadDecoder()
@@ -301,7 +304,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             }
             phase = .tunnel
             progressed()
-            handler?.responseStarted(&response)
+            receiver?.responseStarted(&response)
             return
         }
         switch decoder.framing {
@@ -316,7 +319,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         // From here on the time without progress counts.
         if !isEmpty { progressed() }
         isPersistent = response.isPersistent
-        handler?.responseStarted(&response)
+        receiver?.responseStarted(&response)
         // Also when nobody wants it any more: the connection is free.
         if isEmpty, !isClosed { ended(nil, hasMore: hasMore) }
     }
@@ -341,20 +344,20 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private func ended(_ trailers: HttpFields?, hasMore: Bool) {
         phase = .ended
         if hasMore { isPersistent = false }
-        let handler = self.handler
+        let receiver = self.receiver
         if isRequestSent {
             finish()
         } else {
             // The request is still under way; what is left of it has no use any more.
-            self.handler = nil
+            self.receiver = nil
             close()
         }
-        handler?.responseEnded(trailers)
+        receiver?.responseEnded(trailers)
     }
 
     /// Request and response are whole: the connection goes back, or closes.
     private func finish() {
-        handler = nil
+        receiver = nil
         if isPersistent, !isBlocked, !isClosed, !hasFailedOutput {
             isReused = true
             phase = .idle
@@ -383,7 +386,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         case .tunnel:
             socket.disableReading()
             isPaused = true
-            handler?.tunnelReceivedEnd()
+            receiver?.tunnelReceivedEnd()
         case .head:
             fail(
                 GatewayError(
@@ -414,14 +417,14 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     override func couldNotSend(_ error: Int32) {
         // The origin server may have answered before it closed: the answer, or the end, is still to be read.
         isPersistent = false
-        if case .tunnel = phase { failed(error) } else { handler?.upstreamDrained() }
+        if case .tunnel = phase { failed(error) } else { receiver?.upstreamDrained() }
     }
 
     private func fail(_ error: GatewayError) {
-        let handler = self.handler
-        self.handler = nil
+        let receiver = self.receiver
+        self.receiver = nil
         close()
-        handler?.upstreamFailed(error)
+        receiver?.upstreamFailed(error)
     }
 
     override func timedOut() {
@@ -446,17 +449,17 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         }
     }
 
-    override func outputDrained() { handler?.upstreamDrained() }
+    override func outputDrained() { receiver?.upstreamDrained() }
 
     /// The exchange has no use for the response any more.
     func cancel() {
-        handler = nil
+        receiver = nil
         close()
     }
 
     /// Throws the rest of the response away: up to 64 KiB are read so that the connection can be used again.
     func discard() {
-        handler = nil
+        receiver = nil
         discardLeft = Http1UpstreamConnection.mostDiscarded
         switch phase {
         case .length(let left) where left > discardLeft: close()
@@ -473,13 +476,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     /// Passes content on, or counts what is thrown away.
     private func pass(_ bytes: UnsafeRawBufferPointer) {
-        if let handler { return handler.responseContent(bytes) }
+        if let receiver { return receiver.responseContent(bytes) }
         discardLeft -= bytes.count
         if discardLeft < 0 { close() }
     }
 
     override func closed() {
-        handler = nil
+        receiver = nil
         carry = []
         pool.closed(self)
     }

@@ -1,7 +1,7 @@
 /// One request of a client's connection of HTTP/2, and its response. RFC 9113 §8.
 final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     private unowned let connection: Http2DownstreamConnection
-    private var handler: (any RequestHandler)?
+    private var handler: (any RequestReceiver)?
     private let timer: LoopTimer
     private var hasHead = false
     /// The request asked for a WebSocket: what is a switch of protocols elsewhere is a success here. RFC 8441 §5.
@@ -44,14 +44,14 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     }
 
     /// An exchange whose request is this one.
-    private func beginExchange(_ request: inout HttpRequest) -> any RequestHandler {
+    private func beginExchange(_ request: inout HttpRequest) -> any RequestReceiver {
         hasHead = false
         isTunnel = false
         isWebSocket = false
         awaitsTunnel = false
         if !early.isEmpty { early = [] }
         isOutputAwaited = false
-        let handler = connection.source.makeHandler(for: self, of: connection)
+        let handler = connection.source.makeReceiver(for: self, of: connection)
         self.handler = handler
         swap(&handler.exchange.heldRequest, &request)
         return handler

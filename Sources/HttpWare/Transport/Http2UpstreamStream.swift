@@ -2,7 +2,7 @@
 final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     // Not unowned: an exchange may still have to take what came before the connection closed.
     private let connection: Http2UpstreamConnection
-    private var handler: (any ResponseHandler)?
+    private var handler: (any ResponseReceiver)?
     private let timer: LoopTimer
     private var method = HttpMethod.get
     private var hasFinal = false
@@ -47,7 +47,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     // MARK: The request
 
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver handler: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
         let request = exchange.heldRequest
@@ -129,7 +129,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     /// A tunnel to an origin server has no HTTP, and so no stream: CONNECT takes connections of its own.
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {
+    func startTunnel(receiver handler: any ResponseReceiver, idleTimeout: Int64) {
         self.handler = handler
         failLater(.upgradeFailed("no tunnel leads through a connection of HTTP/2"))
     }
@@ -181,7 +181,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         if isInputPaused { held.append(contentsOf: bytes) } else { pass(bytes, to: handler) }
     }
 
-    private func pass(_ bytes: UnsafeRawBufferPointer, to handler: any ResponseHandler) {
+    private func pass(_ bytes: UnsafeRawBufferPointer, to handler: any ResponseReceiver) {
         if isTunnel { handler.tunnelReceived(bytes) } else { handler.responseContent(bytes) }
     }
 

@@ -25,7 +25,7 @@ struct IdleSurplus {
     private var fewest = 0
 
     /// More connections than the limit are idle: a window begins. The first step is due at its end.
-    mutating func begin(idle: Int) {
+    mutating func beginWindow(idle: Int) {
         isWatched = true
         fewest = idle
     }

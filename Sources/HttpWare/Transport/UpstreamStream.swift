@@ -1,5 +1,8 @@
 /// One request's way to an origin server and its response's way back: a connection, a stream of one, or a scripted one in
 /// memory. Used on its loop's thread.
+///
+/// Calls that send, read on or end may come back before they return: inside them the receiver is told of content, of a fault, or
+/// that the client has gone. `pause` and `contentRelayed` never come back.
 protocol UpstreamStream: AnyObject {
     /// It has served a request before this one.
     var isReused: Bool { get }
@@ -11,7 +14,7 @@ protocol UpstreamStream: AnyObject {
     var relayTarget: SocketConnection? { get }
     /// Sends the head of the exchange's request; its content follows unless it has none. Timeouts are nanoseconds.
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64)
     /// Content goes to `relayTarget` without being seen here.
     func contentRelayed()
@@ -20,7 +23,7 @@ protocol UpstreamStream: AnyObject {
     /// Ends the request's content.
     func sendEnd(_ trailers: HttpFields?)
     /// Becomes a tunnel without an HTTP request: for CONNECT.
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64)
+    func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64)
     /// Sends bytes into the tunnel.
     func sendTunnel(_ bytes: UnsafeRawBufferPointer)
     /// The client sends no more into the tunnel.
@@ -48,7 +51,7 @@ protocol ReceivingStream: UpstreamStream {}
 extension ReceivingStream {
     func sendContent(_ bytes: UnsafeRawBufferPointer) {}
     func sendEnd(_ trailers: HttpFields?) {}
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) {}
+    func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
     func endTunnel() {}
     func pause() {}

@@ -1,7 +1,7 @@
 /// One exchange of a client: the request with its content, the response whole or as a stream.
 ///
 /// Unchecked: what changes is touched on the loop only; others see `answer` and `pipe`, which guard themselves.
-final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
+final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
     /// What is known when the response is there: whole, or its head.
     struct Answer: Sendable {
         var response: HttpResponse
@@ -78,7 +78,7 @@ final class ClientCall: LocalExchangeHandler, @unchecked Sendable {
             return finish(HttpError(.client, .exchange(.internalError), .making, "\(error)", underlying: error))
         }
         seat.loop.begun(self)
-        let local = LocalExchange(server, handler: self)
+        let local = LocalExchange(server, receiver: self)
         self.local = local
         if let exchange = local.exchange {
             if server.records != nil { recorded = exchange }

@@ -43,7 +43,7 @@ public struct ContentEvents: AsyncSequence, Sendable {
         /// content does, and if a line or an event is too long.
         public mutating func next() async throws -> ServerEvent? {
             while let line = try await lines.next() {
-                if let event = parser.take(line) { return event }
+                if let event = parser.takeLine(line) { return event }
                 guard parser.size <= limit.bytes else { throw lines.tooLarge("an event is longer than \(limit)") }
             }
             return nil
@@ -63,7 +63,7 @@ struct ServerEventParser {
     var size: Int { data?.utf8.count ?? 0 }
 
     /// Takes a line, and answers the event that it ends.
-    mutating func take(_ text: String) -> ServerEvent? {
+    mutating func takeLine(_ text: String) -> ServerEvent? {
         // Code points, as the standard has it: a colon ends the name whatever mark follows and makes one character with it.
         var line = text.unicodeScalars[...]
         if isFirst, line.first == "\u{feff}" { line.removeFirst() }

@@ -44,7 +44,7 @@ extension HttpManager {
             }
             do {
                 let response = try await stream(request)
-                return try await part.take(response, after: offer?.offset, progress)
+                return try await part.takeContent(of: response, after: offer?.offset, progress)
             } catch let error as HttpError {
                 // What is there cannot be the beginning of what the server has.
                 if error.fault == .status(.rangeNotSatisfiable), offer != nil {
@@ -81,8 +81,8 @@ private struct PartialFile {
     }
 
     /// Writes what comes, behind what is there if the server goes on with that.
-    func take(
-        _ response: StreamedResponse, after offered: Int?, _ progress: (@Sendable (TransferProgress) -> Void)?
+    func takeContent(
+        of response: StreamedResponse, after offered: Int?, _ progress: (@Sendable (TransferProgress) -> Void)?
     ) async throws -> Download {
         var offset = 0
         if response.status == .partialContent {

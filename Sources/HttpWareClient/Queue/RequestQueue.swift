@@ -105,7 +105,7 @@ public final class RequestQueue: Sendable {
         priority: RequestPriority = .normal, tags: Set<RequestTag> = [],
         _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        let number = try await enter(priority, tags)
+        let number = try await takePlace(priority, tags)
         defer { leave(number) }
         let task = Task.detached { try await work() }
         let cancel: @Sendable () -> Void = { task.cancel() }
@@ -121,7 +121,7 @@ public final class RequestQueue: Sendable {
         }
     }
 
-    private func enter(_ priority: RequestPriority, _ tags: Set<RequestTag>) async throws -> Int {
+    private func takePlace(_ priority: RequestPriority, _ tags: Set<RequestTag>) async throws -> Int {
         try Task.checkCancellation()
         let turn = LoopWait<Bool>()
         let number = state.withLock { state in
@@ -202,13 +202,13 @@ public final class RequestQueue: Sendable {
     /// Cancels the requests that have the tag.
     public func cancelAll(tagged tag: RequestTag) { cancel { $0.contains(tag) } }
 
-    private func cancel(_ isMeant: (Set<RequestTag>) -> Bool) {
+    private func cancel(_ isCancelled: (Set<RequestTag>) -> Bool) {
         let (turns, cancels) = state.withLock { state -> ([LoopWait<Bool>], [@Sendable () -> Void]) in
-            let meant = state.waiting.values.filter { isMeant($0.tags) }
+            let meant = state.waiting.values.filter { isCancelled($0.tags) }
             for entry in meant { state.remove(entry.number) }
             let turns = meant.map(\.turn)
             var cancels: [@Sendable () -> Void] = []
-            for (number, running) in state.running where isMeant(running.tags) {
+            for (number, running) in state.running where isCancelled(running.tags) {
                 state.running[number]?.isCancelled = true
                 if let cancel = running.cancel { cancels.append(cancel) }
             }

@@ -8,7 +8,7 @@ struct AdminClient: Sendable {
     let address: SocketAddress
     let token: Secret?
 
-    /// What was answered.
+    /// The response of the listener.
     struct Answer: Sendable {
         var status = 0
         var content: [UInt8] = []
@@ -177,7 +177,7 @@ private struct AdminProblem: Decodable {
 }
 
 extension AdminClient.Answer {
-    /// What it tells, where it is 200. Ends the program with what the problem is where it is another, or cannot be read.
+    /// The decoded content of a 200. If the status is another one, or the content cannot be read, the program ends and names the problem.
     func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
         if status == 200, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
         let detail = (try? JSONDecoder().decode(AdminProblem.self, from: Data(content)))?.detail
@@ -194,7 +194,7 @@ struct EventStream {
     private var event = ""
     private var data: [String] = []
 
-    /// What a listener of ours sends is far shorter.
+    /// The lines of an admin listener are far shorter.
     private static let longestLine = 1 << 20
 
     /// The events that are complete with these bytes.
@@ -215,14 +215,14 @@ struct EventStream {
                 event = ""
                 data = []
             } else {
-                take(String(decoding: line, as: UTF8.self))
+                takeLine(String(decoding: line, as: UTF8.self))
                 line = []
             }
         }
         return events
     }
 
-    private mutating func take(_ line: String) {
+    private mutating func takeLine(_ line: String) {
         let colon = line.firstIndex(of: ":") ?? line.endIndex
         var value = line[colon...].dropFirst()
         if value.first == " " { value = value.dropFirst() }

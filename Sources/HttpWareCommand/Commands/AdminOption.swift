@@ -14,7 +14,7 @@ struct AdminOption: ParsableArguments {
     var token: String?
     @OptionGroup var file: ConfigurationOption
 
-    /// What asks the listener that is meant; ends the program when that cannot be known.
+    /// The client of the chosen listener. If no listener can be chosen, the program ends.
     func client() throws -> AdminClient {
         let environment = ProcessInfo.processInfo.environment["HTTPWARE_ADMIN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
         let shown = (token ?? environment).map { Secret($0) }

@@ -1,13 +1,13 @@
 import ArgumentParser
 
-/// What a command shows that asks the admin listener once: as JSON, or by its own words.
+/// The output of a command that asks the admin listener once: JSON, or its own text.
 struct AdminView: ParsableArguments {
     @Flag(help: "Print JSON.")
     var json = false
     @OptionGroup var admin: AdminOption
 
-    /// Prints what the listener answers for a path: as it is, where JSON is wanted; else the lines that `body` makes of it. Ends
-    /// the program where it is no such answer.
+    /// Prints what the listener answers for a path: as it is, where JSON is wanted; else the lines that `body` makes of it. If
+    /// the answer is invalid, the program ends.
     func show<Answer: Decodable>(_ path: String, as type: Answer.Type, _ body: (Answer) -> [String]) throws {
         let answer = try admin.client().get(path)
         let read = try answer.decoded(type)

@@ -8,7 +8,7 @@ struct CacheCommand: ParsableCommand {
         commandName: "cache", abstract: "List, show or purge the stored responses of a running gateway.",
         subcommands: [List.self, Show.self, Purge.self, Stats.self], defaultSubcommand: List.self)
 
-    /// What all of them have.
+    /// The options that all of these commands have.
     struct Common: ParsableArguments {
         @Option(help: "Only this store. Default: all.")
         var store: String?
@@ -139,7 +139,7 @@ struct CacheCommand: ParsableCommand {
         return answers
     }
 
-    /// The same, and gives each answer as it comes. One that is none ends the program when all stores were asked.
+    /// The same, and passes each answer on as it comes. If an answer is invalid, the program ends when all stores were asked.
     private static func ask(
         _ common: Common, orNothing: Bool = false,
         _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer,

@@ -3,8 +3,8 @@ import HttpWare
 
 /// A command that runs in our place: it has our terminal, our input and output, and the signals that are meant for us.
 ///
-/// It stays in our process group, so that what a terminal sends – an interrupt, a stop – reaches it at first hand; what somebody
-/// sends to us alone is passed on.
+/// It stays in our process group, so that what a terminal sends – an interrupt, a stop – reaches it at first hand. A signal
+/// to this process alone is passed on.
 struct ChildProcess {
     /// The signals that were there before ours were taken.
     struct Signals {
@@ -13,7 +13,7 @@ struct ChildProcess {
 
     private let pid: pid_t
 
-    /// Those that are passed on.
+    /// The signals that are passed on.
     private static let passed = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
 
     private static var waitedFor: sigset_t {
@@ -66,7 +66,7 @@ struct ChildProcess {
             if ended < 0, errno != EINTR { return 127 }
             var info = siginfo_t()
             let signal = sigwaitinfo(&set, &info)
-            // What the terminal sent, it sent to the command as well.
+            // A signal of the terminal has reached the command, too.
             guard ChildProcess.passed.contains(signal), info.si_code != ChildProcess.fromKernel else { continue }
             kill(pid, signal)
         }

@@ -31,7 +31,7 @@ struct ConfigurationOption: ParsableArguments {
         return found
     }
 
-    /// What reads the file.
+    /// The reader of the file.
     static let reader = ConfigurationReader(
         wares: BuiltinWares.all, stores: GatewayStores.all, environment: ProcessInfo.processInfo.environment)
 
@@ -40,7 +40,7 @@ struct ConfigurationOption: ParsableArguments {
         try ConfigurationOption.readable(ConfigurationOption.reader.read(path: try readableFile()))
     }
 
-    /// What was read; ends the program when the file could not be, whatever stands in it.
+    /// The result of reading. If the file itself cannot be read, the program ends.
     static func readable(_ result: ConfigurationReader.Result) throws -> ConfigurationReader.Result {
         guard result.isUnreadable else { return result }
         for error in result.errors { Terminal.error(error.description) }

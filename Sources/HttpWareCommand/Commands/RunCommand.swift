@@ -53,7 +53,7 @@ enum GatewayRun {
         gateway.run()
     }
 
-    /// What whoever started the program left it; ends the program where that makes no sense.
+    /// The sockets that the parent process passed on. If their description is invalid, the program ends.
     static func inheritance() throws -> Inheritance {
         do {
             return try Inheritance.take(ProcessInfo.processInfo.environment, command: CommandLine.arguments)

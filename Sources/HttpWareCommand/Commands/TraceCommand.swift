@@ -76,7 +76,7 @@ struct TraceCommand: ParsableCommand {
         }
     }
 
-    /// What can stand in a path as it is.
+    /// The text can be part of a path as it is.
     private static func isId(_ id: String) -> Bool {
         !id.isEmpty && id.utf8.count <= 256
             && id.utf8.allSatisfy { byte in
@@ -87,7 +87,7 @@ struct TraceCommand: ParsableCommand {
             }
     }
 
-    /// The exchange of an event; `nil` for what is none, which is told.
+    /// The exchange of an event. For another event it is `nil`, and a message is printed.
     private static func exchange(_ event: String, _ data: String) throws -> ExchangeReport? {
         switch event {
         case "", "message", "exchange":

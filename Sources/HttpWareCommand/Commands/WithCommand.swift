@@ -94,7 +94,7 @@ struct WithCommand: ParsableCommand {
         return configuration.only(listener, at: listener.bind)
     }
 
-    /// Whether somebody accepts connections there.
+    /// Whether a server accepts connections there.
     private static func isListening(_ address: SocketAddress) -> Bool {
         let target =
             address.address?.isUnspecified == true ? SocketAddress.loopback.with(port: address.port ?? 0) : address

@@ -28,7 +28,7 @@ struct CacheOverview: Decodable {
         }
     }
 
-    /// What caches did with the requests of one route.
+    /// The results of caches for the requests of one route.
     struct Route: Decodable {
         let listener: String
         let route: String?

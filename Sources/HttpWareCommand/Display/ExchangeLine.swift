@@ -5,7 +5,7 @@ import HttpWare
 /// One line for an exchange: time, method, target, status, duration, size, and where the time went.
 struct ExchangeLine {
     let style: TerminalStyle
-    /// What stands in front: the number of the exchange, to look at it closer.
+    /// The line begins with the number of the exchange, which `trace` takes.
     var showsId = false
 
     private static let slow = 1000.0
@@ -45,7 +45,7 @@ struct ExchangeLine {
         return line
     }
 
-    /// What the columns are, and what the bar means.
+    /// The names of the columns, and a key to the bar.
     var heading: String? {
         guard let width = style.width, width >= 80 else { return nil }
         let legend = ExchangePart.allCases.map { part in
@@ -57,7 +57,7 @@ struct ExchangeLine {
         return style.paint(intro, .dim) + legend.joined(separator: width >= 100 ? "  " : " ")
     }
 
-    /// What went wrong, else the longest part where it is worth a look.
+    /// The fault, else the longest part if it took long enough to be of interest.
     private func remark(_ report: ExchangeReport) -> (String, TerminalStyle.Look)? {
         if let trouble = report.trouble { return (trouble, .red) }
         guard let longest = report.parts.max(by: { $0.duration < $1.duration }), longest.duration >= 100 else {
@@ -79,7 +79,7 @@ struct ExchangeLine {
         String(repeating: " ", count: max(0, columns - text.count)) + text
     }
 
-    /// The time of day here, of a time in RFC 3339 in UTC; the text itself where it is none.
+    /// The local time of day for a time in UTC (RFC 3339). An invalid time is returned as it is.
     static func clock(_ time: String) -> String {
         let parts = time.split { !$0.isASCII || !$0.isNumber }.prefix(6).compactMap { Int32($0) }
         guard time.hasSuffix("Z"), parts.count == 6 else { return time }

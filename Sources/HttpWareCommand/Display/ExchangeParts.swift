@@ -44,7 +44,7 @@ enum ExchangePart: String, CaseIterable {
 }
 
 extension ExchangeReport {
-    /// How long each part took, in order; those that took no time are missing.
+    /// The duration of each part, in order. Parts that took no time are missing.
     var parts: [(part: ExchangePart, start: Double, duration: Double)] {
         var parts: [(part: ExchangePart, start: Double, duration: Double)] = []
         var reached = 0.0
@@ -66,7 +66,7 @@ extension ExchangeReport {
         return parts
     }
 
-    /// What went wrong, in a few words.
+    /// The fault, in a few words.
     var trouble: String? {
         switch end {
         case "clientLeft": "client left"
@@ -76,7 +76,7 @@ extension ExchangeReport {
     }
 }
 
-/// Bars of parts, in so many columns.
+/// A bar of an exchange's parts, as wide as `columns`.
 struct ExchangeBar {
     let style: TerminalStyle
     let columns: Int

@@ -13,7 +13,7 @@ final class RequestPrinter: Sendable {
     private let print: @Sendable (ExchangeReport) -> Void
     private let note: @Sendable (String) -> Void
 
-    /// Prints each exchange that ends from now on; `note` prints what is none.
+    /// Prints each exchange that ends from now on; `note` prints other messages.
     init(
         _ records: RequestRecords, print: @escaping @Sendable (ExchangeReport) -> Void,
         note: @escaping @Sendable (String) -> Void
@@ -41,7 +41,7 @@ final class RequestPrinter: Sendable {
         while !isLast {
             waiting.wait()
             isLast = isEnding.load(ordering: .acquiring)
-            let (exchanges, dropped) = subscription.take()
+            let (exchanges, dropped) = subscription.takeRecords()
             for exchange in exchanges { print(ExchangeReport(exchange)) }
             if dropped > 0 { note("\(dropped) requests are not shown, because they came too fast") }
         }

@@ -17,9 +17,9 @@ struct ServiceLines: Decodable {
         let addresses: [Address]
     }
 
-    /// What takes requests: the endpoint, or one of the addresses of its name.
+    /// A destination of requests: the endpoint, or one of the addresses of its name.
     struct Address: Decodable {
-        /// What failed there.
+        /// A failure at the address.
         struct Failure: Decodable {
             let what: String
             let agoMilliseconds: Int
@@ -48,7 +48,7 @@ struct ServiceLines: Decodable {
             let weight = String(endpoint.weight)
             let waiting = String(endpoint.connections.requestsWaiting)
             guard !endpoint.addresses.isEmpty else {
-                // Nobody follows it: its connections tell what is under way.
+                // No monitor follows the endpoint: its connections show the requests in progress.
                 let active = max(0, endpoint.connections.open - endpoint.connections.idle)
                 return [[name, endpoint.url, down ? "down" : "open", String(active), waiting, weight, "-"]]
             }

@@ -4,8 +4,8 @@ import HttpWare
 
 /// Standard output and standard error.
 enum Terminal {
-    /// Keeps the numbers of closed standard streams from files and sockets that are opened later, which would get what is meant for
-    /// people. What is read or written there still fails. To be called first.
+    /// Keeps the numbers of closed standard streams from files and sockets that are opened later, which would otherwise get
+    /// the messages for people. Reading and writing there still fails. To be called first.
     static func reserveDescriptors() {
         for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
         where fcntl(descriptor, F_GETFD) < 0 {
@@ -17,12 +17,12 @@ enum Terminal {
     /// A line for people.
     static func error(_ text: String) { _ = write(text + "\n", to: STDERR_FILENO) }
 
-    /// A line about requests, as they come; false when nobody reads any more.
+    /// Prints a line about requests, as they come; false if the reader has closed the output.
     @discardableResult
     static func print(_ text: String, end: String = "\n") -> Bool { write(text + end, to: STDOUT_FILENO) == 0 }
 
-    /// The result of a command, or a part of it. Where it cannot be written the program ends: without a word, as by SIGPIPE, when
-    /// nobody reads any more; else with a line that says why.
+    /// The result of a command, or a part of it. If it cannot be written, the program ends: without a message, as by SIGPIPE, if
+    /// the reader has closed the output; else with a line that says why.
     static func result(_ text: String, end: String = "\n") throws {
         let code = write(text + end, to: STDOUT_FILENO)
         if code == EPIPE {

@@ -1,11 +1,11 @@
 import Foundation
 import Glibc
 
-/// What the other end of a descriptor can show: colours and a width where it is a terminal, plain text elsewhere.
+/// The abilities of the other end of a descriptor: colours and a width if it is a terminal, else plain text.
 struct TerminalStyle: Equatable {
     /// Whether colours and bold print are wanted: a terminal, and neither `NO_COLOR` nor `TERM=dumb`. https://no-color.org
     var hasColours = false
-    /// The columns of the terminal; `nil` where it is none: then lines are as long as they are.
+    /// The columns of the terminal. Without a terminal it is `nil`, and lines are not cut.
     var width: Int?
     /// Whether more than ASCII can be shown.
     var isUnicode = true
@@ -57,7 +57,7 @@ struct TerminalStyle: Equatable {
         return "\u{1b}[\(look.rawValue)m\(text)\u{1b}[0m"
     }
 
-    /// What came from outside, as it can be shown: one line, nothing that moves the cursor, ASCII where that is all there is.
+    /// A text from outside in a form that is safe to show: one line, no control characters, and ASCII if the terminal has no more.
     func shown(_ text: String) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
@@ -73,7 +73,7 @@ struct TerminalStyle: Equatable {
         return shown
     }
 
-    /// The text in so many columns: filled up with spaces, or cut in the middle with a mark.
+    /// The text in exactly `columns` columns: filled up with spaces, or cut in the middle with a mark.
     func fitted(_ text: String, _ columns: Int) -> String {
         let count = text.count
         if count <= columns { return text + String(repeating: " ", count: columns - count) }

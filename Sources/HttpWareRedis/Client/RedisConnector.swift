@@ -32,7 +32,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         timer = LoopTimer(loop: loop)
         timer.handler = self
         timer.set(after: patience)
-        ownReference = self  // released by cancel(), which answer(_:) calls, too
+        ownReference = self  // released by cancel(), which answerCaller(_:) calls, too
         start(resolver)
     }
 
@@ -46,7 +46,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
             resolver.resolve(host, port: port) { [weak self] result in
                 switch result {
                 case .success(let addresses): self?.found(addresses[...])
-                case .failure(let error): self?.answer(.failure(RedisFailure(.unavailable, "\(error)")))
+                case .failure(let error): self?.answerCaller(.failure(RedisFailure(.unavailable, "\(error)")))
                 }
             }
         }
@@ -60,7 +60,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         ownReference = nil
     }
 
-    private func answer(_ result: Result<RedisConnection, RedisFailure>) {
+    private func answerCaller(_ result: Result<RedisConnection, RedisFailure>) {
         guard let completion else { return }
         if case .success = result { connection = nil }
         cancel()
@@ -79,7 +79,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
             if connection != nil { return }
             lastReason = "\(address): no connection can be made"
         }
-        answer(.failure(RedisFailure(.unavailable, lastReason)))
+        answerCaller(.failure(RedisFailure(.unavailable, lastReason)))
     }
 
     func connectionEnded(_ reason: String) {
@@ -103,7 +103,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         steps = commands.map(\.0)[...]
         for (_, command) in commands {
             guard let bytes = command.command else {
-                return answer(.failure(RedisFailure(.unavailable, "there is no memory for a command")))
+                return answerCaller(.failure(RedisFailure(.unavailable, "there is no memory for a command")))
             }
             connection?.send(bytes)
         }
@@ -111,19 +111,19 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
 
     func received(_ reply: RedisReply) {
         guard let step = steps.popFirst() else {
-            return answer(.failure(RedisFailure(.unavailable, "it answers what was not asked")))
+            return answerCaller(.failure(RedisFailure(.unavailable, "it answers what was not asked")))
         }
         let isGood = steps.isEmpty ? reply.isText("PONG") : reply.isText("OK")
         guard isGood else {
             var reason = step
             // What it says to PING – NOAUTH, LOADING – holds nothing of ours.
             if steps.isEmpty, case .error(let text) = reply { reason += ": " + String(text.prefix(80)).quotedForErrors }
-            return answer(.failure(RedisFailure(.unavailable, reason)))
+            return answerCaller(.failure(RedisFailure(.unavailable, reason)))
         }
-        if steps.isEmpty, let connection { answer(.success(connection)) }
+        if steps.isEmpty, let connection { answerCaller(.success(connection)) }
     }
 
     func timerFired(_ timer: LoopTimer) {
-        answer(.failure(RedisFailure(.unavailable, "no connection stands after \(patience.optionText)")))
+        answerCaller(.failure(RedisFailure(.unavailable, "no connection stands after \(patience.optionText)")))
     }
 }

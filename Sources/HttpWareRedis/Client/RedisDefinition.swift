@@ -28,11 +28,11 @@ public struct RedisDefinition: Sendable, Hashable {
 }
 
 extension RedisDefinition {
-    /// Reads the options of a server; `nil` where there is no URL. `isMeant` tells whether one has to be there.
-    public init?(options: inout OptionsReader, isMeant: Bool) {
+    /// Reads the options of a server; `nil` without a URL. If the options are given, a URL is required.
+    public init?(options: inout OptionsReader, isGiven: Bool) {
         var url: RedisUrl?
         options.read("url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0")
-        if isMeant { options.require("url") }
+        if isGiven { options.require("url") }
         var password: Secret?
         options.readSecret("password", into: &password, doc: "the password for the server")
         var prefix = RedisDefinition.usualPrefix

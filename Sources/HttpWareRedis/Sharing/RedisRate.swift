@@ -43,7 +43,7 @@ struct RedisRate: SharedRate {
         """)
 
     /// Decides about a request of that key, and counts it. `nil` if there is no valid answer in time.
-    func take(_ key: Digest256) async -> Gcra.Decision? {
+    func countRequest(of key: Digest256) async -> Gcra.Decision? {
         let key = RedisArgument(place + key.hex.prefix(32))
         do {
             return decision(try await client.run(RedisRate.script, keys: [key], numbers))

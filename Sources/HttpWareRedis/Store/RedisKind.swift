@@ -18,8 +18,8 @@ public struct RedisKind: StoreKind {
         self.near = near
     }
 
-    public init?(options: inout OptionsReader, isMeant: Bool) {
-        let server = RedisDefinition(options: &options, isMeant: isMeant)
+    public init?(options: inout OptionsReader, isGiven: Bool) {
+        let server = RedisDefinition(options: &options, isGiven: isGiven)
         var near = RedisStore.usualNear
         options.read(
             "near", into: &near, in: .mebibytes(8) ... .gibibytes(1024),

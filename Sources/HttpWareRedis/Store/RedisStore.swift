@@ -64,7 +64,7 @@ public final class RedisStore: CacheStore {
     // MARK: Changes elsewhere
 
     /// Listens to what others change, from the first use on.
-    private func begin() {
+    private func beginListening() {
         guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
         client.subscribe(to: prefix + "changes") { [weak self] in self?.heard($0) }
     }
@@ -90,9 +90,9 @@ public final class RedisStore: CacheStore {
 
     // MARK: Looking up
 
-    public func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
-        begin()
-        if let store = near.store, case .response(let response) = store.find(key, where: isMeant) {
+    public func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
+        beginListening()
+        if let store = near.store, case .response(let response) = store.find(key, where: isSelected) {
             return .response(response)
         }
         return client.mayAnswer ? .mustWait : .none(hasOthers: false)
@@ -135,7 +135,7 @@ public final class RedisStore: CacheStore {
     // MARK: Storing
 
     public func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? {
-        begin()
+        beginListening()
         return client.mayAnswer ? RedisWriter(self, key) : nil
     }
 
@@ -195,7 +195,7 @@ public final class RedisStore: CacheStore {
     }
 
     public func invalidate(_ key: CacheKey) {
-        begin()
+        beginListening()
         near.forget(key)
         let arguments: [RedisArgument] = [
             "EVAL", RedisScripts.invalidate, 1, index(key), contents, RedisArgument(milliseconds: RedisStore.grace),
@@ -239,11 +239,11 @@ public final class RedisStore: CacheStore {
     private static let mostRounds = 1_000_000
     private static let longestWalk = Duration.seconds(30)
 
-    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
-        begin()
+    public func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+        beginListening()
         var purge = StorePurge(count: 0)
         let isWalked = await walk { items in
-            let wanted = items.filter { isMeant($0.found.record.key, $0.found.record.head) }
+            let wanted = items.filter { isSelected($0.found.record.key, $0.found.record.head) }
             let commands = wanted.map { item in
                 let key = item.found.record.key
                 let record = Array(item.value.dropFirst(item.found.mark.count))
@@ -267,10 +267,10 @@ public final class RedisStore: CacheStore {
         return purge
     }
 
-    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+    public func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
         var items: [StoredItem] = []
         _ = await walk { found in
-            for item in found where items.count < limit && isMeant(item.found.record.key, item.found.record.head) {
+            for item in found where items.count < limit && isSelected(item.found.record.key, item.found.record.head) {
                 let record = item.found.record
                 items.append(StoredItem(key: record.key, head: record.head, size: record.length + item.value.count))
             }

@@ -21,22 +21,22 @@ public final class ScriptedClient: HttpClient {
     public var waitingCount: Int { state.withLock { $0.waiting.count { !$0.isCancelled } } }
 
     /// Answers the call that has waited longest, else the next one.
-    public func answer(_ result: Result<HttpResponse, GatewayError>) {
+    public func answerCall(_ result: Result<HttpResponse, GatewayError>) {
         let waiting = state.withLock { state -> Waiting? in
             state.waiting.removeAll { $0.isCancelled }
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
             state.answers.append(result)
             return nil
         }
-        waiting?.answer(result)
+        waiting?.answerCall(result)
     }
 
     /// Answers with JSON.
-    public func answer(_ status: HttpStatus = .ok, json: String) {
+    public func answerCall(_ status: HttpStatus = .ok, json: String) {
         var response = HttpResponse(status, content: .text(json))
         // A literal that is a field value.
         try? response.fields.set(.contentType, to: "application/json")
-        answer(.success(response))
+        answerCall(.success(response))
     }
 
     @discardableResult
@@ -72,7 +72,7 @@ public final class ScriptedClient: HttpClient {
             completion = nil
         }
 
-        func answer(_ result: Result<HttpResponse, GatewayError>) {
+        func answerCall(_ result: Result<HttpResponse, GatewayError>) {
             loop?.execute {
                 self.completion?(result)
                 self.completion = nil

@@ -110,7 +110,7 @@ public final class TestExchange: Sendable {
         let pending = Pending(stage: stage)
         let (stage, peer, certificate) = (self.stage, self.peer, self.certificate)
         await stage.loop.submit {
-            pending.begin(request, on: stage, peer: peer, certificate) { outcome in
+            pending.beginExchange(request, on: stage, peer: peer, certificate) { outcome in
                 self.ended.withLock { $0.append(outcome) }
             }
         }
@@ -167,7 +167,7 @@ public final class TestExchange: Sendable {
             finish(.failure(GatewayError(.downstream, .clientLeft, "the client left")))
         }
 
-        fileprivate func begin(
+        fileprivate func beginExchange(
             _ request: HttpRequest, on stage: Stage, peer: SocketAddress?, _ certificate: TlsClientIdentity?,
             ended: @escaping @Sendable (Outcome) -> Void
         ) {

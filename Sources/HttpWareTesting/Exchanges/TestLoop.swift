@@ -33,7 +33,7 @@ public final class TestLoop: Sendable {
     }
 
     /// Starts a closure as a task of the loop, and returns at once.
-    public func begin<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Task<Value, Never> {
+    public func beginTask<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Task<Value, Never> {
         Task(executorPreference: loop) { await body() }
     }
 

@@ -147,7 +147,7 @@ public final class ScriptedOrigin: Sendable {
         mutating func play() {
             for (index, step) in origin.steps.enumerated() {
                 do throws(Failure) {
-                    try take(step)
+                    try takeStep(step)
                 } catch {
                     let text = "step \(index + 1) of \(origin.steps.count): \(error.description)"
                     return origin.state.withLock { $0.failure = Failure(description: text) }
@@ -159,7 +159,7 @@ public final class ScriptedOrigin: Sendable {
             while !origin.state.withLock({ $0.isStopping }) { usleep(10_000) }
         }
 
-        private mutating func take(_ step: Step) throws(Failure) {
+        private mutating func takeStep(_ step: Step) throws(Failure) {
             switch step {
             case .accept: try accept()
             case .expect(let bytes): try expect(bytes)

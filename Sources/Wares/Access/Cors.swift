@@ -59,7 +59,7 @@ public struct Cors: Middleware, Postware {
         let isAllowed = isAllowed(origin)
         if isAllowed { exchange[Allowed.self] = origin }
         guard request.method == .options, let method = request.fields[Cors.requestMethod] else { return .pass }
-        return answer(request, isAllowed ? origin : nil, method, exchange)
+        return answerPreflight(request, isAllowed ? origin : nil, method, exchange)
     }
 
     /// The page's origin; empty if the field occurs twice, because then it is unknown.
@@ -78,7 +78,7 @@ public struct Cors: Middleware, Postware {
     }
 
     /// Answers a preflight request: with the allowed methods and fields, or without any CORS field.
-    private func answer(
+    private func answerPreflight(
         _ request: HttpRequest, _ origin: String?, _ method: String, _ exchange: Exchange
     ) -> Verdict {
         let asked = request.fields.listMembers(of: Cors.requestHeaders)

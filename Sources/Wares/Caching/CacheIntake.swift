@@ -34,11 +34,11 @@ final class CacheIntake: ContentFilter {
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
         if output.isEmpty { output = Array(input) } else { output.append(contentsOf: input) }
-        if output.count == input.count { take(output) } else { take(Array(input)) }
+        if output.count == input.count { takePiece(output) } else { takePiece(Array(input)) }
     }
 
     /// The next piece.
-    func take(_ piece: [UInt8]) {
+    func takePiece(_ piece: [UInt8]) {
         guard !isOver else { return }
         taken += piece.count
         if taken > mostBytes { giveUpStoring() }
@@ -112,13 +112,13 @@ final class CacheRevalidation: BackgroundReceiver {
     }
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
-        switch cache.take(response, turn, in: exchange) {
+        switch cache.takeResponse(response, turn, in: exchange) {
         case .updated, .failed, .passing: break
         case .storing(let intake, _, _): self.intake = intake
         }
     }
 
-    func responseContent(_ bytes: UnsafeRawBufferPointer) { intake?.take(Array(bytes)) }
+    func responseContent(_ bytes: UnsafeRawBufferPointer) { intake?.takePiece(Array(bytes)) }
 
     func responseEnded(isWhole: Bool) {
         if isWhole { intake?.finish() } else { intake?.abandon() }

@@ -56,7 +56,7 @@ public struct Coalesce: Middleware, Postware {
                 switch follower.leave() {
                 case .begins(let head):
                     guard head.isFailure || head.vary.matches(request.fields),
-                        let answer = follower.response.answer(head)
+                        let answer = follower.response.makeResponse(head)
                     else { return .pass }
                     exchange.note("coalesced", asDecision: true)
                     return .abort(with: answer)
@@ -109,7 +109,7 @@ public struct Coalesce: Middleware, Postware {
         guard !lead.isOver else { return .pass }
         var shared = response
         if exchange.request?.method == .head { shared.content = .none }
-        lead.begin(CollapsedResponse.Head(shared, vary: vary, isFailure: isFailure))
+        lead.beginResponse(CollapsedResponse.Head(shared, vary: vary, isFailure: isFailure))
         if shared.content.isEmpty {
             lead.finish(isWhole: true)
         } else {

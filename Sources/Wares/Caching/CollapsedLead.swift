@@ -35,7 +35,7 @@ class CollapsedLead {
     }
 
     /// The response is one for all who follow.
-    func begin(_ head: @autoclosure () -> CollapsedResponse.Head) {
+    func beginResponse(_ head: @autoclosure () -> CollapsedResponse.Head) {
         guard !isOver else { return }
         fresh = Fresh(head: head())
         if let loop = EventLoop.current { loop.later { self.share() } } else { share() }
@@ -47,7 +47,7 @@ class CollapsedLead {
         self.fresh = nil
         let response = response ?? requests.open(key)
         self.response = response
-        response.begin(fresh.head, fresh.pieces)
+        response.beginContent(fresh.head, fresh.pieces)
     }
 
     func append(_ piece: [UInt8]) {
@@ -62,7 +62,7 @@ class CollapsedLead {
         let fresh = self.fresh.take()
         guard let response = requests.close(key) else { return }
         if let fresh, isWhole {
-            response.end(fresh.head, fresh.pieces)
+            response.endContent(fresh.head, fresh.pieces)
         } else {
             response.finish(isWhole: isWhole)
         }

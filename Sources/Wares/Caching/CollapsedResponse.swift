@@ -129,7 +129,7 @@ final class CollapsedResponse: Sendable {
     }
 
     /// The response as a follower has it; `nil` when the beginning of its content is gone.
-    func answer(_ head: Head) -> HttpResponse? {
+    func makeResponse(_ head: Head) -> HttpResponse? {
         var answer = head.response
         if head.length != 0 {
             if let whole = state.withLock({ $0.whole }) {
@@ -188,12 +188,12 @@ final class CollapsedResponse: Sendable {
     // MARK: Leading
 
     /// The response has come with the first pieces of its content, and may go to the others.
-    func begin(_ head: Head, _ pieces: [[UInt8]]) { take(head, pieces, isEnd: false) }
+    func beginContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: false) }
 
     /// The response has come with all of its content.
-    func end(_ head: Head, _ pieces: [[UInt8]]) { take(head, pieces, isEnd: true) }
+    func endContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: true) }
 
-    private func take(_ head: Head, _ pieces: [[UInt8]], isEnd: Bool) {
+    private func takePieces(_ head: Head, _ pieces: [[UInt8]], isEnd: Bool) {
         let followers = state.withLock { state -> Deque<Follower> in
             guard case .waiting = state.phase else { return [] }
             state.phase = isEnd ? .ended(head, isWhole: true) : .begun(head)

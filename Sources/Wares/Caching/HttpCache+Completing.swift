@@ -103,7 +103,7 @@ extension HttpCache {
         }
         exchange.note("the stored part does not fit: the whole is requested")
         // The exchange that asks has limits of its own.
-        guard let head = try await fetch.head.value(), var answer = fetch.response.answer(head) else {
+        guard let head = try await fetch.head.value(), var answer = fetch.response.makeResponse(head) else {
             return .replace(with: .problem(.badGateway, "the origin server's response ended before its header section"))
         }
         tell(turn.status, in: &answer)
@@ -152,21 +152,21 @@ private final class WholeFetch: BackgroundReceiver {
     }
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
-        if case .storing(let intake, let vary, let shared) = cache.take(response, turn, in: exchange) {
+        if case .storing(let intake, let vary, let shared) = cache.takeResponse(response, turn, in: exchange) {
             self.intake = intake
             turn.status.isStored = intake.stores
-            turn.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
+            turn.beginResponse(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
         } else {
             turn.release(.goAlone)
         }
         let head = CollapsedResponse.Head(response, vary: .none, isFailure: false)
-        self.response.begin(head, [])
+        self.response.beginContent(head, [])
         self.head.resume(returning: head)
     }
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
         let piece = Array(bytes)
-        intake?.take(piece)
+        intake?.takePiece(piece)
         response.append(piece)
     }
 

@@ -28,13 +28,13 @@ extension HttpCache {
         if alwaysValidates, isKnown(response, turn, exchange) {
             return answer(known: &response, turn, exchange)
         }
-        switch take(response, turn, in: exchange) {
+        switch takeResponse(response, turn, in: exchange) {
         case .updated(let stored): return answer(updated: stored, response.fields, turn, exchange)
         case .failed: return answer(failure: &response, turn, exchange)
         case .storing(let intake, let vary, let shared):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
-            turn.begin(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
+            turn.beginResponse(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
             tell(turn.status, in: &response)
             pass(response, through: intake, exchange)
             return .pass
@@ -83,7 +83,7 @@ extension HttpCache {
         exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
-        var response = answer(stored, turn, exchange)
+        var response = makeResponse(stored, turn, exchange)
         if fields.contains(.setCookie) {
             response.fields.remove(.setCookie)
             for value in fields.rawValues(of: .setCookie) { try? response.fields.append(.setCookie, raw: value) }
@@ -105,7 +105,7 @@ extension HttpCache {
                 exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }
-                return .replace(with: answer(stored, turn, exchange))
+                return .replace(with: makeResponse(stored, turn, exchange))
             }
         }
         exchange.note("not stored: the origin server failed")
@@ -126,7 +126,7 @@ extension HttpCache {
     /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
     private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         if !turn.passOn(), !turn.isOver {
-            turn.begin(CollapsedResponse.Head(response, vary: .none, isFailure: true))
+            turn.beginResponse(CollapsedResponse.Head(response, vary: .none, isFailure: true))
             if response.content.isEmpty {
                 turn.finish(isWhole: true)
             } else {
@@ -138,7 +138,7 @@ extension HttpCache {
         return .pass
     }
 
-    private func answer(_ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> HttpResponse {
+    private func makeResponse(_ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange) -> HttpResponse {
         let now = exchange.wallNow
         let age = stored.age(at: now)
         turn.status.ttl = Int64(stored.rules.lifetime) - age / 1_000_000_000
@@ -157,7 +157,7 @@ extension HttpCache {
     // MARK: Taking responses
 
     /// Decides about a response, and updates what is stored.
-    func take(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
+    func takeResponse(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
         if exchange.responder == .gateway { return .failed }
         if let stored = turn.validated {
             if response.status == .notModified { return take(notModified: response, stored, turn, exchange) }

@@ -71,9 +71,9 @@ public struct HttpCache: Middleware, Postware {
             var known = VaryKey.Known()
             let (meant, part) = withUnsafeMutablePointer(to: &request) { request in
                 let meant =
-                    stored.first { self.isMeant($0, request, now, &known) }
+                    stored.first { self.isSelected($0, request, now, &known) }
                     ?? self.preferredLanguage(request).flatMap { language in
-                        stored.first { self.isMeant($0, request, speaking: language) }
+                        stored.first { self.isSelected($0, request, speaking: language) }
                     }
                 return (meant, meant == nil ? stored.first { self.isCompletable($0, request) } : nil)
             }
@@ -94,13 +94,13 @@ public struct HttpCache: Middleware, Postware {
     private func find(_ key: CacheKey, _ request: inout HttpRequest, _ exchange: Exchange) -> Found {
         var known = VaryKey.Known()
         return withUnsafeMutablePointer(to: &request) { request in
-            let found = store.find(key) { isMeant($0, request, exchange.wallNow, &known) }
+            let found = store.find(key) { isSelected($0, request, exchange.wallNow, &known) }
             guard case .none(hasOthers: true) = found, let language = preferredLanguage(request) else { return found }
-            return store.find(key) { isMeant($0, request, speaking: language) }
+            return store.find(key) { isSelected($0, request, speaking: language) }
         }
     }
 
-    private func isMeant(
+    private func isSelected(
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, _ now: WallTime,
         _ known: inout VaryKey.Known
     ) -> Bool {
@@ -115,7 +115,7 @@ public struct HttpCache: Middleware, Postware {
         keyFields.contains(.acceptLanguage) ? nil : PreferredLanguage(request.pointee.fields)
     }
 
-    private func isMeant(
+    private func isSelected(
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, speaking language: PreferredLanguage
     ) -> Bool { stored.part == nil && language.selects(stored, for: request.pointee.fields) }
 
@@ -157,10 +157,10 @@ public struct HttpCache: Middleware, Postware {
                 age: age, rules: rules(of: response, for: request), request: asked.wishes, policy: policy)
             if alwaysValidates, !asked.wishes.onlyIfCached { reuse = .validate(.isStale) }
             switch reuse {
-            case .fresh, .stale: return answer(response, age, now, request, exchange)
+            case .fresh, .stale: return makeVerdict(response, age, now, request, exchange)
             case .staleWhileRevalidating:
                 revalidate(response, asked.key, request, exchange)
-                return answer(response, age, now, request, exchange)
+                return makeVerdict(response, age, now, request, exchange)
             case .validate(let reason):
                 asked.forward = reason == .request ? .request : .stale
                 if response.part == nil {
@@ -196,7 +196,7 @@ public struct HttpCache: Middleware, Postware {
     }
 
     /// The answer that a stored response gives.
-    private func answer(
+    private func makeVerdict(
         _ stored: StoredResponse, _ age: Int64, _ now: WallTime, _ request: HttpRequest, _ exchange: Exchange
     ) -> Verdict {
         var status = CacheStatus()
@@ -205,10 +205,10 @@ public struct HttpCache: Middleware, Postware {
         status.ttl = ttl
         exchange.cacheResult = ttl > 0 ? .hit : .stale
         exchange.note(ttl > 0 ? "hit" : "stale", asDecision: true)
-        return .abort(with: answer(stored, age, now, request, status))
+        return .abort(with: makeResponse(stored, age, now, request, status))
     }
 
-    private func answer(
+    private func makeResponse(
         _ stored: StoredResponse, _ age: Int64, _ now: WallTime, _ request: HttpRequest, _ status: CacheStatus
     ) -> HttpResponse {
         var response = StoredAnswer.make(stored, for: request.method, request.fields, age: age, now: now)
@@ -280,7 +280,7 @@ public struct HttpCache: Middleware, Postware {
                 asked.forward = .varyMiss
                 return lead(asked, &request, exchange)
             }
-            guard var answer = response.answer(head) else { return lead(asked, &request, exchange) }
+            guard var answer = response.makeResponse(head) else { return lead(asked, &request, exchange) }
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
             tell(status, in: &answer)
@@ -289,7 +289,7 @@ public struct HttpCache: Middleware, Postware {
             let now = exchange.wallNow
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
-            return .abort(with: answer(stored, stored.age(at: now), now, request, status))
+            return .abort(with: makeResponse(stored, stored.age(at: now), now, request, status))
         case .goAlone:
             // What was waited for may be in the store by now, or may have become fresh there.
             if case .response(let stored) = find(asked.key, &request, exchange) {
@@ -297,7 +297,7 @@ public struct HttpCache: Middleware, Postware {
                 let age = stored.age(at: now)
                 let rules = rules(of: stored, for: request)
                 if Reuse.decide(age: age, rules: rules, request: asked.wishes, policy: policy) == .fresh {
-                    return answer(stored, age, now, request, exchange)
+                    return makeVerdict(stored, age, now, request, exchange)
                 }
             }
             return lead(asked, &request, exchange)

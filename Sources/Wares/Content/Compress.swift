@@ -48,7 +48,9 @@ public struct Compress: Postware, CountingWare {
         let isHead = request.method == .head
         let isValidation = response.status == .notModified
         let type = response.mediaType
-        guard isMeant(response, request), isValidation || isMeant(response, type, isHead: isHead) else { return .pass }
+        guard mayCompress(response, request), isValidation || isWorthwhile(response, type, isHead: isHead) else {
+            return .pass
+        }
         // The same resource is another representation for another client, whoever asks now. §12.5.5.
         response.fields.addVary(.acceptEncoding)
         if skipCrossSite {
@@ -57,7 +59,7 @@ public struct Compress: Postware, CountingWare {
         }
         guard let coding = AcceptEncoding(request).best(of: encodings) else { return .pass }
         if !isValidation {
-            guard let lent = pool.take(coding) else { return .pass }
+            guard let lent = pool.takeEncoder(coding) else { return .pass }
             exchange.filterResponseContent(
                 with: CompressedContent(lent, of: pool, isLive: type == Compress.events))
             try response.fields.set(.contentEncoding, to: coding.rawValue)
@@ -84,7 +86,7 @@ public struct Compress: Postware, CountingWare {
     }
 
     /// Whether the response may be changed at all.
-    private func isMeant(_ response: HttpResponse, _ request: HttpRequest) -> Bool {
+    private func mayCompress(_ response: HttpResponse, _ request: HttpRequest) -> Bool {
         guard response.status.code >= 200, ![204, 205, 206].contains(response.status.code),
             request.method != .connect, !response.fields.contains(.contentEncoding),
             !response.fields.contains(.contentRange)
@@ -103,7 +105,7 @@ public struct Compress: Postware, CountingWare {
     }
 
     /// Whether content of that type and length is worth it.
-    private func isMeant(_ response: HttpResponse, _ type: String, isHead: Bool) -> Bool {
+    private func isWorthwhile(_ response: HttpResponse, _ type: String, isHead: Bool) -> Bool {
         guard types.contains(where: { $0.matches(type) && ($0.isExact || type != Compress.events) }) else {
             return false
         }

@@ -31,7 +31,7 @@ final class EncoderPool: Sendable {
     }
 
     /// An encoder for a content; `nil` where too many have one, or there is no memory.
-    func take(_ coding: ContentCoding) -> Lent? {
+    func takeEncoder(_ coding: ContentCoding) -> Lent? {
         let (mayHave, idle) = state.withLock { state -> (Bool, Lent?) in
             guard state.inUse < most else {
                 state.spared += 1

@@ -92,7 +92,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         if reason == .credentialRefreshing { return handleRefresh(request, exchange) }
         guard let gate = gate(of: exchange) else { return .pass }
-        switch gate.queue.enter(bytes: size(of: request), due: due(exchange)) {
+        switch gate.queue.takePlace(bytes: size(of: request), due: due(exchange)) {
         case .open: return .pass
         case .overflow: return .abort(with: refusal("too many requests are held"))
         case .held(let place):
@@ -131,7 +131,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         let queue = gate().queue
         let turn = queue.expect(bytes: size, due: exchange.now + limits.timeout)
         // Turns are taken as the refresh lets requests go: their own loops may be late to hear of it.
-        switch credential.enter(bytes: size, limits: limits, at: wall, ended: { _ in queue.letGo(turn) }) {
+        switch credential.takePlace(bytes: size, limits: limits, at: wall, ended: { _ in queue.letGo(turn) }) {
         case .ready:
             queue.leave(turn)
             return .pass
@@ -166,7 +166,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
             let gate = gate(of: exchange), let request = exchange.request
         else { return .pass }
         guard failure.fault.isUnreachable else { return answerToReset(failure, request, exchange) }
-        switch gate.queue.enter(bytes: size(of: request), due: due(exchange)) {
+        switch gate.queue.takePlace(bytes: size(of: request), due: due(exchange)) {
         // It came back meanwhile.
         case .open: return .replay(after: Accumulate.pause)
         case .overflow: return .replace(with: refusal("too many requests are held"))

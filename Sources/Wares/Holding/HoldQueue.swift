@@ -74,7 +74,7 @@ final class HoldQueue: Sendable {
     }
 
     /// A request comes, and waits until `due` at the longest. To be called on its loop.
-    func enter(bytes: Int, due: LoopInstant) -> Entry {
+    func takePlace(bytes: Int, due: LoopInstant) -> Entry {
         state.withLock { state in
             guard state.isClosed else { return .open }
             guard hasRoom(state, bytes) else { return .overflow }

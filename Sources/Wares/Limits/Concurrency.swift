@@ -40,18 +40,18 @@ public struct Concurrency: Middleware, CountingWare {
         if others != nil, slots.held(among: others) != nil { return .pass }
         let number = key?.number(request, exchange) ?? 0
         let priority = priority.number(request, exchange)
-        let entry = slots.enter(number, priority: priority, most: max, queue: queue, holding: others)
-        guard case .full = entry, let look = slots.makeLook() else { return take(entry, exchange) }
+        let entry = slots.takeSlot(of: number, priority: priority, most: max, queue: queue, holding: others)
+        guard case .full = entry, let look = slots.makeLook() else { return makeVerdict(entry, exchange) }
         return .wait { _, exchange in
-            try await slots.take(look, within: queueTimeout)
+            try await slots.waitForLook(look, within: queueTimeout)
             // A request whose client has left takes no slot: its exchange is over, and would not give it back.
             try Task.checkCancellation()
-            return take(
-                slots.enter(number, priority: priority, most: max, queue: queue, holding: others), exchange)
+            return makeVerdict(
+                slots.takeSlot(of: number, priority: priority, most: max, queue: queue, holding: others), exchange)
         }
     }
 
-    private func take(_ entry: ConcurrencySlots.Entry, _ exchange: Exchange) -> Verdict {
+    private func makeVerdict(_ entry: ConcurrencySlots.Entry, _ exchange: Exchange) -> Verdict {
         switch entry {
         case .full: return refuse(exchange)
         case .held(let slot):

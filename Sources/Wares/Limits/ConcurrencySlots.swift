@@ -73,7 +73,7 @@ final class ConcurrencySlots: WareCounter {
     private let queued = Atomic(0)
 
     /// A request comes: at most `most` are under way, and `queue` wait. `other` is a slot that its exchange holds already.
-    func enter(_ key: UInt64, priority: Int, most: Int, queue: Int, holding other: Slot?) -> Entry {
+    func takeSlot(of key: UInt64, priority: Int, most: Int, queue: Int, holding other: Slot?) -> Entry {
         let owner = ObjectIdentifier(self)
         let entry = state.withLock { state -> Entry in
             if state.lanes[key, default: Lane()].used < most {
@@ -128,7 +128,7 @@ final class ConcurrencySlots: WareCounter {
 
     /// Waits until those loops have handled what had come to their sockets before, on the loop of the calling task. Throws when the
     /// client left.
-    func take(_ look: Look, within patience: Duration) async throws(CancellationError) {
+    func waitForLook(_ look: Look, within patience: Duration) async throws(CancellationError) {
         defer { state.withLock { $0.looks -= 1 } }
         let answers = Answers(left: look.loops.count)
         for loop in look.loops {

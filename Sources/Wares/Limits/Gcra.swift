@@ -28,7 +28,7 @@ public struct Gcra: Sendable {
     /// Decides about a request that comes `now`, and counts it in `full`, when the key has its whole burst again. One that is over may be
     /// delayed up to `patience`.
     @inline(__always)
-    func take(_ full: inout Int64, at now: Int64, patience: Int64) -> Decision {
+    func countRequest(in full: inout Int64, at now: Int64, patience: Int64) -> Decision {
         let next = max(full, now) + interval
         let wait = next - tolerance - now
         if wait <= 0 {

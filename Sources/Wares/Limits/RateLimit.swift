@@ -101,14 +101,14 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         guard shared.mayAnswer else { return doWithout(request, exchange) }
         let digest = key.digest(request, exchange)
         return .wait { request, exchange in
-            guard let decision = await shared.take(digest) else { return doWithout(request, exchange) }
+            guard let decision = await shared.countRequest(of: digest) else { return doWithout(request, exchange) }
             table.count(decision)
             return decide(decision, exchange)
         }
     }
 
     private func takeHere(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Gcra.Decision {
-        table.take(key.number(request, exchange), limit, at: exchange.now, patience: patience)
+        table.countRequest(of: key.number(request, exchange), limit, at: exchange.now, patience: patience)
     }
 
     /// The store does not answer.

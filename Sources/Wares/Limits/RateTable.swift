@@ -28,7 +28,7 @@ final class RateTable: WareCounter {
     static let mostWaiting = 10_000
 
     /// Decides about a request of that key, and counts it.
-    func take(_ key: UInt64, _ limit: Gcra, at now: LoopInstant, patience: Int64 = 0) -> Gcra.Decision {
+    func countRequest(of key: UInt64, _ limit: Gcra, at now: LoopInstant, patience: Int64 = 0) -> Gcra.Decision {
         let now = now.nanoseconds
         let decision = parts[Int(key & 63)].withLock { places in
             if places.isEmpty { places = Array(repeating: Place(), count: RateTable.placesInPart) }
@@ -45,7 +45,7 @@ final class RateTable: WareCounter {
                 if places[place].full > now { forgotten.add(1, ordering: .relaxed) }
                 places[place] = Place(key: key)
             }
-            return limit.take(&places[place].full, at: now, patience: patience)
+            return limit.countRequest(in: &places[place].full, at: now, patience: patience)
         }
         count(decision)
         return decision

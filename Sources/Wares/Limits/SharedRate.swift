@@ -11,5 +11,5 @@ public protocol SharedRate: Sendable {
     /// Whether the server may answer: it did not fail just before.
     var mayAnswer: Bool { get }
     /// Decides about a request of that key, and counts it. `nil` if there is no valid answer in time.
-    func take(_ key: Digest256) async -> Gcra.Decision?
+    func countRequest(of key: Digest256) async -> Gcra.Decision?
 }

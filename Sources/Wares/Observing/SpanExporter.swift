@@ -83,13 +83,13 @@ final class SpanExporter: Sendable {
     private func run(_ loop: EventLoop) async {
         repeat {
             for _ in 0..<SpanExporter.steps where !isUrgent { try? await loop.sleep(for: SpanExporter.step) }
-            await send(take(), loop)
+            await send(takeSpans(), loop)
         } while goesOn()
     }
 
     private var isUrgent: Bool { state.withLock { $0.isEnding || $0.waiting.count >= SpanExporter.batch } }
 
-    private func take() -> [String] {
+    private func takeSpans() -> [String] {
         state.withLock { state in
             let batch = Array(state.waiting.prefix(SpanExporter.batch))
             state.waiting.removeFirst(batch.count)

@@ -15,7 +15,7 @@ struct TraceContext: Sendable, Equatable {
     static let count = 55
 
     /// A trace that begins here. It is sampled with a chance of `ratio`, which all who use its random bytes decide the same.
-    static func begin(sampled ratio: Double) -> TraceContext {
+    static func makeRoot(sampled ratio: Double) -> TraceContext {
         var random = SystemRandomNumberGenerator()
         let low = random.next()
         return TraceContext(

@@ -67,7 +67,7 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
-        let span = exchange[Span.self] ?? begin(request)
+        let span = exchange[Span.self] ?? beginSpan(request)
         exchange[Span.self] = span
         exchange.traceId = TraceId(high: span.context.traceHigh, low: span.context.traceLow)
         if !propagators.contains(.tracecontext) {
@@ -87,10 +87,10 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
     }
 
     /// Goes on with the trace of the request, or begins one.
-    private func begin(_ request: borrowing HttpRequest) -> TraceSpan {
+    private func beginSpan(_ request: borrowing HttpRequest) -> TraceSpan {
         guard case .one(let read) = request.fields.withOnlyValue(of: .traceparent, { TraceContext($0) }),
             let received = read
-        else { return TraceSpan(context: .begin(sampled: ratio.value), parent: nil, state: "") }
+        else { return TraceSpan(context: .makeRoot(sampled: ratio.value), parent: nil, state: "") }
         let lines = request.fields.values(of: .tracestate)
         let state = TraceFields.isValidState(lines) ? lines.joined(separator: ",") : ""
         // Who tells nobody is no link of the chain: the origin server's parent is then the client.

@@ -34,8 +34,8 @@ public final class Circuit: ServiceNote {
     var isClosed: Bool { !isAside.load(ordering: .relaxed) }
 
     /// A request comes while the circuit is not closed, or was not a moment ago.
-    func enter(probes: Int, at now: LoopInstant) -> CircuitState.Entry {
-        let entry = state.withLock { $0.enter(probes: probes, at: now) }
+    func admitRequest(probes: Int, at now: LoopInstant) -> CircuitState.Entry {
+        let entry = state.withLock { $0.admitRequest(probes: probes, at: now) }
         if case .refused = entry { refused.add(1, ordering: .relaxed) }
         return entry
     }

@@ -39,14 +39,15 @@ public struct CircuitBreaker: Middleware, Postware {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        exchange.withServiceNote(Circuit.self, ofPassthrough: false) { $0.isClosed } ?? true ? .pass : enter(exchange)
+        exchange.withServiceNote(Circuit.self, ofPassthrough: false) { $0.isClosed } ?? true
+            ? .pass : enterCircuit(exchange)
     }
 
     /// In a function of its own, so that requests of a closed circuit do not pay for it.
     @inline(never)
-    private func enter(_ exchange: Exchange) -> Verdict {
+    private func enterCircuit(_ exchange: Exchange) -> Verdict {
         guard let circuit = exchange.serviceNotes?.note(Circuit.self) else { return .pass }
-        switch circuit.enter(probes: halfOpen, at: exchange.now) {
+        switch circuit.admitRequest(probes: halfOpen, at: exchange.now) {
         case .passes: return .pass
         case .probes(let probe):
             exchange.note("probes whether \(exchange.service ?? "") has recovered")

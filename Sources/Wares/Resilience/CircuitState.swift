@@ -26,7 +26,7 @@ struct CircuitState {
     private var lastProbe = 0
 
     /// A request comes. At most `probes` may be under way, or have passed, while half-open.
-    mutating func enter(probes: Int, at now: LoopInstant) -> Entry {
+    mutating func admitRequest(probes: Int, at now: LoopInstant) -> Entry {
         if case .open(let until) = phase {
             guard now >= until else { return .refused(for: until - now) }
             phase = .halfOpen

@@ -64,10 +64,10 @@ public struct Retry: Middleware, Postware {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard retryOn.judge(response.status, exchange) == true else { return .pass }
-        return answer(response, exchange)
+        return makeAnswer(response, exchange)
     }
 
-    private func answer(_ response: HttpResponse, _ exchange: Exchange) -> Answer {
+    private func makeAnswer(_ response: HttpResponse, _ exchange: Exchange) -> Answer {
         let tries = exchange[Tries.self]?.count ?? 1
         guard tries < attempts else {
             if attempts > 1 { exchange.note("not retried: that was the \(Retry.ordinal(tries)) of \(attempts)") }
@@ -100,7 +100,7 @@ public struct Retry: Middleware, Postware {
             return .pass
         }
         if let notes = exchange.serviceNotes,
-            !notes.note(RetryBudget.self).take(budget, of: notes.requests, at: exchange.now)
+            !notes.note(RetryBudget.self).takeRetry(budget, of: notes.requests, at: exchange.now)
         {
             exchange.note("not retried: the retry budget of \(notes.name) is spent")
             return .pass

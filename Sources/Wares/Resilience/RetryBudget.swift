@@ -26,7 +26,7 @@ public final class RetryBudget: ServiceNote {
     public init() {}
 
     /// Whether one more of a service's requests may be sent again, which is then counted.
-    func take(_ budget: Ratio, of requests: SecondCounts, at now: LoopInstant) -> Bool {
+    func takeRetry(_ budget: Ratio, of requests: SecondCounts, at now: LoopInstant) -> Bool {
         let all = requests.sum(last: RetryBudget.window, at: now).all
         let retried = sentAgain.sum(last: RetryBudget.window, at: now).all
         guard retried < max(RetryBudget.reserve, Int(budget.value * Double(all))) else {

@@ -50,14 +50,14 @@ public struct Mock: Middleware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         let reply = replies.count == 1 ? replies[0] : replies[turn.next(below: replies.count)]
-        guard let delay = reply.delay else { return Mock.answer(reply, request, exchange) }
+        guard let delay = reply.delay else { return Mock.makeVerdict(reply, request, exchange) }
         return .wait { request, exchange in
             try await exchange.sleep(for: delay)
-            return Mock.answer(reply, request, exchange)
+            return Mock.makeVerdict(reply, request, exchange)
         }
     }
 
-    private static func answer(_ reply: Reply, _ request: HttpRequest, _ exchange: Exchange) -> Verdict {
+    private static func makeVerdict(_ reply: Reply, _ request: HttpRequest, _ exchange: Exchange) -> Verdict {
         var draft = Draft(request: request, fields: HttpFields())
         do throws(InvalidFieldValue) {
             try reply.headers.apply(to: &draft, in: exchange)

@@ -5,14 +5,14 @@ import HttpWare
 enum TokenHold {
     /// Lets a request wait for a token, then goes on with `done`; refuses it at once where there is nothing to wait for, or no
     /// room. `kept` is how much of its content may come meanwhile, beside what a connection takes anyway.
-    static func enter(
+    static func holdRequest(
         _ credential: Credential, _ limits: HoldLimits, kept: Int, _ request: HttpRequest, _ exchange: Exchange,
         at wall: WallTime, done: @escaping (inout HttpRequest, Exchange) -> Verdict
     ) -> Verdict {
         // A dry run begins no refresh: the request would wait for the token.
         if exchange.isDryRun { return .wait { request, exchange in done(&request, exchange) } }
         let bytes = size(of: request, kept: kept)
-        switch credential.enter(bytes: bytes, limits: limits, at: wall) {
+        switch credential.takePlace(bytes: bytes, limits: limits, at: wall) {
         case .ready: return .wait { request, exchange in done(&request, exchange) }
         case .refused(let failure):
             exchange.note(failure.reason)

@@ -94,7 +94,7 @@ public struct TokenInject: Middleware, CredentialUser {
         {
             request.fields.set(line)
         }
-        return TokenHold.enter(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
+        return TokenHold.holdRequest(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in
             guard let token = credential.current(exchange.wallNow) else {
                 return .abort(with: TokenHold.refusal(credential, nil))

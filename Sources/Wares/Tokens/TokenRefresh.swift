@@ -63,7 +63,8 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     private func lookClosely(_ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }
         if credential.current(wall) != nil { return .pass }
-        return TokenHold.enter(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass }
+        return TokenHold.holdRequest(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass
+        }
     }
 
     // MARK: Responses
@@ -100,7 +101,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         refusals.hadRefresh = true
         exchange[Refusals.self] = refusals
         let bytes = exchange.request.map { TokenHold.size(of: $0, kept: maxBody.bytes) } ?? 0
-        switch credential.enter(bytes: bytes, limits: hold, at: wall) {
+        switch credential.takePlace(bytes: bytes, limits: hold, at: wall) {
         case .ready:
             exchange.note("after \(status), with the current token")
             return .replay(after: .zero)

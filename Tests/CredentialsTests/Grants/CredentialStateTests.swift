@@ -32,7 +32,7 @@ import Testing
                 end(state.publish(Secret("token"), expires: nil, lifetime: nil, refreshToken: nil, at: wall))
             case .reject: if let token = state.token { _ = state.reject(token.number, at: now) }
             case .enter:
-                switch state.enter(wall, now, bytes: 1, limits: HoldLimits(), leave: { _ in }) {
+                switch state.takePlace(wall, now, bytes: 1, limits: HoldLimits(), leave: { _ in }) {
                 case .held(let place, let begins):
                     waiting.append(place)
                     if let begins, begins != state.refreshing { faults.append("begins another refresh than is noted") }
@@ -105,7 +105,7 @@ import Testing
     private let now = LoopInstant(nanoseconds: 0)
 
     private func enter(_ state: inout CredentialState) -> CredentialState.Entry {
-        state.enter(wall, now, bytes: 1, limits: HoldLimits(), leave: { _ in })
+        state.takePlace(wall, now, bytes: 1, limits: HoldLimits(), leave: { _ in })
     }
 
     private func publish(_ state: inout CredentialState) -> [HoldPlace] {

@@ -46,7 +46,7 @@ import Testing
         /// As a request does that needs a token: waits for it.
         func enter(_ credential: Credential) async -> String? {
             let entry = await loop.submit {
-                credential.enter(bytes: 100, limits: HoldLimits(), at: clock.wallNow())
+                credential.takePlace(bytes: 100, limits: HoldLimits(), at: clock.wallNow())
             }
             if case .held(let place) = entry {
                 _ = await Task(executorPreference: loop) { try? await place.outcome() }.value
@@ -70,7 +70,7 @@ import Testing
     {
         let stage = try Stage()
         defer { stage.end() }
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         #expect(await stage.enter(stage.make()) == "token-1")
         while !stage.file.contains("refresh-1") { await Task.yield() }
         let mode = try FileManager.default.attributesOfItem(atPath: stage.definition.file?.path ?? "")[
@@ -88,7 +88,7 @@ import Testing
         let order = ThreadLock<[Int]>([])
         let waiting = await stage.loop.submit {
             (0..<200).map { number in
-                let entry = credential.enter(bytes: 100, limits: HoldLimits(), at: stage.clock.wallNow())
+                let entry = credential.takePlace(bytes: 100, limits: HoldLimits(), at: stage.clock.wallNow())
                 return Task(executorPreference: stage.loop) {
                     if case .held(let place) = entry { _ = try? await place.outcome() }
                     order.withLock { $0.append(number) }
@@ -97,7 +97,7 @@ import Testing
         }
         // All of them wait before there is an answer.
         while credential.report().held < 200 { await Task.yield() }
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         for task in waiting { await task.value }
         #expect(order.withLock { $0 } == Array(0..<200))
     }
@@ -106,11 +106,11 @@ import Testing
         let stage = try Stage()
         defer { stage.end() }
         let (one, other) = (stage.make(), stage.make())
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         #expect(await stage.enter(one) == "token-1")
         #expect(await stage.enter(other) == "token-1")
         stage.clock.advance(by: .seconds(100))
-        stage.client.answer(json: token(2))
+        stage.client.answerCall(json: token(2))
         #expect(await stage.enter(one) == "token-2")
         #expect(await stage.enter(other) == "token-2")
         #expect(stage.client.requests.count == 2)
@@ -126,10 +126,10 @@ import Testing
         // Somebody else rotates meanwhile.
         let mark = StoredTokens.mark(Secret("refresh-0"))
         try stage.write(#"{"refresh_token":"refresh-7","origin":"\#(mark)"}"#)
-        stage.client.answer(.badRequest, json: #"{"error":"invalid_grant"}"#)
+        stage.client.answerCall(.badRequest, json: #"{"error":"invalid_grant"}"#)
         while stage.client.waitingCount == 0 { await Task.yield() }
         #expect(stage.client.requests.last?.content.text?.contains("refresh_token=refresh-7") == true)
-        stage.client.answer(json: token(8))
+        stage.client.answerCall(json: token(8))
         #expect(await result == "token-8")
     }
 
@@ -140,13 +140,13 @@ import Testing
         let stage = try Stage { $0.window.per = .seconds(5) }
         defer { stage.end() }
         let credential = stage.make()
-        stage.client.answer(try #require(HttpStatus(status)), json: "nonsense")
+        stage.client.answerCall(try #require(HttpStatus(status)), json: "nonsense")
         #expect(await stage.enter(credential) == nil)
         #expect(stage.client.requests.count == 1)
         #expect(credential.report().history.first?.outcome == .refused)
         // What stood between is gone.
         stage.clock.advance(by: .seconds(5))
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         #expect(await stage.enter(credential) == "token-1")
         #expect(stage.client.requests.last?.content.text?.contains("refresh_token=refresh-0") == true)
     }
@@ -159,9 +159,9 @@ import Testing
         while stage.client.waitingCount == 0 { await Task.yield() }
         let mark = StoredTokens.mark(Secret("refresh-0"))
         try stage.write(#"{"refresh_token":"refresh-7","origin":"\#(mark)"}"#)
-        stage.client.answer(.unauthorized, json: "nonsense")
+        stage.client.answerCall(.unauthorized, json: "nonsense")
         while stage.client.waitingCount == 0 { await Task.yield() }
-        stage.client.answer(json: token(8))
+        stage.client.answerCall(json: token(8))
         #expect(await result == "token-8")
     }
 
@@ -182,7 +182,7 @@ import Testing
         async let second = stage.enter(credential)
         while credential.report().state != .refreshing { await Task.yield() }
         #expect(stage.client.requests.count == 1)
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         #expect(await first == "token-1")
         while credential.report().state == .refreshing {
             stage.clock.advance(by: .milliseconds(10))
@@ -192,7 +192,7 @@ import Testing
         #expect(stage.client.requests.count == 1)
         // The refresh tokens go on from there, whoever redeems them.
         stage.clock.advance(by: .seconds(100))
-        stage.client.answer(json: token(2))
+        stage.client.answerCall(json: token(2))
         #expect(await stage.enter(former) == "token-2")
         #expect(await stage.enter(credential) == "token-2")
         #expect(
@@ -203,15 +203,15 @@ import Testing
         var stage = try Stage { $0.file = nil }
         defer { stage.end() }
         let former = stage.make()
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         #expect(await stage.enter(former) == "token-1")
         stage.definition.scopes = ["read"]
-        stage.client.answer(json: token(2))
+        stage.client.answerCall(json: token(2))
         let scoped = Credential(stage.definition, after: [former], client: stage.client)
         #expect(await stage.enter(scoped) == "token-2")
         #expect(stage.client.requests.last?.content.text?.contains("refresh_token=refresh-1") == true)
         stage.definition.refreshToken = Secret("written-anew")
-        stage.client.answer(json: token(3))
+        stage.client.answerCall(json: token(3))
         let other = Credential(stage.definition, after: [former, scoped], client: stage.client)
         #expect(await stage.enter(other) == "token-3")
         #expect(stage.client.requests.last?.content.text?.contains("refresh_token=written-anew") == true)
@@ -225,7 +225,7 @@ import Testing
         defer { stage.end() }
         let credential = stage.make()
         #expect(credential.freshNumber(at: stage.clock.wallNow()) == nil)
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         _ = await stage.enter(credential)
         let began = stage.clock.wallNow()
         #expect(credential.freshNumber(at: began) == 1)
@@ -236,7 +236,7 @@ import Testing
         _ = await stage.loop.submit { credential.reject(1, at: began) }
         #expect(credential.freshNumber(at: began) == nil)
         while stage.client.waitingCount == 0 { await Task.yield() }
-        stage.client.answer(json: token(2))
+        stage.client.answerCall(json: token(2))
         while credential.freshNumber(at: began) == nil { await Task.yield() }
         #expect(credential.freshNumber(at: began) == 2)
         await credential.clear()
@@ -246,11 +246,11 @@ import Testing
     @Test func `a refresh token that was written anew comes before what the file has`() async throws {
         var stage = try Stage()
         defer { stage.end() }
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         _ = await stage.enter(stage.make())
         while !stage.file.contains("refresh-1") { await Task.yield() }
         stage.definition.refreshToken = Secret("written-anew")
-        stage.client.answer(json: token(5))
+        stage.client.answerCall(json: token(5))
         #expect(await stage.enter(stage.make()) == "token-5")
         #expect(stage.client.requests.last?.content.text?.contains("refresh_token=written-anew") == true)
     }
@@ -262,7 +262,7 @@ import Testing
         let stage = try Stage()
         defer { stage.end() }
         try stage.write(text)
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         #expect(await stage.enter(stage.make()) == "token-1")
     }
 
@@ -300,9 +300,9 @@ import Testing
         }
         defer { stage.end() }
         let credential = stage.make()
-        stage.client.answer(.serviceUnavailable, json: "{}")
-        stage.client.answer(.success(HttpResponse(.ok, content: .text("<html>"))))
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(.serviceUnavailable, json: "{}")
+        stage.client.answerCall(.success(HttpResponse(.ok, content: .text("<html>"))))
+        stage.client.answerCall(json: token(1))
         async let failure = stage.refresh(credential)
         while stage.client.requests.count < 3 {
             stage.clock.advance(by: .milliseconds(50))
@@ -310,7 +310,7 @@ import Testing
         }
         #expect(await failure == nil)
         #expect(await stage.current(credential) == "token-1")
-        stage.client.answer(.unauthorized, json: #"{"error":"invalid_client"}"#)
+        stage.client.answerCall(.unauthorized, json: #"{"error":"invalid_client"}"#)
         #expect(await stage.refresh(credential)?.kind == .refused)
         #expect(stage.client.requests.count == 4)
         // The token at hand is as good as before.
@@ -321,7 +321,7 @@ import Testing
         let stage = try Stage()
         defer { stage.end() }
         let credential = stage.make()
-        stage.client.answer(json: token(1))
+        stage.client.answerCall(json: token(1))
         _ = await stage.enter(credential)
         while !stage.file.contains("refresh-1") { await Task.yield() }
         await credential.clear()
@@ -337,7 +337,7 @@ import Testing
             async let failure = stage.refresh(credential)
             while stage.client.waitingCount == 0 { await Task.yield() }
             stage.clock.advance(by: .seconds(wait))
-            stage.client.answer(json: token(1))
+            stage.client.answerCall(json: token(1))
             #expect(await failure == nil)
             let expires = try #require(credential.report().expires)
             #expect(expires.seconds - stage.clock.wallNow().seconds == Int64(left))

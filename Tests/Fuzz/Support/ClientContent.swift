@@ -15,7 +15,7 @@ extension Fuzzing {
 
         var parser = ServerEventParser()
         for line in whole.lines {
-            if let event = parser.take(line) {
+            if let event = parser.takeLine(line) {
                 require(!event.type.isEmpty, "an event without a type")
                 require(!event.id.unicodeScalars.contains("\0"), "an id with NUL")
                 require(parser.size == 0, "data is left behind an event")

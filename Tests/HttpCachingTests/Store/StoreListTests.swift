@@ -8,7 +8,9 @@ import Testing
     private final class PlainStore: CacheStore {
         let inner = MemoryStore(limit: .mebibytes(4))
 
-        func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found { inner.find(key, where: isMeant) }
+        func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
+            inner.find(key, where: isSelected)
+        }
         func load(_ key: CacheKey) async -> [StoredResponse] { await inner.load(key) }
         func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? { inner.write(under: key, length: length) }
         func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
@@ -16,8 +18,8 @@ import Testing
         }
         func remove(_ response: StoredResponse, under key: CacheKey) { inner.remove(response, under: key) }
         func invalidate(_ key: CacheKey) { inner.invalidate(key) }
-        func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
-            await inner.purge(where: isMeant)
+        func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+            await inner.purge(where: isSelected)
         }
         var census: StoreCensus { inner.census }
     }

@@ -15,31 +15,31 @@ import Testing
             lifetime: FreshnessLifetime(seconds: 60, source: .maxAge), vary: .none, mode: .shared, tags: tags)
     }
 
-    private func isMeant(_ key: String, _ tags: [String] = [], by selection: CacheSelection) -> Bool {
-        selection.isMeant(CacheKey(Array(key.utf8)), head(tags))
+    private func isSelected(_ key: String, _ tags: [String] = [], by selection: CacheSelection) -> Bool {
+        selection.selects(CacheKey(Array(key.utf8)), head(tags))
     }
 
     @Test func `a key is meant as a whole, a prefix by its beginning, a tag by its name`() {
-        #expect(isMeant("http://a.test/x", by: CacheSelection(key: "http://a.test/x")))
-        #expect(!isMeant("http://a.test/xy", by: CacheSelection(key: "http://a.test/x")))
-        #expect(isMeant("http://a.test/xy", by: CacheSelection(prefix: "http://a.test/x")))
-        #expect(!isMeant("http://b.test/xy", by: CacheSelection(prefix: "http://a.test/x")))
-        #expect(isMeant("http://a.test/", ["a", "b"], by: CacheSelection(tag: "b")))
-        #expect(!isMeant("http://a.test/", ["ab"], by: CacheSelection(tag: "b")))
+        #expect(isSelected("http://a.test/x", by: CacheSelection(key: "http://a.test/x")))
+        #expect(!isSelected("http://a.test/xy", by: CacheSelection(key: "http://a.test/x")))
+        #expect(isSelected("http://a.test/xy", by: CacheSelection(prefix: "http://a.test/x")))
+        #expect(!isSelected("http://b.test/xy", by: CacheSelection(prefix: "http://a.test/x")))
+        #expect(isSelected("http://a.test/", ["a", "b"], by: CacheSelection(tag: "b")))
+        #expect(!isSelected("http://a.test/", ["ab"], by: CacheSelection(tag: "b")))
     }
 
     @Test func `all that is asked for has to hold`() {
         let selection = CacheSelection(prefix: "http://a.test/", tag: "t")
-        #expect(isMeant("http://a.test/x", ["t"], by: selection))
-        #expect(!isMeant("http://a.test/x", by: selection))
-        #expect(!isMeant("http://b.test/x", ["t"], by: selection))
+        #expect(isSelected("http://a.test/x", ["t"], by: selection))
+        #expect(!isSelected("http://a.test/x", by: selection))
+        #expect(!isSelected("http://b.test/x", ["t"], by: selection))
     }
 
     @Test func `in a private cache a key means all who asked, and a prefix looks at no identity`() {
         let key = "http://a.test/x\nidentity \(CacheSelectionTests.digest)"
-        #expect(isMeant(key, by: CacheSelection(key: "http://a.test/x")))
-        #expect(isMeant(key, by: CacheSelection(prefix: "http://a.test/")))
-        #expect(!isMeant(key, by: CacheSelection(prefix: "http://a.test/x\nidentity")))
+        #expect(isSelected(key, by: CacheSelection(key: "http://a.test/x")))
+        #expect(isSelected(key, by: CacheSelection(prefix: "http://a.test/")))
+        #expect(!isSelected(key, by: CacheSelection(prefix: "http://a.test/x\nidentity")))
         let shown = ShownKey(CacheKey(Array(key.utf8)))
         #expect(shown.target == "http://a.test/x")
         #expect(shown.identity == "0123456789ab")
@@ -49,10 +49,10 @@ import Testing
         let key = "http://a.test/x?token=s3cret&a=1"
         let shown = ShownKey(CacheKey(Array(key.utf8))).target
         #expect(shown == "http://a.test/x?token=…&a=1")
-        #expect(isMeant(key, by: CacheSelection(key: shown)))
-        #expect(isMeant(key, by: CacheSelection(key: key)))
-        #expect(isMeant(key, by: CacheSelection(prefix: "http://a.test/x?token=…&")))
-        #expect(!isMeant("http://a.test/x?token=s&a=2", by: CacheSelection(key: shown)))
+        #expect(isSelected(key, by: CacheSelection(key: shown)))
+        #expect(isSelected(key, by: CacheSelection(key: key)))
+        #expect(isSelected(key, by: CacheSelection(prefix: "http://a.test/x?token=…&")))
+        #expect(!isSelected("http://a.test/x?token=s&a=2", by: CacheSelection(key: shown)))
         #expect(CacheSelection(key: key).isPlainKey)
         #expect(!CacheSelection(key: shown).isPlainKey)
         #expect(!CacheSelection(prefix: key).isPlainKey)
@@ -61,6 +61,6 @@ import Testing
     @Test func `a key whose bytes are no text is shown, and meant by what is shown of its beginning`() {
         let key = CacheKey(Array("http://a.test/".utf8) + [0xff, 0xfe])
         #expect(ShownKey(key).target.hasPrefix("http://a.test/"))
-        #expect(CacheSelection(prefix: "http://a.test/").isMeant(key, head()))
+        #expect(CacheSelection(prefix: "http://a.test/").selects(key, head()))
     }
 }

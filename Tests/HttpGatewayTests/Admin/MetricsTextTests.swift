@@ -5,7 +5,7 @@ import Testing
 @Suite struct MetricsTextTests {
     @Test func `a family has its help, its type and its samples`() {
         var metrics = MetricsText()
-        metrics.begin("a_total", .counter, "Of some kind.")
+        metrics.beginFamily("a_total", .counter, "Of some kind.")
         metrics.add([("route", "x"), ("code", "2xx")], 3)
         metrics.add([], suffix: "_sum", 0.5)
         metrics.add("b", .gauge, "Alone.", 1)
@@ -24,7 +24,7 @@ import Testing
 
     @Test func `a name that holds quotes, backslashes or lines stays one label`() {
         var metrics = MetricsText()
-        metrics.begin("a", .gauge, "x")
+        metrics.beginFamily("a", .gauge, "x")
         metrics.add([("route", "q\"u\\o\nte}")], 1)
         #expect(metrics.text.hasSuffix(#"a{route="q\"u\\o\nte}"} 1"# + "\n"))
     }

@@ -40,8 +40,8 @@ import Testing
 
     @Test func `the example's service is tested without a network`() async throws {
         let client = ScriptedClient()
-        client.answer(json: #"{"accessToken":"a","refreshToken":"r","expiresIn":60}"#)
-        client.answer(json: #"[{"id":1,"title":"test","isDone":false}]"#)
+        client.answerCall(json: #"{"accessToken":"a","refreshToken":"r","expiresIn":60}"#)
+        client.answerCall(json: #"[{"id":1,"title":"test","isDone":false}]"#)
         let service = NetworkedTodoService.make(
             ServiceDefinition(baseURL: "https://todo.example.com"), user: "ada", store: MemoryTokenStore(),
             client: client)

@@ -15,7 +15,7 @@ import Testing
 
     @Test func `a service definition brings base URL, coders, fields and time limits`() async throws {
         let client = ScriptedClient()
-        client.answer(json: #"{"written_at":"2026-11-21T00:00:00Z"}"#)
+        client.answerCall(json: #"{"written_at":"2026-11-21T00:00:00Z"}"#)
         let coder = JsonCoder(
             encoding: {
                 $0.keyEncodingStrategy = .convertToSnakeCase
@@ -37,7 +37,7 @@ import Testing
 
     @Test func `a model comes with its response, and the data that it came from`() async throws {
         let client = ScriptedClient()
-        client.answer(.created, json: #"{"id":1,"title":"a","isDone":true}"#)
+        client.answerCall(.created, json: #"{"id":1,"title":"a","isDone":true}"#)
         let service = ServiceDefinition(baseURL: "https://api.example.test")
         let response = try await HttpManager(service: service, client: client).response(of: GetTodo(id: 1))
         #expect(response.model == Todo(id: 1, title: "a", isDone: true))
@@ -48,7 +48,7 @@ import Testing
 
     @Test func `a typed request makes a message that knows no type`() async throws {
         let client = ScriptedClient()
-        client.answer(json: #"{"id":1,"title":"a","isDone":true}"#)
+        client.answerCall(json: #"{"id":1,"title":"a","isDone":true}"#)
         let manager = HttpManager(service: ServiceDefinition(baseURL: "https://api.example.test"), client: client)
         let typed = Request<Todo>(.get, "/todos/\(1)", query: ["full": true])
         #expect(try await manager.send(typed).title == "a")
@@ -58,7 +58,7 @@ import Testing
 
     @Test func `a status that is no success is an error, and so is a time limit that passes`() async throws {
         let client = ScriptedClient()
-        client.answer(.success(HttpResponse(.accepted)))
+        client.answerCall(.success(HttpResponse(.accepted)))
         let service = ServiceDefinition(baseURL: "https://api.example.test")
         let strict = HttpManager(service: service, client: client, postwares: [StatusCheck(success: 200..<202)])
         let refused = await #expect(throws: HttpError.self) { try await strict.send(DeleteTodo(id: 1)) }

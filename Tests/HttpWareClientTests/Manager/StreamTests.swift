@@ -45,7 +45,7 @@ import Testing
             var events: [ServerEvent] = []
             for piece in pieces {
                 splitter.append(piece)
-                while let line = try splitter.next() { if let event = parser.take(line) { events.append(event) } }
+                while let line = try splitter.next() { if let event = parser.takeLine(line) { events.append(event) } }
             }
             #expect(
                 events == [

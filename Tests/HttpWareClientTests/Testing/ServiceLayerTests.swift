@@ -20,9 +20,9 @@ import Testing
 
     @Test func `a scripted client stands behind the protocol`() async throws {
         let client = ScriptedClient()
-        client.answer(json: #"[{"id":1,"title":"a","isDone":false}]"#)
-        client.answer(.created, json: #"{"id":2,"title":"b","isDone":false}"#)
-        client.answer(.failure(GatewayError(.upstream, .connectionTimeout, "no answer", mayRetry: true)))
+        client.answerCall(json: #"[{"id":1,"title":"a","isDone":false}]"#)
+        client.answerCall(.created, json: #"{"id":2,"title":"b","isDone":false}"#)
+        client.answerCall(.failure(GatewayError(.upstream, .connectionTimeout, "no answer", mayRetry: true)))
         let service = NetworkedTodoService(
             manager: HttpManager(
                 service: ServiceDefinition(baseURL: "https://api.example.test/v1"), client: client,
@@ -49,7 +49,7 @@ import Testing
 
     @Test func `a scripted client is given content that was streamed, whole`() async throws {
         let client = ScriptedClient()
-        client.answer(.success(HttpResponse(.ok)))
+        client.answerCall(.success(HttpResponse(.ok)))
         let manager = HttpManager(service: "https://api.example.test".service, client: client)
         let pieces = AsyncStream<[UInt8]> { continuation in
             continuation.yield([0x61])

@@ -72,7 +72,7 @@ import Testing
 
     @Test func `a closure is told by its label in records`() async throws {
         let client = ScriptedClient()
-        client.answer(.success(HttpResponse(.noContent)))
+        client.answerCall(.success(HttpResponse(.noContent)))
         let records = RecordRing(mostRecords: 10, mostBytes: .mebibytes(1))
         let manager = HttpManager(
             service: ServiceDefinition(baseURL: "http://example.test"), client: client,

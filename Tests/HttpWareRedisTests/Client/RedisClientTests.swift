@@ -17,7 +17,7 @@ import Testing
     private func ask(
         _ client: RedisClient, _ seat: TestLoop, _ command: [RedisArgument]
     ) async -> Result<RedisReply, RedisFailure> {
-        await seat.begin { await client.commands([command])[0] }.value
+        await seat.beginTask { await client.commands([command])[0] }.value
     }
 
     private let text = { (text: String) in RedisReply.bytes(Array(text.utf8)) }
@@ -27,7 +27,7 @@ import Testing
         let seat = try TestLoop(clock: ManualClock())
         let client = RedisClient(try redis.definition)
         let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-        let replies = await seat.begin {
+        let replies = await seat.beginTask {
             await client.commands(
                 [
                     ["SET", "a", RedisArgument(bytes)], ["GET", "a"], ["GET", "b"], ["INCR", "n"], ["INCR", "a"],
@@ -82,7 +82,7 @@ import Testing
         redis.pause()
         // Later than what came last, so that the server is seen to be silent.
         clock.advance(by: .milliseconds(1))
-        let waiting = seat.begin { await client.commands([["GET", "a"], ["GET", "b"]]) }
+        let waiting = seat.beginTask { await client.commands([["GET", "a"], ["GET", "b"]]) }
         try await until { client.status.commands == 3 }
         clock.advance(by: timeout - .milliseconds(1))
         await seat.settle()
@@ -105,7 +105,7 @@ import Testing
         #expect(client.status.commands == 3, "it was not sent")
         // One tries when the pause is over; the others do not wait for it.
         clock.advance(by: .milliseconds(100))
-        let trial = seat.begin { await client.commands([["GET", "a"]]) }
+        let trial = seat.beginTask { await client.commands([["GET", "a"]]) }
         try await until { client.status.commands == 4 }
         guard case .failure = await ask(client, seat, ["GET", "a"]) else {
             Issue.record("answered")
@@ -131,7 +131,7 @@ import Testing
         for client in clients[..<2] { #expect(await ask(client, seat, ["PING"]) == .success(text("PONG"))) }
         redis.pause()
         clock.advance(by: .milliseconds(1))
-        let waiting = seat.begin { await clients[0].commands([["GET", "a"]]) }
+        let waiting = seat.beginTask { await clients[0].commands([["GET", "a"]]) }
         try await until { clients[0].status.commands == 2 }
         clock.advance(by: RedisDefinition.usualTimeout)
         guard case .failure = await waiting.value[0] else {
@@ -240,7 +240,7 @@ import Testing
         let word = RedisArgument([UInt8](repeating: 0x61, count: 100))
         for _ in 0..<5 {
             let isDone = ThreadLock(false)
-            let asked = seat.begin {
+            let asked = seat.beginTask {
                 defer { isDone.withLock { $0 = true } }
                 return await client.commands([["GET", word], ["GET", word]])
             }

@@ -123,8 +123,8 @@ import Testing
         _ credential: Credential, limits: HoldLimits = HoldLimits()
     ) -> Task<String, Never> {
         let clock = clock
-        return seat.begin {
-            switch credential.enter(bytes: 0, limits: limits, at: clock.wallNow()) {
+        return seat.beginTask {
+            switch credential.takePlace(bytes: 0, limits: limits, at: clock.wallNow()) {
             case .ready(let token): return token.value.revealed
             case .refused(let failure): return failure.reason
             case .held(let place):

@@ -68,7 +68,7 @@ import Testing
     }
 
     private func load(_ key: CacheKey, from store: RedisStore) async -> [StoredResponse] {
-        await seat.begin { await store.load(key) }.value
+        await seat.beginTask { await store.load(key) }.value
     }
 
     /// Until it is at hand: word of the storing may come after a first look, and takes away what that brought.
@@ -92,7 +92,7 @@ import Testing
             return true
         }
         // Commands of one loop are done in their order.
-        _ = await seat.begin { await store.client.commands([["PING"]], within: .seconds(5)) }.value
+        _ = await seat.beginTask { await store.client.commands([["PING"]], within: .seconds(5)) }.value
         return isTaken
     }
 
@@ -251,7 +251,7 @@ import Testing
             _ = writer?.append([UInt8](repeating: 1, count: 256 << 10))
             writer?.cancel()
         }
-        _ = await seat.begin { await a.client.commands([["PING"]], within: .seconds(10)) }.value
+        _ = await seat.beginTask { await a.client.commands([["PING"]], within: .seconds(10)) }.value
         let left = try #require(
             try await a.client.command(["KEYS", "*"], within: .seconds(10)).array?.compactMap(\.bytes))
         #expect(left.count == 1)
@@ -340,7 +340,7 @@ import Testing
         clock.advance(by: .milliseconds(1))
         await seat.settle()
         let before = a.client.status.commands
-        let late = seat.begin { await a.load(key(2)) }
+        let late = seat.beginTask { await a.load(key(2)) }
         try await until { a.client.status.commands > before }
         clock.advance(by: .seconds(1))
         #expect(await late.value.isEmpty)

@@ -37,14 +37,14 @@ final class BalanceStage {
             balancer.rules.rule, turn: balancer.takeTurn(), random: StableHash.spread(seed), key: key, excluding: tried,
             at: now.nanoseconds)
         let member = index.map { table.open[$0].member }
-        member?.enter()
+        member?.beginRequest()
         return member
     }
 
     /// The endpoint of the next request, which is over at once: its number, counted from 1; 0 for none.
     func number(key: UInt64 = 0, excluding tried: [EndpointMember] = []) -> Int {
         guard let member = take(key: key, excluding: tried) else { return 0 }
-        member.leave()
+        member.endRequest()
         return member.place + 1
     }
 

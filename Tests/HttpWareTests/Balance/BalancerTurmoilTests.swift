@@ -32,7 +32,7 @@ import Testing
                 homeless += 1
                 continue
             }
-            member.enter()
+            member.beginRequest()
             if random & 3 == 0 { balancer.failed(member, "status 503", at: now) } else { member.succeeded() }
             switch random >> 2 & 31 {
             case 0: balancer.checked(member, failure: random & 128 == 0 ? "status 500" : nil, at: now)
@@ -42,7 +42,7 @@ import Testing
             case 2: _ = balancer.reports(at: now)
             default: break
             }
-            member.leave()
+            member.endRequest()
         }
         return homeless
     }

@@ -42,15 +42,15 @@ import Testing
 
     @Test func `leastRequests passes by one that answers slowly`() {
         let stage = BalanceStage([1, 1, 1]) { $0.rule = .leastRequests }
-        stage.member(2).enter()
+        stage.member(2).beginRequest()
         #expect(stage.counts(of: 300) == [150, 0, 150])
     }
 
     @Test func `random2 never takes the one with the most requests, and keeps loads together`() {
         let stage = BalanceStage([1, 1, 1, 1]) { $0.rule = .random2 }
-        for _ in 0..<100 { stage.member(4).enter() }
+        for _ in 0..<100 { stage.member(4).beginRequest() }
         #expect(stage.counts(of: 1000)[3] == 0)
-        for _ in 0..<100 { stage.member(4).leave() }
+        for _ in 0..<100 { stage.member(4).endRequest() }
         for _ in 0..<4000 { stage.take() }
         let loads = stage.balancer.members.map { $0.load }
         #expect((loads.max() ?? 0) - (loads.min() ?? 0) <= 10)
@@ -76,20 +76,20 @@ import Testing
     @Test(arguments: [Balancing.Rule.leastRequests, .random2])
     func `one with fewer requests for its weight takes the next`(rule: Balancing.Rule) {
         let stage = BalanceStage([3, 1]) { $0.rule = rule }
-        for _ in 0..<2 { stage.member(1).enter() }
-        stage.member(2).enter()
+        for _ in 0..<2 { stage.member(1).beginRequest() }
+        stage.member(2).beginRequest()
         #expect(stage.counts(of: 100) == [100, 0])
-        for _ in 0..<4 { stage.member(1).enter() }
+        for _ in 0..<4 { stage.member(1).beginRequest() }
         #expect(stage.counts(of: 100) == [0, 100])
     }
 
     @Test(arguments: [Balancing.Rule.leastRequests, .random2])
     func `an idle one that weighs little is not filled before one that weighs much`(rule: Balancing.Rule) {
         let stage = BalanceStage([20, 1]) { $0.rule = rule }
-        stage.member(1).enter()
+        stage.member(1).beginRequest()
         #expect(stage.counts(of: 100) == [100, 0])
         let even = BalanceStage([1, 1]) { $0.rule = rule }
-        even.member(1).enter()
+        even.member(1).beginRequest()
         #expect(even.counts(of: 100) == [0, 100])
     }
 
@@ -160,7 +160,7 @@ import Testing
             for index in 0..<1000 {
                 if let member = stage.take(key: StableHash.spread(UInt64(index))) { members.append(member) }
             }
-            for member in members { member.leave() }
+            for member in members { member.endRequest() }
             return members.count { $0.place == 1 }
         }
         #expect((450...550).contains(part()))

@@ -77,7 +77,7 @@ import Testing
         struct Ends: Middleware, Postware, ExchangeObserver {
             let notes: Notes
             func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-                exchange.onEnd { _ in notes.add("end handler") }
+                exchange.onEnd { _ in notes.add("end closure") }
                 return .pass
             }
             func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {

@@ -12,7 +12,7 @@ import Testing
         let both = OnBoth { request, exchange in
             notes.add("request half: \(path(exchange))")
             try request.setPath("/changed")
-            exchange.onEnd { notes.add("end handler: \(path($0))") }
+            exchange.onEnd { notes.add("end closure: \(path($0))") }
             guard waits else { return .pass }
             return .wait { request, exchange in
                 notes.add("wait: \(path(exchange))")
@@ -45,7 +45,7 @@ import Testing
         #expect(
             notes.all == [
                 "request half: none", "next request half: none", "response half: /changed", "postware: /changed",
-                "wait of a postware: /changed", "/changed completed 200", "end handler: /changed",
+                "wait of a postware: /changed", "/changed completed 200", "end closure: /changed",
             ])
         #expect(exchange.upstream.requests.map(\.path) == ["/changed"])
     }
@@ -57,7 +57,7 @@ import Testing
         #expect(
             notes.all == [
                 "request half: none", "wait: /changed", "next request half: none", "response half: /waited",
-                "postware: /waited", "wait of a postware: /waited", "/waited completed 200", "end handler: /waited",
+                "postware: /waited", "wait of a postware: /waited", "/waited completed 200", "end closure: /waited",
             ])
     }
 

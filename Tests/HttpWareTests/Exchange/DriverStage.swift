@@ -134,7 +134,10 @@ final class ScriptedClient: ResponseSink {
     var status: Int? { response?.status.code }
     var text: String { String(decoding: content, as: UTF8.self) }
 
-    func sendInterim(_ response: HttpResponse) { interim.append(response.status.code) }
+    func sendInterim(_ response: HttpResponse) {
+        interim.append(response.status.code)
+        seen("\(response.status.code)")
+    }
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
         precondition(response == nil, "a second response")
         response = exchange.response
@@ -172,7 +175,9 @@ final class ScriptedStream: UpstreamStream {
     var isPaused = false
     var isCancelled = false
     var isDiscarded = false
-    private var handler: (any ResponseHandler)?
+    /// Called when the exchange cancels or discards the response.
+    var whenGivenUp: () -> Void = {}
+    private var receiver: (any ResponseReceiver)?
     private var waiting: [(ScriptedStream) -> Void] = []
 
     init(_ endpoint: Endpoint) { self.endpoint = endpoint }
@@ -180,12 +185,12 @@ final class ScriptedStream: UpstreamStream {
     var text: String { String(decoding: content, as: UTF8.self) }
 
     func send(
-        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, handler: any ResponseHandler,
+        requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
         request = exchange.heldRequest
         framing = options.framing
-        self.handler = handler
+        self.receiver = receiver
     }
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
         precondition(ends == 0, "content behind the end of the request")
@@ -195,7 +200,7 @@ final class ScriptedStream: UpstreamStream {
         precondition(ends == 0, "a second end of the request")
         ends += 1
     }
-    func startTunnel(handler: any ResponseHandler, idleTimeout: Int64) { self.handler = handler }
+    func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) { self.receiver = receiver }
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
     func endTunnel() { ends += 1 }
     func pause() { isPaused = true }
@@ -205,24 +210,26 @@ final class ScriptedStream: UpstreamStream {
     }
     func cancel() {
         isCancelled = true
-        handler = nil
+        receiver = nil
+        whenGivenUp()
     }
     func discard() {
         isDiscarded = true
-        handler = nil
+        receiver = nil
+        whenGivenUp()
     }
 
     // What the origin server does.
 
     func interim(_ status: HttpStatus) {
         var response = HttpResponse(status)
-        handler?.responseInterim(&response)
+        receiver?.responseInterim(&response)
     }
 
     func respond(_ status: HttpStatus = .ok, extent: HttpContent.Extent = .none) {
         var response = HttpResponse(status)
         response.content = HttpContent(extent: extent)
-        handler?.responseStarted(&response)
+        receiver?.responseStarted(&response)
         if extent == .none { end() }
     }
 
@@ -235,22 +242,22 @@ final class ScriptedStream: UpstreamStream {
     func send(_ text: String) {
         later { stream in
             var text = text
-            text.withUTF8 { stream.handler?.responseContent(UnsafeRawBufferPointer($0)) }
+            text.withUTF8 { stream.receiver?.responseContent(UnsafeRawBufferPointer($0)) }
         }
     }
 
     func end(_ trailers: HttpFields? = nil) {
         later { stream in
-            let handler = stream.handler
-            stream.handler = nil
-            handler?.responseEnded(trailers)
+            let receiver = stream.receiver
+            stream.receiver = nil
+            receiver?.responseEnded(trailers)
         }
     }
 
     func fail(_ error: GatewayError = GatewayError(.upstream, .connectionTerminated, "closed", mayRetry: true)) {
-        let handler = self.handler
-        self.handler = nil
-        handler?.upstreamFailed(error)
+        let receiver = self.receiver
+        self.receiver = nil
+        receiver?.upstreamFailed(error)
     }
 
     private func later(_ body: @escaping (ScriptedStream) -> Void) {

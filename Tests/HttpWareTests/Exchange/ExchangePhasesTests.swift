@@ -179,7 +179,7 @@ import Testing
 
     @Test func `attempts without end are cut, and the record says so`() {
         var record = ExchangeRecord()
-        record.trail.begin(ChainLabels(middlewares: [], postwares: []))
+        record.trail.beginNotes(ChainLabels(middlewares: [], postwares: []))
         for number in 1...1000 {
             record.connectAsked = Int64(number)
             record.keepAttempt(at: Int64(number) + 1, endpoint: "192.0.2.1:80")

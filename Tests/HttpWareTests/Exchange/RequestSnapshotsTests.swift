@@ -29,13 +29,13 @@ import Testing
         var snapshots = RequestSnapshots()
         var request = try received(lines.isEmpty ? ["Host: a"] : lines)
         let before = request
-        snapshots.take(1, &request, filters: 0)
+        snapshots.takeSnapshot(1, &request, filters: 0)
         try request.fields.set("X-Value", to: "changed")
         request.fields.remove("X-Gone")
         request.fields.remove("Host")
         try request.fields.append("Authorization", "Bearer t")
         try request.setPath("/changed")
-        snapshots.take(2, &request, filters: 0)
+        snapshots.takeSnapshot(2, &request, filters: 0)
         for _ in 0..<2 {
             let first = try #require(restored(1, snapshots, request))
             #expect(first.fields.description == before.fields.description)
@@ -46,7 +46,7 @@ import Testing
             #expect(!second.fields.isAsReceived)
             request = second
             try request.fields.set("X-Value", to: "changed again")
-            snapshots.take(2, &request, filters: 0)
+            snapshots.takeSnapshot(2, &request, filters: 0)
         }
     }
 
@@ -63,7 +63,7 @@ import Testing
         }
         let before = described(request)
         var snapshots = RequestSnapshots()
-        snapshots.take(1, &request, filters: 0)
+        snapshots.takeSnapshot(1, &request, filters: 0)
         for change in 0..<4 {
             if change != 1 { try request.setPath("/changed") }
             if change != 2 { try request.setQuery(change == 0 ? nil : "x=y") }
@@ -79,11 +79,11 @@ import Testing
     @Test func `a message that a ware made in place of what was received is not taken for it`() throws {
         var request = try received(["Host: a"])
         var snapshots = RequestSnapshots()
-        snapshots.take(1, &request, filters: 0)
+        snapshots.takeSnapshot(1, &request, filters: 0)
         let made = try HttpRequest(.get, "/received")
         #expect(restored(1, snapshots, made) == nil)
         var another = made
-        snapshots.take(1, &another, filters: 0)
+        snapshots.takeSnapshot(1, &another, filters: 0)
         try another.setPath("/x")
         #expect(restored(1, snapshots, another)?.path == "/received")
     }
@@ -91,7 +91,7 @@ import Testing
     @Test func `fields that another message's were put in place of cannot be had again`() throws {
         var snapshots = RequestSnapshots()
         var request = try received(["Host: a", "X-Value: received"])
-        snapshots.take(1, &request, filters: 0)
+        snapshots.takeSnapshot(1, &request, filters: 0)
         request.fields = HttpFields()
         try request.fields.set("X-Value", to: "another's")
         #expect(snapshots[1]?.isAtHand(request) == false)
@@ -102,11 +102,11 @@ import Testing
         var snapshots = RequestSnapshots()
         for round in 0..<3 {
             var request = try request("one\(round)")
-            snapshots.take(1, &request, filters: round)
+            snapshots.takeSnapshot(1, &request, filters: round)
             try request.fields.set("X-Value", to: "two")
             request.fields.append(try FieldLine("X-More", "more"))
             try request.setPath("/two")
-            snapshots.take(4, &request, filters: 7)
+            snapshots.takeSnapshot(4, &request, filters: 7)
             request.fields.remove("X-More")
             #expect(snapshots[0] == nil)
             #expect(restored(1, snapshots, request)?.fields["x-value"] == "one\(round)")
@@ -125,8 +125,8 @@ import Testing
     @Test func `one that is taken again is in place of its former and of those further in`() throws {
         var snapshots = RequestSnapshots()
         var (first, second) = (try request("first"), try request("second"))
-        for index in [1, 2, 5] { snapshots.take(index, &first, filters: 0) }
-        snapshots.take(2, &second, filters: 0)
+        for index in [1, 2, 5] { snapshots.takeSnapshot(index, &first, filters: 0) }
+        snapshots.takeSnapshot(2, &second, filters: 0)
         #expect(restored(1, snapshots, second)?.fields["x-value"] == "first")
         #expect(restored(2, snapshots, first)?.fields["x-value"] == "second")
         #expect(snapshots[5] == nil)

@@ -88,16 +88,16 @@ import Testing
         ring.subscribe(subscription)
         for number in 1...5 { _ = try await exchange.send(.get("/\(number)")) }
         #expect(wakes.load(ordering: .relaxed) == 1)
-        var (records, dropped) = subscription.take()
+        var (records, dropped) = subscription.takeRecords()
         #expect(targets(records) == ["/1", "/2"])
         #expect(dropped == 3)
         _ = try await exchange.send(.get("/6"))
-        (records, dropped) = subscription.take()
+        (records, dropped) = subscription.takeRecords()
         #expect(targets(records) == ["/6"])
         #expect(dropped == 0)
         ring.unsubscribe(subscription)
         _ = try await exchange.send(.get("/7"))
-        #expect(subscription.take().records.isEmpty)
+        #expect(subscription.takeRecords().records.isEmpty)
     }
 
     @Test func `what a reader holds stays as it was while the ring goes on`() async throws {

@@ -14,12 +14,12 @@ import Testing
             for (place, route) in routes.enumerated() {
                 if request.method == .connect, !route.takesConnect { continue }
                 guard try route.match.matchesTarget(of: request) else { continue }
-                var isMeant = true
+                var isMatch = true
                 for header in route.match.headers {
                     guard let name = FieldName(header.name) else { continue }
-                    if try !request.fields.matches(name, header.values) { isMeant = false }
+                    if try !request.fields.matches(name, header.values) { isMatch = false }
                 }
-                if isMeant { return (place, captures(route.match.paths, request.path)) }
+                if isMatch { return (place, captures(route.match.paths, request.path)) }
             }
             return nil
         }

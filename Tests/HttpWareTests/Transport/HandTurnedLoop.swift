@@ -184,7 +184,7 @@ final class RecordingWaiter: ConnectionWaiter {
 }
 
 /// Takes a response as an exchange does.
-final class RecordingResponse: ResponseHandler {
+final class RecordingResponse: ResponseReceiver {
     private(set) var interim: [Int] = []
     private(set) var head: HttpResponse?
     private(set) var content: [UInt8] = []
@@ -193,12 +193,17 @@ final class RecordingResponse: ResponseHandler {
     private(set) var error: GatewayError?
     private(set) var drains = 0
     private(set) var tunnel: [UInt8] = []
+    /// Called when the head comes.
+    var whenStarted: () -> Void = {}
 
     var text: String { String(decoding: content, as: UTF8.self) }
     var responseRelay: SocketConnection? { nil }
 
     func responseInterim(_ response: inout HttpResponse) { interim.append(response.status.code) }
-    func responseStarted(_ response: inout HttpResponse) { head = response }
+    func responseStarted(_ response: inout HttpResponse) {
+        head = response
+        whenStarted()
+    }
     func responseRelayed(_ count: Int) {}
     func responseContent(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
     func responseEnded(_ trailers: HttpFields?) {

@@ -21,7 +21,7 @@ final class RecordingSource: ExchangeSource {
     var bindAddress: SocketAddress? { nil }
     var isDraining: Bool { false }
 
-    func makeHandler(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestHandler {
+    func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver {
         let request = RecordingRequest(sink, loop)
         requests.append(request)
         return request
@@ -32,7 +32,7 @@ final class RecordingSource: ExchangeSource {
 }
 
 /// Takes a request as an exchange does, and answers it when a test says so.
-final class RecordingRequest: RequestHandler {
+final class RecordingRequest: RequestReceiver {
     let exchange: Exchange
     let sink: any ResponseSink
     private(set) var starts = 0

@@ -23,7 +23,7 @@ import Testing
         exchange.heldRequest = try HttpRequest(.get, "http://a.test\(path)")
         let response = RecordingResponse()
         try #require(waiter.stream).send(
-            requestOf: exchange, HeadEncoder.RequestOptions(host: "a.test"), handler: response,
+            requestOf: exchange, HeadEncoder.RequestOptions(host: "a.test"), receiver: response,
             responseTimeout: 60_000_000_000, idleTimeout: 60_000_000_000)
         stage.turn()
         return response

@@ -27,7 +27,7 @@ import Testing
         var options = HeadEncoder.RequestOptions(host: "a.test")
         if case .length(let length) = extent { options.framing = .length(length) }
         stream.send(
-            requestOf: exchange, options, handler: response, responseTimeout: 5_000_000_000,
+            requestOf: exchange, options, receiver: response, responseTimeout: 5_000_000_000,
             idleTimeout: 2_000_000_000)
         far.talk()
     }
@@ -218,7 +218,7 @@ import Testing
     }
 
     @Test func `no tunnel leads through a shared connection`() {
-        stream.startTunnel(handler: response, idleTimeout: 1_000_000_000)
+        stream.startTunnel(receiver: response, idleTimeout: 1_000_000_000)
         #expect(response.error == nil)
         stage.turn()
         #expect(response.error?.fault == .upgradeFailed)

@@ -57,9 +57,9 @@ import Testing
         var all: [UInt8] = []
         for _ in 0..<10_000 where !Self.isReady(connection.socket.descriptor, POLLOUT, within: 0) { all += readOnce() }
         clock.advance(by: later)
-        loop.enter()
+        loop.beginCallback()
         connection.socketWritable()
-        loop.leave()
+        loop.endCallback()
         return all
     }
 

@@ -110,6 +110,50 @@ import Testing
         #expect(far.read().isEmpty && far.isEnded)
     }
 
+    @Test func `a server whose part does not fit into the socket goes on when the client reads`() throws {
+        let owner = Owner()
+        let (handshake, far) = try server(owner)
+        let client = try #require(TlsSession(client: try peer(), offering: [.http11], descriptor: far.descriptor))
+        #expect(client.handshake() == .wantsRead)
+        // The server has said nothing yet: these bytes are in its way.
+        var filled = 0
+        let filling = [UInt8](repeating: 0, count: 4096)
+        while case .bytes(let count) = filling.withUnsafeBytes({ Socket.write(handshake.socket.descriptor, $0) }) {
+            filled += count
+        }
+        stage.turn()
+        #expect(owner.events.isEmpty)
+        #expect(handshake.socket.isWriting && !handshake.socket.isReading)
+        while filled > 0 {
+            var buffer = [UInt8](repeating: 0, count: min(filled, 65536))
+            guard case .bytes(let count) = buffer.withUnsafeMutableBytes({ Socket.read(far.descriptor, into: $0) })
+            else {
+                break
+            }
+            filled -= count
+        }
+        #expect(filled == 0)
+        for _ in 0..<6 {
+            stage.turn()
+            _ = client.handshake()
+        }
+        stage.turn()
+        #expect(owner.events == ["done"] && !handshake.socket.isWriting)
+        handshake.socket.close()
+    }
+
+    @Test func `a client that stalls inside its handshake is closed at the deadline`() throws {
+        let owner = Owner()
+        let (_, far) = try server(owner)
+        let client = try #require(TlsSession(client: try peer(), offering: [.http11], descriptor: far.descriptor))
+        #expect(client.handshake() == .wantsRead)
+        stage.advance(by: .milliseconds(9999))
+        #expect(owner.events.isEmpty && !far.isEnded)
+        stage.advance(by: .milliseconds(1))
+        #expect(owner.events == ["failed", "closed"])
+        #expect(owner.fault?.reason == "the TLS handshake took too long")
+    }
+
     @Test func `a client's handshake begins at once, and closes when the server refuses it`() throws {
         let owner = Owner()
         let (near, far) = try stage.pair()

@@ -222,8 +222,8 @@ private final class OverlookingStore: CacheStore {
         self.overlooks = overlooks
     }
 
-    func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
-        guard overlooks.reset() else { return store.find(key, where: isMeant) }
+    func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
+        guard overlooks.reset() else { return store.find(key, where: isSelected) }
         if case .lead = requests.join(key, at: LoopInstant(nanoseconds: 0)) {
             CollapsedLead(requests, key).finish(isWhole: true)
         }
@@ -237,8 +237,8 @@ private final class OverlookingStore: CacheStore {
     }
     func remove(_ response: StoredResponse, under key: CacheKey) { store.remove(response, under: key) }
     func invalidate(_ key: CacheKey) { store.invalidate(key) }
-    func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
-        await store.purge(where: isMeant)
+    func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+        await store.purge(where: isSelected)
     }
     var census: StoreCensus { store.census }
 }

@@ -75,13 +75,13 @@ import Testing
         ("image/png", false), ("application/octet-stream", false), ("text/event-stream", false), (nil, false),
     ])
     func `only types that compress well are meant, and never events unless they are listed`(
-        type: String?, isMeant: Bool
+        type: String?, isCompressed: Bool
     )
         async throws
     {
         let response = try await get(try page(type: type))
-        #expect(response.fields.contains(.contentEncoding) == isMeant)
-        #expect(response.fields.contains(.vary) == isMeant)
+        #expect(response.fields.contains(.contentEncoding) == isCompressed)
+        #expect(response.fields.contains(.vary) == isCompressed)
     }
 
     @Test func `types says which`() async throws {
@@ -95,9 +95,9 @@ import Testing
     }
 
     @Test(arguments: [(1023, false), (1024, true)])
-    func `content shorter than minSize goes as it is`(count: Int, isMeant: Bool) async throws {
+    func `content shorter than minSize goes as it is`(count: Int, isCompressed: Bool) async throws {
         let short = try page(text: String(repeating: "a", count: count))
-        #expect(try await get(short).fields.contains(.contentEncoding) == isMeant)
+        #expect(try await get(short).fields.contains(.contentEncoding) == isCompressed)
         let all = try TestExchange.make(Compress.self, ["minSize": "1B"])
         #expect(try await get(try page(text: "a"), all).fields.contains(.contentEncoding))
     }
@@ -192,12 +192,12 @@ import Testing
     @Test func `no more than max contents at once are compressed, and encoders are used again`() async throws {
         let ware = Compress(max: 2)
         let pool = try #require(ware.counter as? EncoderPool)
-        let first = try #require(pool.take(.gzip))
-        let second = try #require(pool.take(.zstd))
+        let first = try #require(pool.takeEncoder(.gzip))
+        let second = try #require(pool.takeEncoder(.zstd))
         #expect(isPlain(try await get(try page(), ware)), "not worth to wait for")
         pool.giveBack(first)
         pool.giveBack(second)
-        #expect(pool.take(.gzip).map { $0.encoder === first.encoder } == true)
+        #expect(pool.takeEncoder(.gzip).map { $0.encoder === first.encoder } == true)
         #expect(try await get(try page(), ware, accept: "zstd").fields[.contentEncoding] == "zstd")
         #expect(ware.counter.numbers.map(\.value) == [4, 1, 1])
     }

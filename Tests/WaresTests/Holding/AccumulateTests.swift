@@ -100,7 +100,7 @@ import Testing
         // By turns on the one loop and the other.
         for number in 0..<6 {
             let loop = number % 2 == 0 ? slow : quick
-            let entry = await loop.submit { queue.enter(bytes: 1, due: due) }
+            let entry = await loop.submit { queue.takePlace(bytes: 1, due: due) }
             guard case .held(let place) = entry else { continue }
             Task(executorPreference: loop) {
                 let exchange = Exchange(loop: loop)

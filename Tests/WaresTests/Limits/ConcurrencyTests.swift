@@ -51,7 +51,7 @@ import Testing
             busy.stop()
             other.stop()
         }
-        let first = await busy.submit { slots.enter(0, priority: 0, most: 1, queue: 0, holding: nil) }
+        let first = await busy.submit { slots.takeSlot(of: 0, priority: 0, most: 1, queue: 0, holding: nil) }
         guard case .held(let slot) = first else {
             Issue.record("there is no slot")
             return
@@ -63,8 +63,8 @@ import Testing
         busy.execute { slots.leave(slot) }
         let look = try #require(await other.submit { slots.makeLook() })
         let second = Task(executorPreference: other) {
-            try await slots.take(look, within: .seconds(60))
-            return slots.enter(0, priority: 0, most: 1, queue: 0, holding: nil)
+            try await slots.waitForLook(look, within: .seconds(60))
+            return slots.takeSlot(of: 0, priority: 0, most: 1, queue: 0, holding: nil)
         }
         await other.submit {}
         gate.signal()
@@ -194,9 +194,9 @@ import Testing
 
     @Test func `a slot that is left as its turn comes is not lost`() async throws {
         let slots = ConcurrencySlots()
-        guard case .held(let first) = slots.enter(0, priority: 0, most: 1, queue: 1, holding: nil),
-            case .waiting(let second) = slots.enter(0, priority: 0, most: 1, queue: 1, holding: nil),
-            case .full = slots.enter(0, priority: 9, most: 1, queue: 1, holding: nil)
+        guard case .held(let first) = slots.takeSlot(of: 0, priority: 0, most: 1, queue: 1, holding: nil),
+            case .waiting(let second) = slots.takeSlot(of: 0, priority: 0, most: 1, queue: 1, holding: nil),
+            case .full = slots.takeSlot(of: 0, priority: 9, most: 1, queue: 1, holding: nil)
         else {
             Issue.record("not as many as there may be")
             return
@@ -207,7 +207,7 @@ import Testing
         slots.leave(second)
         slots.leave(second)
         #expect(slots.numbers.prefix(2).map(\.value) == [0, 0])
-        guard case .held = slots.enter(0, priority: 0, most: 1, queue: 0, holding: nil) else {
+        guard case .held = slots.takeSlot(of: 0, priority: 0, most: 1, queue: 0, holding: nil) else {
             Issue.record("the slot is lost")
             return
         }

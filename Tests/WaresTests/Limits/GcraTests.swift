@@ -7,22 +7,24 @@ import Testing
     @Test func `a burst may come at once, then one in each interval`() {
         let limit = Gcra(Rate(2, per: .second), burst: 3)
         var full = Int64.min
-        #expect(limit.take(&full, at: 0, patience: 0) == .granted(left: 2, fullIn: 500_000_000))
-        #expect(limit.take(&full, at: 0, patience: 0) == .granted(left: 1, fullIn: 1_000_000_000))
-        #expect(limit.take(&full, at: 0, patience: 0) == .granted(left: 0, fullIn: 1_500_000_000))
-        #expect(limit.take(&full, at: 0, patience: 0) == .refused(for: 500_000_000))
-        #expect(limit.take(&full, at: 499_999_999, patience: 0) == .refused(for: 1))
-        #expect(limit.take(&full, at: 500_000_000, patience: 0) == .granted(left: 0, fullIn: 1_500_000_000))
-        #expect(limit.take(&full, at: 10_000_000_000, patience: 0) == .granted(left: 2, fullIn: 500_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 0) == .granted(left: 2, fullIn: 500_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 0) == .granted(left: 1, fullIn: 1_000_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 0) == .granted(left: 0, fullIn: 1_500_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 0) == .refused(for: 500_000_000))
+        #expect(limit.countRequest(in: &full, at: 499_999_999, patience: 0) == .refused(for: 1))
+        #expect(limit.countRequest(in: &full, at: 500_000_000, patience: 0) == .granted(left: 0, fullIn: 1_500_000_000))
+        #expect(
+            limit.countRequest(in: &full, at: 10_000_000_000, patience: 0) == .granted(left: 2, fullIn: 500_000_000))
     }
 
     @Test func `one that is over may be delayed, and takes its place then`() {
         let limit = Gcra(Rate(1, per: .second), burst: 1)
         var full = Int64.min
-        #expect(limit.take(&full, at: 0, patience: 2_000_000_000) == .granted(left: 0, fullIn: 1_000_000_000))
-        #expect(limit.take(&full, at: 0, patience: 2_000_000_000) == .delayed(by: 1_000_000_000))
-        #expect(limit.take(&full, at: 0, patience: 2_000_000_000) == .delayed(by: 2_000_000_000))
-        #expect(limit.take(&full, at: 0, patience: 2_000_000_000) == .refused(for: 3_000_000_000))
+        #expect(
+            limit.countRequest(in: &full, at: 0, patience: 2_000_000_000) == .granted(left: 0, fullIn: 1_000_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 2_000_000_000) == .delayed(by: 1_000_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 2_000_000_000) == .delayed(by: 2_000_000_000))
+        #expect(limit.countRequest(in: &full, at: 0, patience: 2_000_000_000) == .refused(for: 3_000_000_000))
     }
 
     @Test func `however requests come, no time sees more than the burst and the rate`() {
@@ -33,7 +35,7 @@ import Testing
         var granted: [Int64] = []
         for _ in 0..<20_000 {
             now += Int64(generator.next() % 8_000_000)
-            if case .granted = limit.take(&full, at: now, patience: 0) { granted.append(now) }
+            if case .granted = limit.countRequest(in: &full, at: now, patience: 0) { granted.append(now) }
         }
         var first = 0
         for last in granted.indices {
@@ -47,7 +49,7 @@ import Testing
     @Test func `extremes do not overflow`() {
         var full = Int64.min
         let slow = Gcra(Rate(1, per: .hour), burst: .max)
-        #expect(slow.take(&full, at: 1 << 60, patience: 10) != .refused(for: 0))
+        #expect(slow.countRequest(in: &full, at: 1 << 60, patience: 10) != .refused(for: 0))
         let fast = Gcra(Rate(.max, per: .second), burst: 1)
         #expect(fast.interval == 1)
         #expect(Gcra(Rate(0, per: .second), burst: 0).interval == 1_000_000_000)

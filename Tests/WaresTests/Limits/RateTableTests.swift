@@ -13,31 +13,33 @@ import Testing
     @Test func `keys are kept apart`() {
         let table = RateTable()
         let now = LoopInstant(nanoseconds: 0)
-        for _ in 0..<5 { #expect(table.take(1, limit, at: now) != .refused(for: 1_000_000_000)) }
-        #expect(table.take(1, limit, at: now) == .refused(for: 1_000_000_000))
-        #expect(table.take(65, limit, at: now) == .granted(left: 4, fullIn: 1_000_000_000))
+        for _ in 0..<5 { #expect(table.countRequest(of: 1, limit, at: now) != .refused(for: 1_000_000_000)) }
+        #expect(table.countRequest(of: 1, limit, at: now) == .refused(for: 1_000_000_000))
+        #expect(table.countRequest(of: 65, limit, at: now) == .granted(left: 4, fullIn: 1_000_000_000))
         #expect(count(table, "httpware_rate_limited_total") == 1)
     }
 
     @Test func `more keys than there is room for do not make one forgotten that is over its limit`() {
         let table = RateTable()
         let now = LoopInstant(nanoseconds: 0)
-        for _ in 0..<5 { _ = table.take(7, limit, at: now) }
+        for _ in 0..<5 { _ = table.countRequest(of: 7, limit, at: now) }
         var hasher = UInt64(99)
         for _ in 0..<200_000 {
             hasher = hasher &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            _ = table.take(hasher ^ hasher >> 29, limit, at: now)
+            _ = table.countRequest(of: hasher ^ hasher >> 29, limit, at: now)
         }
         #expect(count(table, "httpware_rate_keys_forgotten_total") > 100_000)
-        #expect(table.take(7, limit, at: now) == .refused(for: 1_000_000_000))
+        #expect(table.countRequest(of: 7, limit, at: now) == .refused(for: 1_000_000_000))
     }
 
     @Test func `a key that has its whole burst again gives way without loss`() {
         let table = RateTable()
-        for index in 0..<64 as Range<UInt64> { _ = table.take(index << 13, limit, at: LoopInstant(nanoseconds: 0)) }
+        for index in 0..<64 as Range<UInt64> {
+            _ = table.countRequest(of: index << 13, limit, at: LoopInstant(nanoseconds: 0))
+        }
         #expect(count(table, "httpware_rate_keys_forgotten_total") == 56)
         for index in 64..<72 as Range<UInt64> {
-            _ = table.take(index << 13, limit, at: LoopInstant(nanoseconds: 2_000_000_000))
+            _ = table.countRequest(of: index << 13, limit, at: LoopInstant(nanoseconds: 2_000_000_000))
         }
         #expect(count(table, "httpware_rate_keys_forgotten_total") == 56)
     }
@@ -49,7 +51,11 @@ import Testing
             for _ in 0..<4 {
                 group.addTask {
                     (0..<1000).count { _ in
-                        if case .granted = table.take(3, limit, at: LoopInstant(nanoseconds: 0)) { true } else { false }
+                        if case .granted = table.countRequest(of: 3, limit, at: LoopInstant(nanoseconds: 0)) {
+                            true
+                        } else {
+                            false
+                        }
                     }
                 }
             }

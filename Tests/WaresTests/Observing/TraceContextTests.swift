@@ -50,16 +50,16 @@ import Testing
     }
 
     @Test func `a trace that begins here is random, says so, and is sampled as often as it should be`() throws {
-        let traces = (0..<2000).map { _ in TraceContext.begin(sampled: 0.5) }
+        let traces = (0..<2000).map { _ in TraceContext.makeRoot(sampled: 0.5) }
         #expect(Set(traces.map(\.traceId)).count == 2000 && Set(traces.map(\.parent)).count == 2000)
         // One chance in 10^40 to fail.
         #expect((700...1300).contains(traces.count { $0.isSampled }))
         #expect(traces.allSatisfy { read($0.text) == $0 && $0.isRandom })
-        #expect(!TraceContext.begin(sampled: 0).isSampled && TraceContext.begin(sampled: 1).isSampled)
+        #expect(!TraceContext.makeRoot(sampled: 0).isSampled && TraceContext.makeRoot(sampled: 1).isSampled)
     }
 
     @Test func `to go on keeps the trace and changes the parent`() {
-        let first = TraceContext.begin(sampled: 1)
+        let first = TraceContext.makeRoot(sampled: 1)
         let next = first.goingOn()
         #expect(next.traceId == first.traceId && next.parent != first.parent && next.isSampled)
     }

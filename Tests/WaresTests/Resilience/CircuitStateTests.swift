@@ -8,36 +8,36 @@ import Testing
 
     @Test func `open, it refuses until its time is over, then lets so many probes through`() {
         var state = CircuitState()
-        #expect(state.enter(probes: 2, at: at(0)) == .passes)
+        #expect(state.admitRequest(probes: 2, at: at(0)) == .passes)
         let opened = state.trip(until: at(10))
         #expect(opened)
-        #expect(state.enter(probes: 2, at: at(3)) == .refused(for: .seconds(7)))
-        #expect(state.enter(probes: 2, at: at(10)) == .probes(1))
-        #expect(state.enter(probes: 2, at: at(10)) == .probes(2))
-        #expect(state.enter(probes: 2, at: at(10)) == .refused(for: .seconds(1)))
+        #expect(state.admitRequest(probes: 2, at: at(3)) == .refused(for: .seconds(7)))
+        #expect(state.admitRequest(probes: 2, at: at(10)) == .probes(1))
+        #expect(state.admitRequest(probes: 2, at: at(10)) == .probes(2))
+        #expect(state.admitRequest(probes: 2, at: at(10)) == .refused(for: .seconds(1)))
         #expect(state.phase == .halfOpen)
     }
 
     @Test func `it closes when all have passed`() {
         var state = CircuitState()
         _ = state.trip(until: at(1))
-        _ = state.enter(probes: 2, at: at(1))
-        _ = state.enter(probes: 2, at: at(1))
+        _ = state.admitRequest(probes: 2, at: at(1))
+        _ = state.admitRequest(probes: 2, at: at(1))
         #expect(state.ended(2, hasFailed: false, probes: 2, reopensUntil: at(9)) == nil)
         #expect(state.ended(2, hasFailed: false, probes: 2, reopensUntil: at(9)) == nil)
         #expect(state.ended(1, hasFailed: false, probes: 2, reopensUntil: at(9)) == .closed)
-        #expect(state.enter(probes: 2, at: at(1)) == .passes)
+        #expect(state.admitRequest(probes: 2, at: at(1)) == .passes)
     }
 
     @Test func `the first probe that fails opens it again, and those of before change nothing then`() {
         var state = CircuitState()
         _ = state.trip(until: at(1))
-        _ = state.enter(probes: 2, at: at(1))
-        _ = state.enter(probes: 2, at: at(1))
+        _ = state.admitRequest(probes: 2, at: at(1))
+        _ = state.admitRequest(probes: 2, at: at(1))
         #expect(state.ended(1, hasFailed: true, probes: 2, reopensUntil: at(9)) == .opened)
         #expect(state.ended(2, hasFailed: false, probes: 2, reopensUntil: at(9)) == nil)
         #expect(state.phase == .open(until: at(9)))
-        #expect(state.enter(probes: 1, at: at(9)) == .probes(3))
+        #expect(state.admitRequest(probes: 1, at: at(9)) == .probes(3))
         #expect(state.ended(2, hasFailed: true, probes: 1, reopensUntil: at(20)) == nil)
         #expect(state.ended(3, hasFailed: false, probes: 1, reopensUntil: at(20)) == .closed)
     }
@@ -45,9 +45,9 @@ import Testing
     @Test func `a probe that came to nothing makes room for another`() {
         var state = CircuitState()
         _ = state.trip(until: at(1))
-        _ = state.enter(probes: 1, at: at(1))
+        _ = state.admitRequest(probes: 1, at: at(1))
         state.gaveUp(1)
-        #expect(state.enter(probes: 1, at: at(1)) == .probes(2))
+        #expect(state.admitRequest(probes: 1, at: at(1)) == .probes(2))
     }
 
     @Test func `what is open is not opened once more`() {

@@ -249,7 +249,7 @@ import Testing
         let notes = ServiceNotes(name: "a")
         let now = LoopInstant(nanoseconds: 0)
         for _ in 0..<100 { notes.requests.add(all: true, marked: false, at: now) }
-        let taken = (0..<50).count { _ in notes.note(RetryBudget.self).take(0.2, of: notes.requests, at: now) }
+        let taken = (0..<50).count { _ in notes.note(RetryBudget.self).takeRetry(0.2, of: notes.requests, at: now) }
         #expect(taken == 20)
         #expect(notes.noteIfMade(RetryBudget.self)?.report == .init(retries: 20, denied: 30))
     }

@@ -63,7 +63,7 @@ import Testing
         let exchange = try TestExchange([TokenInject(credential: Credential(definition, client: client))])
         let pending = await exchange.start(.get("/"))
         while client.waitingCount == 0 { await Task.yield() }
-        client.answer(json: #"{"access_token":"t"}"#)
+        client.answerCall(json: #"{"access_token":"t"}"#)
         #expect(try await pending.response().status == .ok)
         #expect(exchange.upstream.requests.first?.fields[.authorization] == "Bearer t")
     }

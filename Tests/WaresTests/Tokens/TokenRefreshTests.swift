@@ -91,7 +91,7 @@ import Testing
         var pending: [TestExchange.Pending] = []
         for _ in 0..<10 { pending.append(await stage.exchange.start(.get("/"))) }
         await stage.untilHeld(10)
-        stage.client.answer(.badRequest, json: #"{"error":"invalid_grant","error_description":"s3cret-refresh-0"}"#)
+        stage.client.answerCall(.badRequest, json: #"{"error":"invalid_grant","error_description":"s3cret-refresh-0"}"#)
         for one in pending {
             let response = try await one.response()
             #expect(response.status == .serviceUnavailable)
@@ -213,7 +213,7 @@ import Testing
         stage.exchange.upstream.always(respondWith: .refused(invalidToken))
         let pending = await stage.exchange.start(.get("/"))
         await stage.untilAsked()
-        stage.client.answer(Self.passing[index])
+        stage.client.answerCall(Self.passing[index])
         let response = try await pending.response()
         #expect(response.status == .serviceUnavailable)
         #expect(response.fields[.retryAfter] == "1")
@@ -234,7 +234,7 @@ import Testing
         stage.exchange.upstream.always(respondWith: .refused(invalidToken))
         let pending = await stage.exchange.start(.get("/"))
         await stage.untilAsked()
-        stage.client.answer(.badRequest, json: #"{"error":"\#(code)"}"#)
+        stage.client.answerCall(.badRequest, json: #"{"error":"\#(code)"}"#)
         let response = try await pending.response()
         #expect(response.status == .unauthorized)
         #expect(response.fields.contains(.wwwAuthenticate))
@@ -248,7 +248,7 @@ import Testing
         stage.exchange.upstream.always(respondWith: .refused(invalidToken))
         let pending = await stage.exchange.start(.get("/"))
         await stage.untilAsked()
-        stage.client.answer(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
+        stage.client.answerCall(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
         #expect(try await pending.response().status == .unauthorized)
         #expect(try await stage.exchange.send(.get("/")).status == .unauthorized)
     }
@@ -273,7 +273,7 @@ import Testing
         for (pause, expected) in [(1, "1"), (2, "2"), (4, "4")] {
             let pending = await stage.exchange.start(.get("/"))
             await stage.untilAsked()
-            stage.client.answer(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
+            stage.client.answerCall(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
             #expect(try await pending.response().fields[.retryAfter] == expected)
             stage.clock.advance(by: .seconds(pause))
         }
@@ -430,7 +430,8 @@ import Testing
         stage.exchange.upstream.respond(with: .refused(nil))
         let pending = await stage.exchange.start(.get("/"))
         await stage.untilAsked()
-        stage.client.answer(.internalServerError, json: #"{"error":"s3cret-token-9","access_token":"s3cret-token-9"}"#)
+        stage.client.answerCall(
+            .internalServerError, json: #"{"error":"s3cret-token-9","access_token":"s3cret-token-9"}"#)
         let refused = try await pending.response()
         #expect(refused.status == .serviceUnavailable)
         let broken = try await stage.exchange.send(.get("/"))
@@ -456,7 +457,7 @@ import Testing
         let stage = try TokenStage()
         let first = await stage.exchange.start(.get("/"))
         await stage.untilAsked()
-        stage.client.answer(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
+        stage.client.answerCall(.failure(GatewayError(.upstream, .connectionRefused, "nobody is there")))
         let refused = try await first.response()
         #expect(refused.status == .serviceUnavailable)
         #expect(refused.fields[.retryAfter] == "1")

@@ -49,7 +49,7 @@ struct TokenStage {
     /// Lets the token endpoint give a token, and waits until it is in force.
     func issue(_ number: Int, lifetime: Int = 100) async {
         await untilAsked()
-        client.answer(json: TokenStage.token(number, lifetime: lifetime))
+        client.answerCall(json: TokenStage.token(number, lifetime: lifetime))
         while credential.report().state == .refreshing { await Task.yield() }
     }
 

@@ -1,7 +1,8 @@
-/// What is kept up to a number of bytes, found by a hash, and evicted by S3-FIFO. Small: some sixty bytes beside what is kept.
+/// A table of items up to a number of bytes, found by a hash, and evicted by S3-FIFO. Small: some sixty bytes beside what is kept.
 ///
-/// S3-FIFO: what is new waits in a small queue, a tenth of the room; what was used there more than once moves to the main
-/// one, and so does what comes back soon after it was evicted. What is read once only never crowds out what is read often.
+/// S3-FIFO: a new item waits in a small queue, a tenth of the room. An item that was used there more than once moves to the
+/// main queue, and so does an item that comes back soon after its eviction. Items that are read once never crowd out items
+/// that are read often.
 ///
 /// Slots lie in one array and name each other by their places: the chain of those whose hashes share a bucket, the two queues,
 /// and the free ones. Inlinable, so that a store in another module has a table made for what it keeps.
@@ -72,13 +73,13 @@
 
     // MARK: Reading
 
-    /// The first item with that hash that `isMeant` picks; items with one hash have the order of `insert`.
+    /// The first item with that hash that `isPicked` picks; items with one hash have the order of `insert`.
     @inline(__always)
-    @inlinable public func first(_ hash: UInt64, where isMeant: (Item) -> Bool) -> Place? {
+    @inlinable public func first(_ hash: UInt64, where isPicked: (Item) -> Bool) -> Place? {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count &- 1)]
         while place >= 0 {
             let index = Int(place)
-            if slots[index].hash == hash, let item = slots[index].item, isMeant(item) { return place }
+            if slots[index].hash == hash, let item = slots[index].item, isPicked(item) { return place }
             place = slots[index].next
         }
         return nil
@@ -94,7 +95,7 @@
         if slots[Int(place)].uses < 3 { slots[Int(place)].uses &+= 1 }
     }
 
-    /// Gives what lies in the next places, at most so many, from one on that goes behind them; what is kept all the while
+    /// Gives the items in the next places, at most `most`, and moves `place` behind them. An item that is kept meanwhile
     /// stays in its place. Answers false when there are no more places.
     @inlinable public func visit(from place: inout Int, most: Int, _ body: (Item) -> Void) -> Bool {
         guard place < slots.count else { return false }
@@ -142,7 +143,7 @@
             place = other.next
         }
         slot.next = place
-        let own = take(slot)
+        let own = takePlace(for: slot)
         if before >= 0 { slots[Int(before)].next = own } else { buckets[bucket] = own }
         enqueue(own)
         items += 1
@@ -215,7 +216,7 @@
 
     // MARK: Slots
 
-    @inlinable mutating func take(_ slot: Slot) -> Place {
+    @inlinable mutating func takePlace(for slot: Slot) -> Place {
         if free >= 0 {
             let place = free
             free = slots[Int(place)].next
@@ -279,7 +280,7 @@
 
     // MARK: Ghosts
 
-    /// 0 is no ghost, so no hash has it.
+    /// 0 means that there is no ghost, so no hash has it.
     @inlinable func mark(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
 
     @inlinable mutating func haunt(_ hash: UInt64) {

@@ -4,7 +4,7 @@ import HttpWare
 final class MemoryContent: StoredContentReader {
     private let memory: PageMemory
 
-    /// What was written there, and stays.
+    /// The content of memory that is written no more.
     init(_ memory: PageMemory) { self.memory = memory }
 
     var count: Int { memory.count }

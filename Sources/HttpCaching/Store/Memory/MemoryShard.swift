@@ -5,7 +5,7 @@ struct MemoryShard {
         /// The key's bytes, for a response that does not hold them itself.
         let key: [UInt8]?
 
-        /// What it counts against the limit.
+        /// The bytes that count against the limit.
         var size: Int { response.size + (key?.count ?? 0) }
 
         @inline(__always)
@@ -42,12 +42,12 @@ struct MemoryShard {
 
     // MARK: Reading
 
-    mutating func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
+    mutating func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
         var hasOthers = false
         let place = table.first(hash(key)) { item in
             guard item.isUnder(key) else { return false }
             hasOthers = true
-            return isMeant(item.response)
+            return isSelected(item.response)
         }
         guard let place, let item = table[place] else { return .none(hasOthers: hasOthers) }
         table.use(place)
@@ -67,7 +67,7 @@ struct MemoryShard {
         return found
     }
 
-    /// The responses in the next places, at most so many, and the keys of those that do not hold theirs; `nil` at the end.
+    /// The responses in the next places, at most `most`, and the keys of responses that do not hold their own; `nil` at the end.
     func next(_ place: inout Int, most: Int) -> [(key: [UInt8]?, response: StoredResponse)]? {
         var batch: [(key: [UInt8]?, response: StoredResponse)] = []
         guard table.visit(from: &place, most: most, { batch.append(($0.key, $0.response)) }) else { return nil }

@@ -15,8 +15,8 @@ public final class MemoryStore: CacheStore {
         shards = ThreadLocks(count) { MemoryShard(limit: each) }
     }
 
-    public func find(_ key: CacheKey, where isMeant: (StoredResponse) -> Bool) -> Found {
-        shards.withLock(of: key.spread) { $0.find(key, where: isMeant) }
+    public func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
+        shards.withLock(of: key.spread) { $0.find(key, where: isSelected) }
     }
 
     public func load(_ key: CacheKey) async -> [StoredResponse] { shards.withLock(of: key.spread) { $0.all(key) } }
@@ -45,14 +45,14 @@ public final class MemoryStore: CacheStore {
 
     public func invalidate(_ key: CacheKey) { shards.withLock(of: key.spread) { $0.invalidate(key) } }
 
-    public func purge(where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+    public func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         var count = 0
         scan { key, response in
-            guard isMeant(key, response.head) else { return true }
+            guard isSelected(key, response.head) else { return true }
             // One that was updated since is another one now.
             let others = shards.withLock(of: key.spread) { $0.remove(response, under: key) ? nil : $0.all(key) }
             if others == nil { count += 1 }
-            for other in others ?? [] where isMeant(key, other.head) {
+            for other in others ?? [] where isSelected(key, other.head) {
                 if shards.withLock(of: key.spread, { $0.remove(other, under: key) }) { count += 1 }
             }
             return true
@@ -60,12 +60,12 @@ public final class MemoryStore: CacheStore {
         return StorePurge(count: count)
     }
 
-    public func list(limit: Int, where isMeant: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
+    public func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
         var items: [StoredItem] = []
         guard limit > 0 else { return [] }
         scan { key, response in
             let head = response.head
-            if isMeant(key, head) { items.append(StoredItem(key: key, head: head, size: response.size)) }
+            if isSelected(key, head) { items.append(StoredItem(key: key, head: head, size: response.size)) }
             return items.count < limit
         }
         return items

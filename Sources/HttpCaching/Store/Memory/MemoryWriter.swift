@@ -1,12 +1,12 @@
 import HttpWare
 
-/// A response on its way into memory: its pieces, put together when all are there. What is large goes to pages of its own, from
+/// A response on its way into memory: its pieces, put together when all are there. A large one goes to pages of its own, from
 /// where the kernel sends it.
 final class MemoryWriter: StoreWriter {
     private let store: MemoryStore
     private let key: CacheKey
     private var content: [UInt8] = []
-    /// What the content will have, if that is known.
+    /// The length of the content, if it is known.
     private var length = 0
     /// Where it is instead, if it is large.
     private var pages: PageMemory?
