@@ -18,6 +18,14 @@ struct Http2FrameHeads {
             position &+= step
             skipped &-= step
             guard position < bytes.count else { return frames }
+            if headBytes == 0, bytes.count &- position >= 9 {
+                // All of it is here, as nearly always.
+                let head = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+                position &+= 9
+                skipped = Int(head >> 8)
+                if !Http2FrameHeads.isContent(type: UInt8(truncatingIfNeeded: head), length: skipped) { frames &+= 1 }
+                continue
+            }
             // Nine bytes: three of length, the type, the flags, four of the stream.
             if headBytes < 4 { head = head << 8 | UInt32(bytes[position]) }
             position &+= 1

@@ -195,6 +195,12 @@ struct Http2HeadDecoder {
             guard Swar.areCommonInNames(word, first: 8), (word &>> 1) & ~word & Swar.all(0x20) == 0 else { break }
             index &+= 8
         }
+        // The last bytes at once, with some that were looked at already.
+        if index &+ 8 > name.byteCount, let rest = name.lastWord, Swar.areCommonInNames(rest, first: 8),
+            (rest &>> 1) & ~rest & Swar.all(0x20) == 0
+        {
+            return true
+        }
         while index < name.byteCount {
             let byte = name.byte(at: index)
             guard ByteClass.isToken(byte), byte &- 0x41 >= 26 else { return false }
@@ -226,6 +232,7 @@ struct Http2HeadDecoder {
             if Swar.mayHoldControls(value.word(at: index)) != 0 { break }
             index &+= 8
         }
+        if index &+ 8 > value.byteCount, let rest = value.lastWord, Swar.mayHoldControls(rest) == 0 { return true }
         while index < value.byteCount {
             guard ByteClass.isFieldValue(value.byte(at: index)) else { return false }
             index &+= 1
@@ -421,16 +428,38 @@ extension HttpFields {
         _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField, flags: UInt8
     ) {
         let start = UInt32(truncatingIfNeeded: bytes.count)
-        bytes.append(contentsOf: name)
-        bytes.append(0x3a)
-        bytes.append(0x20)
-        bytes.append(contentsOf: value)
-        LineEnd.append(to: &bytes)
+        appendWire(name, value)
         addLine(
             Line(
                 start: start, valueStart: start &+ UInt32(truncatingIfNeeded: name.count) &+ 2,
                 valueCount: UInt32(truncatingIfNeeded: value.count), nameCount: UInt16(truncatingIfNeeded: name.count),
                 known: known, flags: flags),
             others: known == .other ? NameFilter(name.bytes, from: 0, count: name.count) : NameFilter())
+    }
+
+    /// Adds the bytes of a line: put together on the stack first, for each call that adds to an array looks at all of it.
+    @inline(__always)
+    private mutating func appendWire(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        let count = name.count &+ value.count &+ 4
+        guard count <= 256, let nameStart = name.baseAddress else { return appendLongWire(name, value) }
+        withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { line in
+            // The allocation has an address, and room for all of it.
+            guard let base = line.baseAddress else { return }
+            base.copyMemory(from: nameStart, byteCount: name.count)
+            let separator = base + name.count
+            separator.storeBytes(of: UInt16(littleEndian: 0x203a), as: UInt16.self)
+            if let start = value.baseAddress { (separator + 2).copyMemory(from: start, byteCount: value.count) }
+            (separator + 2 + value.count).storeBytes(of: LineEnd.word, as: UInt16.self)
+            bytes.append(contentsOf: UnsafeRawBufferPointer(start: base, count: count))
+        }
+    }
+
+    @inline(never)
+    private mutating func appendLongWire(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        bytes.append(contentsOf: name)
+        bytes.append(0x3a)
+        bytes.append(0x20)
+        bytes.append(contentsOf: value)
+        LineEnd.append(to: &bytes)
     }
 }

@@ -101,8 +101,10 @@ func readContent(
     _ argument: UnsafeMutableRawPointer?
 ) -> Int {
     guard let flags, let pointer = source?.pointee.ptr else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-    let stream = Unmanaged<Http2Stream>.fromOpaque(pointer).takeUnretainedValue()
-    return tell(argument, { $0.takeContent(stream, length, flags) }, otherwise: Int(NGHTTP2_ERR_DEFERRED.rawValue))
+    // Nothing in there ends the stream.
+    return Unmanaged<Http2Stream>.fromOpaque(pointer)._withUnsafeGuaranteedRef { stream in
+        tell(argument, { $0.takeContent(stream, length, flags) }, otherwise: Int(NGHTTP2_ERR_DEFERRED.rawValue))
+    }
 }
 
 private func sendContent(

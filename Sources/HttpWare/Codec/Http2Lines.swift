@@ -156,7 +156,7 @@ extension Http2Lines {
 
     /// Calls `body` with the lines of a response's head.
     mutating func withResponse(
-        _ response: borrowing HttpResponse, _ options: HeadEncoder.ResponseOptions,
+        _ response: inout HttpResponse, _ options: HeadEncoder.ResponseOptions,
         _ body: (borrowing Http2Lines) -> Int32
     ) -> Int32 {
         beginHead(lines: response.fields.lines.count + 8, text: 64)
@@ -172,18 +172,17 @@ extension Http2Lines {
 
     /// Calls `body` with the lines of a request's head. RFC 9113 §8.3.1.
     mutating func withRequest(
-        _ request: borrowing HttpRequest, _ options: HeadEncoder.RequestOptions, isSecure: Bool,
+        _ request: inout HttpRequest, _ options: HeadEncoder.RequestOptions, isSecure: Bool,
         _ body: (borrowing Http2Lines) -> Int32
     ) -> Int32 {
-        let fields = request.fields
-        let host = fields.firstIndex(of: KnownField.host)
+        let host = request.fields.firstIndex(of: KnownField.host)
         beginHead(
-            lines: fields.lines.count + options.defaults.count + 12,
+            lines: request.fields.lines.count + options.defaults.count + 12,
             text: request.target.bytes.count + options.basePath.utf8.count + (options.host?.utf8.count ?? 0)
                 + (options.upgrade?.utf8.count ?? 0)
                 + options.defaults.reduce(0) { $0 + $1.wire.count } + 64)
         return request.target.bytes.withUnsafeBytes { target in
-            fields.bytes.withUnsafeBytes { bytes in
+            request.fields.bytes.withUnsafeBytes { bytes in
                 var method = request.method.name
                 return method.withUTF8 { method in
                     add(":method", UnsafeRawBufferPointer(method))
@@ -195,7 +194,7 @@ extension Http2Lines {
                     if let given = options.host {
                         add(":authority") { $0.write(given) }
                     } else if let host {
-                        add(":authority", UnsafeRawBufferPointer(rebasing: bytes[fields.lines[host].value]))
+                        add(":authority", UnsafeRawBufferPointer(rebasing: bytes[request.fields.lines[host].value]))
                     }
                     let path = UnsafeRawBufferPointer(rebasing: target[request.target.upstreamPath.range])
                     if options.basePath.isEmpty, !request.target.hasQuery {
@@ -214,12 +213,12 @@ extension Http2Lines {
                         }
                     }
                     let skipped = HeadEncoder.framingFields | KnownField.host.bit
-                    add(fields, in: bytes, skipping: skipped)
-                    for line in options.defaults where !fields.contains(line.name) {
+                    add(request.fields, in: bytes, skipping: skipped)
+                    for line in options.defaults where !request.fields.contains(line.name) {
                         guard line.name.known == .other || line.name.known.bit & skipped == 0 else { continue }
                         add(line)
                     }
-                    add(options.framing, fields)
+                    add(options.framing, request.fields)
                     if let via = options.via { add(via: via) }
                     if request.acceptsTrailers { add("te", "trailers") }
                     return body(self)

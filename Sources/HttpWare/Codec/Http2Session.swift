@@ -7,7 +7,7 @@ protocol Http2SessionHandler: AnyObject {
     /// A server's: an object for a stream that begins.
     func makeStream() -> Http2Stream
     /// The stream is over, and was told so.
-    func streamClosed(_ stream: Http2Stream)
+    func streamClosed(_ stream: consuming Http2Stream)
     /// Something waits to be sent.
     func wantsToSend()
     /// Takes output. The bytes are valid until the end of the event if they are in a buffer of the loop, else during the call.
@@ -37,7 +37,12 @@ final class Http2Session {
     private let role: Role
     /// As they were when the present head began.
     private var rules: Http2HeadDecoder.Rules
-    unowned(unsafe) private let handler: any Http2SessionHandler
+    /// Neither counted nor checked: it owns the session, and `handler` is asked for with every frame.
+    unowned(unsafe) private var handler: (any Http2SessionHandler)!
+    /// What libnghttp2 takes its memory from; `nil` is the C library.
+    private let memory: Http2Memory?
+    /// `handler` knows that something is to be sent.
+    private var hasAsked = false
     /// The open streams.
     private(set) var streams: [Http2Stream] = []
     private var budget = Http2FrameBudget()
@@ -49,8 +54,8 @@ final class Http2Session {
     private var request = HttpRequest()
     private var response = HttpResponse(.ok)
     private var trailers = HttpFields()
-    /// Whose head is being read.
-    private var headStream: Http2Stream?
+    /// Whose head is being read. Not counted, for it is among `streams` as long as it stands here.
+    private var headStream: Unmanaged<Http2Stream>?
     private var continuations = 0
     private var isBusy = false
     /// A server's: streams whose response ends before the request does.
@@ -68,21 +73,33 @@ final class Http2Session {
     static let streamWindow: UInt32 = 128 * 1024
     static let connectionWindow: Int32 = 4 * 1024 * 1024
 
-    /// The handler outlives the session's calls; it owns the session.
-    init(_ role: Role, handler: any Http2SessionHandler) {
+    /// A session of its own, with its handler.
+    convenience init(_ role: Role, handler: any Http2SessionHandler) {
+        self.init(role, rules: handler.rules, memory: nil)
+        begin(handler)
+    }
+
+    /// Heads are read by these rules. `begin` comes next, before all else.
+    init(_ role: Role, rules: Http2HeadDecoder.Rules, memory: Http2Memory?) {
         self.role = role
-        rules = handler.rules
-        self.handler = handler
+        self.rules = rules
+        self.memory = memory
         heads = Http2FrameHeads(behind: role == .server ? Http2Preface.count : 0)
         let own = Unmanaged.passUnretained(self).toOpaque()
         let shared = Http2Library.shared
-        let code =
-            role == .server
-            ? nghttp2_session_server_new2(&session, shared.callbacks, own, shared.options)
-            : nghttp2_session_client_new2(&session, shared.callbacks, own, shared.options)
+        var functions = memory?.functions ?? nghttp2_mem()
+        let code = withUnsafeMutablePointer(to: &functions) { functions in
+            let functions = memory == nil ? nil : functions
+            return role == .server
+                ? nghttp2_session_server_new3(&session, shared.callbacks, own, shared.options, functions)
+                : nghttp2_session_client_new3(&session, shared.callbacks, own, shared.options, functions)
+        }
         guard code == 0 else { return }  // without memory: the first call ends the connection
         submitSettings()
     }
+
+    /// Tells the handler from now on. It outlives the session's calls; it owns the session.
+    func begin(_ handler: any Http2SessionHandler) { self.handler = handler }
 
     deinit { if let session { nghttp2_session_del(session) } }
 
@@ -138,7 +155,8 @@ final class Http2Session {
 
     /// Writes what may go out now.
     func send() {
-        guard session != nil, !isBusy else { return }
+        hasAsked = false
+        guard session != nil, !isBusy, let handler else { return }
         repeat {
             isBusy = true
             while !handler.isOutputFull {
@@ -159,14 +177,21 @@ final class Http2Session {
     /// The peer is in the middle of a head.
     var isReadingHead: Bool { headStream != nil }
 
-    func touched() { handler.wantsToSend() }
+    func touched() { wantToSend() }
+
+    /// Tells the handler, once before each `send`.
+    private func wantToSend() {
+        guard !hasAsked else { return }
+        hasAsked = true
+        handler.wantsToSend()
+    }
 
     /// Ends the connection with a GOAWAY that names the reason; streams end with it.
     private func terminate(_ code: nghttp2_error_code) {
         guard !isTerminating else { return }
         isTerminating = true
         nghttp2_session_terminate_session(session, code.rawValue)
-        handler.wantsToSend()
+        wantToSend()
     }
 
     /// Ends the connection for a peer that did not come to an end with what it began.
@@ -178,7 +203,7 @@ final class Http2Session {
     /// Announces that the connection ends soon. RFC 9113 §6.8.
     func announceEnd() {
         nghttp2_submit_shutdown_notice(session)
-        handler.wantsToSend()
+        wantToSend()
     }
 
     /// Takes no more streams; the present ones go on.
@@ -186,7 +211,7 @@ final class Http2Session {
         nghttp2_submit_goaway(
             session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
             NGHTTP2_NO_ERROR.rawValue, nil, 0)
-        handler.wantsToSend()
+        wantToSend()
     }
 
     /// How many streams the peer lets us have at a time.
@@ -204,7 +229,7 @@ final class Http2Session {
 
     // MARK: Streams
 
-    private func addStream(_ stream: Http2Stream, _ id: Int32) {
+    private func addStream(_ stream: consuming Http2Stream, _ id: Int32) {
         stream.open(id)
         stream.place = streams.count
         streams.append(stream)
@@ -212,13 +237,13 @@ final class Http2Session {
 
     /// Sends a request on a stream that begins with it; false when the connection takes none.
     func submit(
-        _ request: borrowing HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool,
+        _ request: inout HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool,
         on stream: Http2Stream, isSecure: Bool
     ) -> Bool {
         guard mayOpen else { return false }
         let own = Unmanaged.passUnretained(stream).toOpaque()
         var provider = nghttp2_data_provider(source: nghttp2_data_source(ptr: own), read_callback: readContent)
-        let id = lines.withRequest(request, options, isSecure: isSecure) { lines in
+        let id = lines.withRequest(&request, options, isSecure: isSecure) { lines in
             withUnsafePointer(to: &provider) {
                 nghttp2_submit_request(session, nil, lines.first, lines.count, hasContent ? $0 : nil, own)
             }
@@ -226,18 +251,18 @@ final class Http2Session {
         guard id > 0 else { return false }
         addStream(stream, id)
         stream.headWritten(hasContent: hasContent)
-        handler.wantsToSend()
+        wantToSend()
         return true
     }
 
     /// Sends the head of a final response.
     func submit(
-        _ response: borrowing HttpResponse, _ options: HeadEncoder.ResponseOptions, hasContent: Bool,
+        _ response: inout HttpResponse, _ options: HeadEncoder.ResponseOptions, hasContent: Bool,
         isLong: Bool, on stream: Http2Stream
     ) {
         var provider = nghttp2_data_provider(
             source: nghttp2_data_source(ptr: Unmanaged.passUnretained(stream).toOpaque()), read_callback: readContent)
-        let code = lines.withResponse(response, options) { lines in
+        let code = lines.withResponse(&response, options) { lines in
             withUnsafePointer(to: &provider) {
                 nghttp2_submit_response(session, stream.id, lines.first, lines.count, hasContent ? $0 : nil)
             }
@@ -249,23 +274,24 @@ final class Http2Session {
             nghttp2_session_change_extpri_stream_priority(session, stream.id, &priority, 1)
         }
         stream.headWritten(hasContent: hasContent)
-        handler.wantsToSend()
+        wantToSend()
     }
 
     /// Sends the head of an interim response.
-    func submitInterim(_ response: borrowing HttpResponse, on stream: Http2Stream) {
-        _ = lines.withResponse(response, HeadEncoder.ResponseOptions()) { lines in
+    func submitInterim(_ response: HttpResponse, on stream: Http2Stream) {
+        var response = response
+        _ = lines.withResponse(&response, HeadEncoder.ResponseOptions()) { lines in
             nghttp2_submit_headers(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, nil, lines.first, lines.count, nil)
         }
-        handler.wantsToSend()
+        wantToSend()
     }
 
     /// Ends a stream before its time.
     private func reset(_ stream: Http2Stream, _ code: nghttp2_error_code) {
         guard stream.isOpen else { return }
         nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
-        handler.wantsToSend()
+        wantToSend()
     }
 
     /// What is left of the stream is of no use to us.
@@ -284,14 +310,14 @@ final class Http2Session {
 
     func resume(_ stream: Http2Stream) {
         nghttp2_session_resume_data(session, stream.id)
-        handler.wantsToSend()
+        wantToSend()
     }
 
     func consume(_ stream: Http2Stream, _ count: Int) {
         // What is left of the request is of no use: the client need not send more than it already may.
         if stream.endsEarly == .left, !stream.takesRest { return }
         nghttp2_session_consume_stream(session, stream.id, count)
-        if !isBusy, nghttp2_session_want_write(session) != 0 { handler.wantsToSend() }
+        if !isBusy, nghttp2_session_want_write(session) != 0 { wantToSend() }
     }
 
     /// Our message ends before the peer's: when it is out, the peer is told to stop. RFC 9113 §8.1.
@@ -380,18 +406,21 @@ final class Http2Session {
         guard !isTerminating else { return }
         let id = frame.hd.stream_id
         if role == .server, frame.headers.cat == NGHTTP2_HCAT_REQUEST {
+            guard let handler else { return }
+            rules = handler.rules
             let stream = handler.makeStream()
+            let own = Unmanaged.passUnretained(stream)
             addStream(stream, id)
             lastStream = max(lastStream, id)
-            nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
-            headStream = stream
-            rules = handler.rules
+            nghttp2_session_set_stream_user_data(session, id, own.toOpaque())
+            headStream = own
             decoder.beginSection(.request)
             request.reset()
             return
         }
-        headStream = stream(id)
-        if role == .client, headStream?.awaitedMethod != nil {
+        let stream = stream(id)
+        headStream = stream.map(Unmanaged.passUnretained)
+        if role == .client, stream?.awaitedMethod != nil {
             decoder.beginSection(.response)
             response.reset()
         } else {
@@ -417,7 +446,7 @@ final class Http2Session {
         case 0:
             if frame.hd.flags & 0x1 != 0, let stream = stream(frame.hd.stream_id) { endInput(stream, nil) }
         case 1:
-            guard let stream = headStream else { return }
+            guard let stream = headStream?.takeUnretainedValue() else { return }
             headStream = nil
             if stream.isOpen { headEnded(stream, endsStream: frame.hd.flags & 0x1 != 0) }
         case 4: if frame.hd.flags & 0x1 == 0 { handler.settingsReceived() }
@@ -487,37 +516,45 @@ final class Http2Session {
     }
 
     func streamClosed(_ id: Int32, _ code: UInt32) {
-        guard let stream = stream(id) else { return }
+        guard let own = nghttp2_session_get_stream_user_data(session, id) else { return }
+        // It is among `streams` until `leave` has taken it over.
+        Unmanaged<Http2Stream>.fromOpaque(own)._withUnsafeGuaranteedRef { streamClosed($0, code) }
+    }
+
+    @inline(__always)
+    private func streamClosed(_ stream: Http2Stream, _ code: UInt32) {
         // A client that has its whole response may leave.
         let isOurs = stream.isGivenUp || stream.endsEarly == .left
         let awaitsWord = stream.endsEarly == .left && stream.hasEndedInput && !isTerminating
-        if headStream === stream { headStream = nil }
         leave(stream, code)
         if awaitsWord {
             submit(ping: earlyEnds.nextPing())
-            handler.wantsToSend()
+            wantToSend()
         }
         if code != NGHTTP2_NO_ERROR.rawValue, !isTerminating, !isOurs, !budget.takeFrame(.reset, now: handler.now) {
             calm()
         }
     }
 
+    /// The stream may be gone, or be another one, when this returns.
     private func leave(_ stream: Http2Stream, _ code: UInt32) {
+        if headStream?.toOpaque() == Unmanaged.passUnretained(stream).toOpaque() { headStream = nil }
         if !stream.hasEndedInput {
             if abandoned.count == Http2Session.mostAbandoned { abandoned.removeFirst() }
             abandoned.append(stream.id)
         }
-        let last = streams.removeLast()
-        if last !== stream {
-            streams[stream.place] = last
-            last.place = stream.place
+        // The list's own reference, so that none has to be counted.
+        var left = streams.removeLast()
+        if left !== stream {
+            left.place = stream.place
+            swap(&left, &streams[stream.place])
         }
         earlyEnds.remove(stream)
         budget.earnEnd()
         stream.place = -1
         stream.id = 0
         stream.closed(code)
-        handler.streamClosed(stream)
+        handler.streamClosed(left)
     }
 
     /// Ends all streams, because the connection is closed.
@@ -552,7 +589,7 @@ final class Http2Session {
     }
 
     func sendContent(_ stream: Http2Stream, _ frameHead: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
-        if handler.isOutputFull { return NGHTTP2_ERR_WOULDBLOCK.rawValue }
+        guard let handler, !handler.isOutputFull else { return NGHTTP2_ERR_WOULDBLOCK.rawValue }
         budget.earn(bytes: count)
         stream.write(frameHead, count, to: handler)
         return 0

@@ -3,7 +3,7 @@
 /// Who inherits says what becomes of what comes. Used on its loop's thread only; used again for another stream when it is
 /// closed.
 class Http2Stream {
-    unowned let session: Http2Session
+    let session: Http2Session
     /// The stream's number; 0 while there is none.
     final var id: Int32 = 0
     /// Its place in the session's list.

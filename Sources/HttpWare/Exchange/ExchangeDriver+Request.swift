@@ -6,6 +6,7 @@ extension ExchangeDriver: RequestReceiver {
     // MARK: 3. The route
 
     func requestStarted() {
+        let exchange = self.exchange
         exchange.record.started = loop.now.nanoseconds
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
         if exchange.isSecure, exchange.heldRequest.target.form != .absolute {

@@ -380,6 +380,7 @@ extension ExchangeDriver: ResponseReceiver {
 
     private func deliver() {
         guard let sink else { return }
+        let exchange = self.exchange
         if call.stream == nil, response.content.bytes == nil, !response.content.isEmpty {
             // What a response promises and nobody can bring is never promised to the client.
             return fail(GatewayError(.upstream, .responseIncomplete, "the response's content is gone"))

@@ -74,7 +74,8 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.connectAsked = loop.now.nanoseconds
         var timeout = exchange.timeouts.connect ?? service.connectTimeout
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
-        let ticket = server.connector.connect(to: endpoint, need: connectionNeed, timeout: timeout, waiter: self)
+        let ticket = server.connector.connect(
+            to: endpoint, need: connectionNeed(exchange), timeout: timeout, waiter: self)
         // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
         if let ticket, phase == .connecting { call.ticket = ticket }
     }
@@ -85,7 +86,7 @@ extension ExchangeDriver: ConnectionWaiter {
         return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - call.tryStarted)))
     }
 
-    private var connectionNeed: ConnectionNeed {
+    private func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
         if exchange.heldRequest.method == .connect { return .new }
         if exchange.heldRequest.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
@@ -213,16 +214,19 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     private func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
+        let exchange = self.exchange
         phase = .awaitingResponse
         exchange.record.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         if !service.defaults.isEmpty { options.defaults = service.defaults }
         if server.settings.addsVia { options.via = exchange.heldRequest.version }
         options.upgrade = exchange.heldRequest.upgrade
-        if let endpoint = call.endpoint { options.host = hostField(endpoint, service) }
-        if let endpoint = call.endpoint, !endpoint.basePath.isEmpty {
-            options.basePath = endpoint.basePath
-            if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
+        if let endpoint = call.endpoint {
+            options.host = hostField(exchange, endpoint, service)
+            if !endpoint.basePath.isEmpty {
+                options.basePath = endpoint.basePath
+                if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
+            }
         }
         let extent = exchange.heldRequest.content.extent
         let isStreamed = exchange.heldRequest.content.bytes == nil && extent != .none
@@ -265,7 +269,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// What the `Host` field says; `nil` leaves the request's own.
-    private func hostField(_ endpoint: Endpoint, _ service: UpstreamService) -> String? {
+    private func hostField(_ exchange: Exchange, _ endpoint: Endpoint, _ service: UpstreamService) -> String? {
         if exchange.heldRequest.isAuthorityChanged { return nil }
         if service.isPassthrough { return endpoint.authority }  // RFC 9112 §3.2.2: that of the target
         switch service.host {

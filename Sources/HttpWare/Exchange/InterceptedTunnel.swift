@@ -69,6 +69,8 @@ final class InterceptedTunnel: ExchangeSource {
     var settings: ServerSettings { listener.settings }
     var limits: HeadLimits { listener.limits }
     var headNanoseconds: Int64 { listener.headNanoseconds }
+    var idleNanoseconds: Int64 { listener.idleNanoseconds }
+    var bodyMinRate: Int? { listener.bodyMinRate }
     /// Inside, the client talks to the host itself.
     var isForward: Bool { false }
     var bindAddress: SocketAddress? { listener.bindAddress }

@@ -16,6 +16,8 @@ public final class LoopListener: ExchangeSource {
     let isBoundToLoopback: Bool
     var limits: HeadLimits { settings.limits }
     var headNanoseconds: Int64 { settings.headTimeout.nanoseconds }
+    var idleNanoseconds: Int64 { settings.idleTimeout.nanoseconds }
+    var bodyMinRate: Int? { settings.bodyMinRate }
     var isForward: Bool { settings.isForward }
     /// Chooses plans.
     public private(set) var router: any ExchangeRouter

@@ -49,6 +49,11 @@ enum LineEnd {
         @inline(__always) get { "\r\n" }
     }
 
+    /// The line end as it lies in memory.
+    static var word: UInt16 {
+        @inline(__always) get { UInt16(littleEndian: 0x0a0d) }
+    }
+
     /// Appends a line end to the bytes.
     @inline(__always)
     static func append(to bytes: inout [UInt8]) {

@@ -98,6 +98,8 @@ protocol ExchangeSource: AnyObject {
     var settings: ServerSettings { get }
     var limits: HeadLimits { get }
     var headNanoseconds: Int64 { get }
+    var idleNanoseconds: Int64 { get }
+    var bodyMinRate: Int? { get }
     var isForward: Bool { get }
     /// Where the listener is bound, unless that is a wildcard address.
     var bindAddress: SocketAddress? { get }
@@ -567,10 +569,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         options.closes = closesAfter
         options.keepsAlive10 = !closesAfter && exchange.heldRequest.version == .http10
         if via { options.via = exchange.response.version }
-        transport.withDate { date in
-            options.date = date
-            sendHead(exchange.response.encodedBound) { $0.write(&exchange.response, options) }
-        }
+        options.date = transport.date
+        sendHead(exchange.response.encodedBound) { $0.write(&exchange.response, options) }
     }
 
     /// Answers a client of SOCKS. RFC 1928 §6.

@@ -5,7 +5,7 @@
 final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Http2SessionHandler {
     let source: any ExchangeSource
     let facts: ConnectionFacts
-    private(set) lazy var session = Http2Session(.server, handler: self)
+    let session: Http2Session
     private let isSecure: Bool
     /// Streams to be used again.
     private var spare: [Http2DownstreamStream] = []
@@ -32,9 +32,11 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         facts = source.facts(socket, tls, peer: peer)
         isSecure = tls != nil
         idleDeadline = .max
+        session = Http2Session(.server, rules: .ofRequests(source, isSecure: tls != nil), memory: transport.http2Memory)
         super.init(transport: transport, socket: socket, tls: tls)
+        session.begin(self)
         // Until the client has said anything of its own it is as if it were sending a head.
-        idleDeadline = loop.now.nanoseconds &+ source.settings.headTimeout.nanoseconds
+        idleDeadline = loop.now.nanoseconds &+ source.headNanoseconds
         settle()
         if !socket.enableReading() { loop.later { self.close() } }
     }
@@ -63,7 +65,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         guard !isClosed else { return }
         if !isUnderstood { return giveUp() }
         if session.isReadingHead {
-            if headDeadline == 0 { headDeadline = loop.now.nanoseconds &+ source.settings.headTimeout.nanoseconds }
+            if headDeadline == 0 { headDeadline = loop.now.nanoseconds &+ source.headNanoseconds }
         } else {
             headDeadline = 0
         }
@@ -121,11 +123,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         sendAll()
     }
 
-    var rules: Http2HeadDecoder.Rules {
-        let settings = source.settings
-        return Http2HeadDecoder.Rules(
-            limits: settings.limits, isForward: source.isForward, isSecure: isSecure)
-    }
+    var rules: Http2HeadDecoder.Rules { .ofRequests(source, isSecure: isSecure) }
 
     var now: Int64 { loop.now.nanoseconds }
 
@@ -136,12 +134,12 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         return spare.popLast() ?? Http2DownstreamStream(connection: self)
     }
 
-    func streamClosed(_ stream: Http2Stream) {
-        if let stream = stream as? Http2DownstreamStream, spare.count < Http2DownstreamConnection.mostSpare {
+    func streamClosed(_ stream: consuming Http2Stream) {
+        if spare.count < Http2DownstreamConnection.mostSpare, let stream = stream as? Http2DownstreamStream {
             spare.append(stream)
         }
         if session.streams.isEmpty {
-            idleDeadline = loop.now.nanoseconds &+ source.settings.idleTimeout.nanoseconds
+            idleDeadline = loop.now.nanoseconds &+ source.idleNanoseconds
             wantsToSend()
         }
     }
@@ -149,7 +147,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     func settingsReceived() {
         guard !hasClient else { return }
         hasClient = true
-        idleDeadline = loop.now.nanoseconds &+ source.settings.idleTimeout.nanoseconds
+        idleDeadline = loop.now.nanoseconds &+ source.idleNanoseconds
     }
 
     func goAwayReceived() {}
@@ -167,5 +165,12 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         session.closeStreams()
         spare = []
         source.closed(self)
+    }
+}
+
+extension Http2HeadDecoder.Rules {
+    /// How requests are read that come to this listener.
+    fileprivate static func ofRequests(_ source: any ExchangeSource, isSecure: Bool) -> Self {
+        Self(limits: source.limits, isForward: source.isForward, isSecure: isSecure)
     }
 }

@@ -1,6 +1,7 @@
 /// One request of a client's connection of HTTP/2, and its response. RFC 9113 §8.
 final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
-    private unowned let connection: Http2DownstreamConnection
+    /// It lets go of its streams when it closes.
+    private let connection: Http2DownstreamConnection
     private var handler: (any RequestReceiver)?
     private let timer: LoopTimer
     private var hasHead = false
@@ -66,7 +67,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
             pauseInput()
             return early.append(contentsOf: bytes)
         }
-        if let rate = connection.source.settings.bodyMinRate,
+        if let rate = connection.source.bodyMinRate,
             contentRate.isTooSlow(bytes.count, rate: rate, now: loop.now, resumed: loop.resumed)
         {
             return handler.requestFailed(MinimumRate.fault)
@@ -101,26 +102,24 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
         guard isOpen, !hasHead else { return }
         hasHead = true
-        let response = exchange.response
+        let status = exchange.response.status
         var options = HeadEncoder.ResponseOptions()
-        if via { options.via = response.version }
+        if via { options.via = exchange.response.version }
         let method = exchange.heldRequest.method
         let opensTunnel =
-            isWebSocket ? response.status == .switchingProtocols : response.status.opensTunnel(to: method)
-        if opensTunnel { return sendOpening(response, options) }
-        if isWebSocket, response.status.code / 100 == 2 {
+            isWebSocket ? status == .switchingProtocols : status.opensTunnel(to: method)
+        if opensTunnel { return sendOpening(exchange.response, options) }
+        if isWebSocket, status.code / 100 == 2 {
             // To this client it would say that there is a WebSocket.
             return sendFailedUpgrade(options)
         }
-        options.framing = .ofResponse(sending: extent, status: response.status, to: method, version: .http2)
+        options.framing = .ofResponse(sending: extent, status: status, to: method, version: .http2)
         let hasContent = extent != .none && options.framing.hasContent
         let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
-        takesRest = response.status.code / 100 == 2
+        takesRest = status.code / 100 == 2
         if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .chunked }
-        connection.transport.withDate { date in
-            options.date = date
-            session.submit(response, options, hasContent: hasContent, isLong: isLong, on: self)
-        }
+        options.date = connection.transport.date
+        session.submit(&exchange.response, options, hasContent: hasContent, isLong: isLong, on: self)
     }
 
     /// Whether the client may need more windows for the rest of its request. After a status 2xx, curl 7.88 reads no windows once it
@@ -133,13 +132,14 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         var response = response
         response.status = .ok
         response.fields.remove("Sec-WebSocket-Accept" as FieldName)
-        session.submit(response, options, hasContent: true, isLong: true, on: self)
+        session.submit(&response, options, hasContent: true, isLong: true, on: self)
     }
 
     private func sendFailedUpgrade(_ options: HeadEncoder.ResponseOptions) {
         var options = options
         options.framing = .length(0)
-        session.submit(HttpResponse(.badGateway), options, hasContent: false, isLong: false, on: self)
+        var response = HttpResponse(.badGateway)
+        session.submit(&response, options, hasContent: false, isLong: false, on: self)
     }
 
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
@@ -203,7 +203,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     // MARK: Endings
 
     private func progressed() {
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ connection.source.settings.idleTimeout.nanoseconds)
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ connection.source.idleNanoseconds)
     }
 
     func timerFired(_ timer: LoopTimer) {

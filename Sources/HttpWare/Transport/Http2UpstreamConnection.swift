@@ -3,7 +3,7 @@ import Glibc
 /// A connection of HTTP/2 to an origin server: as many requests at once as it lets us send. RFC 9113.
 final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     private unowned let pool: ConnectionPool
-    private(set) lazy var session = Http2Session(.client, handler: self)
+    let session: Http2Session
     let isSecure: Bool
     private var spare: [Http2UpstreamStream] = []
     /// The origin server has said how it wants to be spoken to.
@@ -24,7 +24,9 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
         self.pool = pool
         isSecure = tls != nil
+        session = Http2Session(.client, rules: .ofResponses(isSecure), memory: pool.transport.http2Memory)
         super.init(transport: pool.transport, socket: socket, tls: tls)
+        session.begin(self)
         wantsToSend()
         if !socket.enableReading() { loop.later { self.close() } }
     }
@@ -89,13 +91,13 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     override func outputDrained() { sendAll() }
 
-    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules(limits: .response, isSecure: isSecure) }
+    var rules: Http2HeadDecoder.Rules { .ofResponses(isSecure) }
 
     var now: Int64 { loop.now.nanoseconds }
 
     // MARK: What the session tells
 
-    func streamClosed(_ stream: Http2Stream) {
+    func streamClosed(_ stream: consuming Http2Stream) {
         hasServed = true
         if let stream = stream as? Http2UpstreamStream, stream.isFree { giveBack(stream) }
         if session.streams.isEmpty { becameIdle() }
@@ -147,4 +149,9 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
         spare = []
         pool.closed(self)
     }
+}
+
+extension Http2HeadDecoder.Rules {
+    /// How responses are read.
+    fileprivate static func ofResponses(_ isSecure: Bool) -> Self { Self(limits: .response, isSecure: isSecure) }
 }

@@ -50,16 +50,15 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver handler: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64
     ) {
-        let request = exchange.heldRequest
         self.handler = handler
-        method = request.method
+        method = exchange.heldRequest.method
         hasFinal = false
         hasReceived = false
         interimCount = 0
         isOutputAwaited = false
-        isRequestSent = request.content.isEmpty
-        isContinueAwaited = request.expectsContinue
-        held = []
+        isRequestSent = exchange.heldRequest.content.isEmpty
+        isContinueAwaited = exchange.heldRequest.expectsContinue
+        if !held.isEmpty { held = [] }
         hasHeldEnd = false
         heldTrailers = nil
         isTunnel = false
@@ -67,15 +66,15 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         progressed()
-        if options.upgrade != nil, request.isWebSocketHandshake {
-            awaiting = (request, options)
+        if options.upgrade != nil, exchange.heldRequest.isWebSocketHandshake {
+            awaiting = (exchange.heldRequest, options)
             return connection.hasSettings || connection.isClosed ? settingsKnown() : connection.awaitSettings(self)
         }
-        submit(request, options, hasContent: !request.content.isEmpty)
+        submit(&exchange.heldRequest, options, hasContent: !isRequestSent)
     }
 
-    private func submit(_ request: HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool) {
-        if session.submit(request, options, hasContent: hasContent, on: self, isSecure: connection.isSecure) { return }
+    private func submit(_ request: inout HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool) {
+        if session.submit(&request, options, hasContent: hasContent, on: self, isSecure: connection.isSecure) { return }
         connection.retire()
         failLater(
             GatewayError(
@@ -95,7 +94,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         request.fields.remove("Sec-WebSocket-Key" as FieldName)
         request.method = .connect
         options.upgrade = "websocket"
-        submit(request, options, hasContent: true)
+        submit(&request, options, hasContent: true)
     }
 
     func sendContent(_ bytes: UnsafeRawBufferPointer) {

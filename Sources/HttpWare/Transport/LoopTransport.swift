@@ -20,6 +20,8 @@ public final class LoopTransport: UpstreamConnector {
     private static let mostSparePipes = 8
     /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
     private(set) lazy var tlsSocket = TlsSocket()
+    /// What the HTTP/2 sessions of this loop take their memory from.
+    private(set) lazy var http2Memory = Http2Memory()
     /// Where pieces become one TLS record.
     private var record: UnsafeMutableRawBufferPointer?
     /// Connections upstream that were made, and that could not be made.
@@ -27,7 +29,8 @@ public final class LoopTransport: UpstreamConnector {
     public internal(set) var failedConnects = 0
     /// Until when the date holds, in nanoseconds of the loop's clock.
     private var dateEnd: Int64 = .min
-    private var dateBytes: [UInt8] = []
+    /// Written anew in place, so that no reference to it has to be counted.
+    private let dateText: UnsafeMutableRawBufferPointer
 
     /// That of the loop on whose thread this is asked; `nil` on other threads.
     public static var current: LoopTransport? { EventLoop.current?.transport as? LoopTransport }
@@ -37,11 +40,14 @@ public final class LoopTransport: UpstreamConnector {
         self.loop = loop
         self.resolver = resolver
         output = OutputBatch(loop: loop)
+        dateText = .allocate(byteCount: HttpDate.count, alignment: 8)
+        dateText.initializeMemory(as: UInt8.self, repeating: 0x20)
         loop.transport = self
     }
 
     deinit {
         record?.deallocate()
+        dateText.deallocate()
         if loop.transport === self { loop.transport = nil }
     }
 
@@ -73,16 +79,16 @@ public final class LoopTransport: UpstreamConnector {
         return UnsafeRawBufferPointer(rebasing: record[..<count])
     }
 
-    /// The `Date` field's value for now: made anew once a second. Valid during the call.
+    /// The `Date` field's value for now: made anew once a second. Valid until it is asked for again.
     @inline(__always)
-    func withDate<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    var date: UnsafeRawBufferPointer {
         if loop.now.nanoseconds >= dateEnd { renewDate() }
-        return dateBytes.withUnsafeBytes(body)
+        return UnsafeRawBufferPointer(dateText)
     }
 
     private func renewDate() {
         let time = loop.wallNow()
-        dateBytes = HttpDate.bytes(time)
+        dateText.copyBytes(from: HttpDate.bytes(time))
         dateEnd = loop.now.nanoseconds &+ 1_000_000_000 &- Int64(time.nanoseconds)
     }
 

@@ -6,6 +6,8 @@ import Glibc
 /// a message's unread rest, is kept. Used on its loop's thread only.
 class SocketConnection: SocketEventHandler, LoopTimerHandler {
     let transport: LoopTransport
+    /// The loop's: here too, for to reach it through another object counts a reference.
+    private let output: OutputBatch
     let socket: SocketEvents
     let timer: LoopTimer
     /// TLS over the socket; `nil` is none.
@@ -37,6 +39,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     init(transport: LoopTransport, socket: SocketEvents, tls: TlsSession?) {
         self.transport = transport
+        output = transport.output
         self.socket = socket
         self.tls = tls
         timer = LoopTimer(loop: transport.loop)
@@ -96,7 +99,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     /// Moves what is there to the other connection; false when it has to be read here.
     private func pass(_ relay: Relay) -> Bool {
-        transport.output.flush()
+        output.flush()
         guard !isClosed, let pipe = relay.target.takePipe() else { return false }
         switch pipe.fill(from: socket.descriptor, atMost: relay.most) {
         case .bytes(let count):
@@ -131,7 +134,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     final func send(_ memory: PageMemory, _ range: Range<Int>, sending: () -> Void) -> Bool {
         guard tls == nil else { return false }
         // The head by itself: with pages in its segment the whole costs a third more (Architecture).
-        transport.output.flush()
+        output.flush()
         guard let pipe = takePipe() else { return false }
         sending()
         send(PagesOnTheirWay(memory, range, through: pipe))
@@ -223,13 +226,13 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// Sends bytes behind all others. They are valid until the end of the event.
     final func send(_ bytes: UnsafeRawBufferPointer) {
         guard !isClosed, !hasFailedOutput else { return }
-        if !isBlocked { transport.output.append(bytes, for: self) } else { keep(bytes) }
+        if !isBlocked { output.append(bytes, for: self) } else { keep(bytes) }
     }
 
     /// Sends bytes behind all others, as they are.
     final func send(_ bytes: [UInt8]) {
         guard !isClosed, !hasFailedOutput else { return }
-        if !isBlocked { transport.output.append(bytes, for: self) } else { bytes.withUnsafeBytes { keep($0) } }
+        if !isBlocked { output.append(bytes, for: self) } else { bytes.withUnsafeBytes { keep($0) } }
     }
 
     /// Sends what `body` writes: no more than so many bytes. Inlined, so that nothing is copied for the closure to hold.
@@ -237,10 +240,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     final func sendHead(_ atMost: Int, _ body: (inout HeadEncoder) -> Void) {
         guard !isClosed, !hasFailedOutput else { return }
         let own = ownRoom(atMost)
-        var encoder = HeadEncoder(own ?? transport.output.room(for: self))
+        var encoder = HeadEncoder(own ?? output.room(for: self))
         body(&encoder)
         if own == nil, !encoder.isOverflown {
-            transport.output.wrote(encoder.count)
+            output.wrote(encoder.count)
         } else {
             keepHead(encoder, in: own)
         }
@@ -250,13 +253,13 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// back by `keepHead`.
     @inline(__always)
     private func ownRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
-        !isBlocked && transport.output.hasRoom(atMost, for: self) ? nil : makeRoom(atMost)
+        !isBlocked && output.hasRoom(atMost, for: self) ? nil : makeRoom(atMost)
     }
 
     private func makeRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
         if !isBlocked {
-            transport.output.flush()
-            if !isBlocked, transport.output.hasRoom(atMost, for: self) { return nil }
+            output.flush()
+            if !isBlocked, output.hasRoom(atMost, for: self) { return nil }
         }
         return .allocate(byteCount: max(1, atMost), alignment: 1)
     }
@@ -329,7 +332,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// Says that nothing more will be sent, behind all that was.
     final func endSending() {
         guard !isClosed else { return }
-        transport.output.flush()
+        output.flush()
         guard !isClosed else { return }
         if !isBlocked { endOutput() } else { endsWhenSent = true }
     }
@@ -342,7 +345,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// Closes when all output is sent.
     final func closeWhenSent() {
         guard !isClosed else { return }
-        transport.output.flush()
+        output.flush()
         if !isBlocked { return close() }
         closesWhenSent = true
     }
@@ -350,7 +353,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     /// Closes now; output that waits is lost.
     final func close() {
         guard !isClosed else { return }
-        transport.output.flush()
+        output.flush()
         guard !isClosed else { return }
         isClosed = true
         timer.cancel()
@@ -363,7 +366,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     /// Gives the socket, on which nothing was sent yet, to another connection. This one ends without a word.
     final func handOver() -> SocketEvents {
-        transport.output.flush()
+        output.flush()
         isClosed = true
         timer.cancel()
         return socket
@@ -373,7 +376,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     final func reset() {
         guard !isClosed else { return }
         isClosed = true
-        transport.output.flush()
+        output.flush()
         timer.cancel()
         let descriptor = socket.detach()
         if descriptor >= 0 { Socket.reset(descriptor) }

@@ -96,6 +96,15 @@ extension RawSpan {
     @inline(__always)
     func byte(at offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
 
+    /// The last eight bytes, or all of four to seven, of which some come twice then; `nil` if there are fewer.
+    @inline(__always)
+    var lastWord: UInt64? {
+        if byteCount >= 8 { return word(at: byteCount &- 8) }
+        guard byteCount >= 4 else { return nil }
+        return UInt64(unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self))
+            | UInt64(unsafeLoadUnaligned(fromByteOffset: byteCount &- 4, as: UInt32.self)) &<< 32
+    }
+
     /// The eight bytes from there, the first in the lowest bits; traps when there are fewer.
     @inline(__always)
     func word(at offset: Int) -> UInt64 { unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self) }

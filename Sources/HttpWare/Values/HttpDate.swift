@@ -7,13 +7,16 @@ public enum HttpDate {
         " Jan ", " Feb ", " Mar ", " Apr ", " May ", " Jun ", " Jul ", " Aug ", " Sep ", " Oct ", " Nov ", " Dec ",
     ]
 
+    /// How many bytes the text has.
+    static let count = 29
+
     static func bytes(_ time: WallTime) -> [UInt8] {
         let seconds = min(max(time.seconds, -62_167_219_200), 253_402_300_799)
         let days = seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400
         let inDay = Int(seconds - days * 86400)
         let (year, month, day) = civil(days)
         var text: [UInt8] = []
-        text.reserveCapacity(29)
+        text.reserveCapacity(count)
         text += Array(["Thu, ", "Fri, ", "Sat, ", "Sun, ", "Mon, ", "Tue, ", "Wed, "][Int((days % 7 + 7) % 7)].utf8)
         add(day, 2, &text)
         text += Array(months[month - 1].utf8)

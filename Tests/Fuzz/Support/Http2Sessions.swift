@@ -88,7 +88,9 @@ private final class Http2End: Http2SessionHandler {
         var options = HeadEncoder.RequestOptions()
         options.host = "x"
         let stream = told(method)
-        guard session.submit(request, options, hasContent: method == .post, on: stream, isSecure: false) else { return }
+        guard session.submit(&request, options, hasContent: method == .post, on: stream, isSecure: false) else {
+            return
+        }
         if method == .post { ([1, 2, 3, 4] as [UInt8]).withUnsafeBytes { stream.write($0) } }
     }
 
@@ -152,7 +154,8 @@ private final class Http2Told: Http2Stream {
         if id % 4 == 1 { pauseInput() }
         var options = HeadEncoder.ResponseOptions()
         options.framing = .length(3)
-        session.submit(HttpResponse(.ok), options, hasContent: true, isLong: false, on: self)
+        var response = HttpResponse(.ok)
+        session.submit(&response, options, hasContent: true, isLong: false, on: self)
         ([1, 2, 3] as [UInt8]).withUnsafeBytes { write($0) }
         if id % 8 != 3 { end(nil) }
     }

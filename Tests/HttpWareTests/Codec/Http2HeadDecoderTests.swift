@@ -92,6 +92,40 @@ import Testing
         #expect(throws: Http2Fault.self) { try decode(fields) }
     }
 
+    @Test func `each byte of a name and of a value is looked at, however long they are`() {
+        func isTaken(_ name: [UInt8], _ value: [UInt8]) -> Bool {
+            var decoder = Http2HeadDecoder()
+            var fields = HttpFields()
+            decoder.beginSection(.trailers)
+            name.withUnsafeBytes { name in
+                value.withUnsafeBytes { decoder.add(name, $0, to: &fields, limits: HeadLimits()) }
+            }
+            return decoder.fault == nil
+        }
+        for count in 1...40 {
+            let good = [UInt8](repeating: 0x61, count: count)
+            for place in 0..<count {
+                for byte: UInt8 in [0x00, 0x09, 0x20, 0x28, 0x3a, 0x41, 0x5a, 0x5f, 0x7a, 0x7f, 0x80, 0xff] {
+                    var bytes = good
+                    bytes[place] = byte
+                    let isName = [0x5f, 0x7a].contains(byte)
+                    #expect(isTaken(bytes, [0x61]) == isName, "\(byte) at \(place) of a name of \(count)")
+                    let isSpace = byte == 0x20 || byte == 0x09
+                    let isValue = isSpace ? place > 0 && place < count - 1 : byte >= 0x20 && byte != 0x7f
+                    #expect(isTaken(good, bytes) == isValue, "\(byte) at \(place) of a value of \(count)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [0, 1, 3, 4, 7, 8, 100, 240, 250, 251, 252, 253, 300, 5000])
+    func `a field of any length stands in the message as it came`(count: Int) throws {
+        let value = String((0..<count).map { Character(UnicodeScalar(0x61 + UInt8($0 % 26))) })
+        let request = try decode(Self.get + [("a", value), ("date", value), ("x-other-name", value), ("z", "end")])
+        #expect(request.fields["a"] == value && request.fields["date"] == value)
+        #expect(request.fields["x-other-name"] == value && request.fields["z"] == "end")
+    }
+
     @Test func `a long field value is looked at to its end`() {
         for place in [0, 7, 8, 9, 62, 63] {
             var value = [UInt8](repeating: 0x61, count: 64)

@@ -371,8 +371,9 @@ final class SessionEnd: Http2SessionHandler {
         let stream = TestStream(session: session)
         stream.method = request.method
         streams.append(stream)
+        var request = request
         let isSent = session.submit(
-            request, options, hasContent: !request.content.isEmpty, on: stream, isSecure: false)
+            &request, options, hasContent: !request.content.isEmpty, on: stream, isSecure: false)
         #expect(isSent)
         return stream
     }
@@ -418,7 +419,8 @@ final class TestStream: Http2Stream {
     func answer(_ response: HttpResponse, bytes: [UInt8]) {
         var options = HeadEncoder.ResponseOptions()
         options.framing = .length(bytes.count)
-        session.submit(response, options, hasContent: !bytes.isEmpty, isLong: bytes.count > 1000, on: self)
+        var response = response
+        session.submit(&response, options, hasContent: !bytes.isEmpty, isLong: bytes.count > 1000, on: self)
         bytes.withUnsafeBytes { write($0) }
         end(nil)
     }

@@ -17,6 +17,8 @@ final class RecordingSource: ExchangeSource {
 
     var limits: HeadLimits { settings.limits }
     var headNanoseconds: Int64 { settings.headTimeout.nanoseconds }
+    var idleNanoseconds: Int64 { settings.idleTimeout.nanoseconds }
+    var bodyMinRate: Int? { settings.bodyMinRate }
     var isForward: Bool { false }
     var bindAddress: SocketAddress? { nil }
     var isDraining: Bool { false }
@@ -26,6 +28,9 @@ final class RecordingSource: ExchangeSource {
         requests.append(request)
         return request
     }
+
+    /// Lets go of the streams, as exchanges do that have ended.
+    func forgetRequests() { requests = [] }
 
     func closed(_ connection: any DownstreamConnection) { closedCount += 1 }
     func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {}
@@ -210,5 +215,71 @@ final class RecordingRequest: RequestReceiver {
             #expect(String(decoding: stream.content, as: UTF8.self) == "\(index)")
         }
         #expect(Set(source.requests.map { ObjectIdentifier($0.sink) }).count == 1)
+    }
+
+    @Test func `streams that are used again bring nobody what is meant for another`() throws {
+        var number = 0
+        for round in 0..<20 {
+            let streams = try (0..<30).map { _ in
+                number += 1
+                let request = try HttpRequest(.post, "/\(number)", content: .streamed())
+                let stream = far.end.ask(request, HeadEncoder.RequestOptions(framing: .chunked), host: "a.test")
+                stream.write(bytes: "content of \(number)")
+                return (path: "/\(number)", stream: stream)
+            }
+            far.talk()
+            let requests = source.requests.suffix(streams.count)
+            #expect(requests.map(\.exchange.heldRequest.path) == streams.map(\.path))
+            // Some of the clients leave before the response begins, and some in the middle of it.
+            for (index, entry) in streams.enumerated() where index % 3 == round % 3 {
+                far.end.session.cancel(entry.stream)
+            }
+            far.talk()
+            for request in requests where request.departures == 0 { request.begin(extent: .unknown) }
+            far.talk()
+            for (index, entry) in streams.enumerated() where index % 5 == round % 5 {
+                far.end.session.cancel(entry.stream)
+            }
+            far.talk()
+            for (request, entry) in zip(requests, streams) {
+                entry.stream.end(nil)
+                guard request.departures == 0 else { continue }
+                let answer = "\(request.exchange.heldRequest.path) asked with \(request.text)"
+                Array(answer.utf8).withUnsafeBytes { request.sink.sendContent($0) }
+                request.sink.sendEnd(nil)
+            }
+            far.talk()
+            for (index, entry) in streams.enumerated() {
+                let isWhole = index % 3 != round % 3 && index % 5 != round % 5
+                #expect(entry.stream.hasEnded == isWhole)
+                let answer = "\(entry.path) asked with content of \(entry.path.dropFirst())"
+                #expect(String(decoding: entry.stream.content, as: UTF8.self) == (isWhole ? answer : ""))
+            }
+        }
+        #expect(Set(source.requests.map { ObjectIdentifier($0.sink) }).count < 100)
+    }
+
+    @Test func `a connection that closed is freed with its streams and its session`() throws {
+        weak var gone: Http2DownstreamConnection?
+        weak var session: Http2Session?
+        weak var sink: (any ResponseSink)?
+        do {
+            let source = RecordingSource(stage.loop)
+            let (connection, far) = try stage.http2Client(of: source)
+            for _ in 0..<3 { _ = far.end.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "a.test") }
+            far.talk()
+            source.requests[0].answer("ok")
+            far.talk()
+            gone = connection
+            session = connection.session
+            sink = source.requests[1].sink
+            #expect(source.requests.count == 3)
+            connection.close()
+            stage.turn()
+            source.forgetRequests()
+        }
+        #expect(gone == nil)
+        #expect(session == nil)
+        #expect(sink == nil)
     }
 }

@@ -100,8 +100,9 @@ import Testing
         let waiting = try ask("/2")
         let far = try accept()
         far.talk()
+        var head = HttpResponse(.ok)
         far.end.session.submit(
-            HttpResponse(.ok), HeadEncoder.ResponseOptions(framing: .length(10)), hasContent: true, isLong: false,
+            &head, HeadEncoder.ResponseOptions(framing: .length(10)), hasContent: true, isLong: false,
             on: far.end.streams[0])
         far.talk()
         #expect(begun.head?.status == .ok)

@@ -35,8 +35,9 @@ import Testing
     private var served: TestStream { far.end.streams[0] }
 
     private func begin(_ length: Int) {
+        var head = HttpResponse(.ok)
         far.end.session.submit(
-            HttpResponse(.ok), HeadEncoder.ResponseOptions(framing: .length(length)), hasContent: true, isLong: true,
+            &head, HeadEncoder.ResponseOptions(framing: .length(length)), hasContent: true, isLong: true,
             on: served)
     }
 

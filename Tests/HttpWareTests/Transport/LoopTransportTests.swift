@@ -9,7 +9,7 @@ import Testing
         let transport = LoopTransport(loop: try EventLoop(name: "date", clock: clock), resolver: nil)
         func date() -> String {
             transport.loop.tick()
-            return transport.withDate { String(decoding: $0, as: UTF8.self) }
+            return String(decoding: transport.date, as: UTF8.self)
         }
         #expect(date() == "Thu, 01 Jan 2026 00:00:00 GMT")
         clock.advance(by: .milliseconds(399))

@@ -74,8 +74,9 @@ import Testing
         func begin(_ status: HttpStatus = .ok, _ length: Int? = nil) {
             isChunked = length == nil
             if let far, let served {
+                var response = HttpResponse(status)
                 far.end.session.submit(
-                    HttpResponse(status), HeadEncoder.ResponseOptions(framing: length.map { .length($0) } ?? .chunked),
+                    &response, HeadEncoder.ResponseOptions(framing: length.map { .length($0) } ?? .chunked),
                     hasContent: true, isLong: true, on: served)
             } else {
                 let framing = length.map { "Content-Length: \($0)" } ?? "Transfer-Encoding: chunked"
@@ -108,8 +109,9 @@ import Testing
         /// Sends a whole response in one write.
         func respond(_ text: String) {
             if let far, let served {
+                var response = HttpResponse(.ok)
                 far.end.session.submit(
-                    HttpResponse(.ok), HeadEncoder.ResponseOptions(framing: .length(text.utf8.count)),
+                    &response, HeadEncoder.ResponseOptions(framing: .length(text.utf8.count)),
                     hasContent: true, isLong: true, on: served)
                 served.write(bytes: text)
                 served.end(nil)

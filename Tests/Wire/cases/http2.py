@@ -599,6 +599,28 @@ def _(t: Trial) -> None:
         expect_same("answer", wire.read(2 * number + 1).body, f"/{number}".encode())
 
 
+@http2("RFC 9113 §5.1: where clients reset some of their streams, each other stream has its own answer")
+def _(t: Trial) -> None:
+    def script(c: OriginConnection) -> None:
+        while True:
+            request = c.serve()
+            own = (request.target.encode() + b" " + request.body) * 50
+            c.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Own: %s\r\n\r\n%s" % (len(own), request.target.encode(), own))
+
+    t.origin(script)
+    wire = speak(t)
+    for turn in range(20):
+        streams = range(60 * turn + 1, 60 * turn + 61, 2)
+        kept = [stream for stream in streams if stream // 2 % 3 != turn % 3]
+        wire.send(*(h.headers(stream, h.head("POST", f"/{stream}", ("x-own", str(stream))), end=False) for stream in streams))
+        wire.send(*(h.data(stream, b"of %d" % stream, end=stream % 5 > 0) for stream in streams))
+        wire.send(*(h.reset(stream) for stream in streams if stream not in kept))
+        wire.send(*(h.data(stream, b"", end=True) for stream in kept if stream % 5 == 0))
+        for stream in kept:
+            answer = wire.read(stream)
+            expect_same("answer", (answer.status, answer.get("x-own"), answer.body), (200, f"/{stream}", b"/%d of %d" % (stream, stream) * 50))
+
+
 @http2("RFC 9113 §8.1: a slow answer holds no other up")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
