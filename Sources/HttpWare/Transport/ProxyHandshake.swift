@@ -65,16 +65,14 @@ final class ProxyHandshake: SocketEventHandler {
         var decoder = ResponseHeadDecoder()
         var response = HttpResponse(.ok)
         response.reset()
+        let bytes = head.bytes
+        let length: Int?
         do throws(GatewayError) {
-            guard
-                try decoder.decode(head.bytes.span.bytes, into: &response, method: .connect, limits: HeadLimits())
-                    != nil
-            else {
-                return fail("sends a head that is not whole")
-            }
+            length = try decoder.decode(bytes.span.bytes, into: &response, method: .connect, limits: HeadLimits())
         } catch {
             return fail(error.reason)
         }
+        guard length != nil else { return fail("sends a head that is not whole") }
         if response.status.code / 100 == 1 {
             head = ConnectHead()
             return
