@@ -24,6 +24,7 @@ from . import (  # noqa: F401
     limits,
     mutations,
     operations,
+    own_host,
     paths,
     redis,
     reload,
