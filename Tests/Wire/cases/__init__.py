@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     intercept,
     large,
     limits,
+    local_proxy,
     mutations,
     operations,
     own_host,
