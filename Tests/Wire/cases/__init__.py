@@ -36,5 +36,6 @@ from . import (  # noqa: F401
     tls,
     tokens,
     trace,
+    trust_stores,
     upgrade,
 )
