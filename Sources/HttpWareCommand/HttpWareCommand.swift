@@ -17,6 +17,7 @@ import ArgumentParser
             ServicesCommand.self,
             ProxyCommand.self,
             WithCommand.self,
+            InspectCommand.self,
             CaCommand.self,
             HealthCommand.self,
             SchemaCommand.self,

@@ -31,6 +31,7 @@ from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.site import Site  # noqa: E402
 from Clients.trials import TRIALS, Failed, Skipped, client, expect  # noqa: E402
 import Clients.tls  # noqa: E402, F401
+import Clients.local_proxy  # noqa: E402, F401
 
 CONFIG = """
 version: 1

@@ -36,6 +36,13 @@ public struct GatewayConfiguration: Sendable {
         copy.admin = nil
         return copy
     }
+
+    /// The same with listeners that have no limits on destinations.
+    public var reachingEverything: GatewayConfiguration {
+        var copy = self
+        copy.listeners = listeners.map(\.reachingEverything)
+        return copy
+    }
 }
 
 extension ListenerDefinition {

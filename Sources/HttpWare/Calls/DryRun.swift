@@ -114,6 +114,7 @@ public struct DryRun: Sendable {
             {
                 notes.choose(rules.plan)
             }
+            if let rules = setting.intercept, driver.isForOwnHost { notes.choose(rules.plan) }
             driver.requestStarted()
             if driver.phase != .ended { driver.requestEnded(nil) }
         } catch {

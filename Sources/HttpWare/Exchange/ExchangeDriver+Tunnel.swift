@@ -3,11 +3,13 @@
 extension ExchangeDriver {
     // MARK: CONNECT
 
-    /// The plan of a CONNECT whose tunnel is going to be read; `nil` for any other request.
+    /// The plan of a CONNECT whose tunnel is going to be read, and of a request to the proxy's own host; `nil` for any other
+    /// request.
     @inline(__always)
     func interceptPlan() -> ExchangePlan? { server.intercept == nil ? nil : planIfIntercepted() }
 
     private func planIfIntercepted() -> ExchangePlan? {
+        if isForOwnHost { return server.intercept?.plan }
         guard let rules = server.intercept, exchange.heldRequest.method == .connect, !exchange.isIntercepted,
             let host = exchange.heldRequest.host
         else { return nil }
@@ -58,6 +60,28 @@ extension ExchangeDriver {
         self.sink = nil
         end(.completed)
         sink.passTunnel(to: tunnel)
+    }
+
+    // MARK: The proxy's own host
+
+    /// Whether the request is for the host at which the proxy itself answers, and the listener reads tunnels.
+    var isForOwnHost: Bool {
+        let target = exchange.heldRequest.target
+        guard server.intercept != nil, Int(target.host.count) == OwnHost.nameBytes.count, target.form != .authority,
+            target.bytes[target.host.range].elementsEqual(OwnHost.nameBytes)
+        else { return false }
+        return target.port == nil || target.port == (target.isSecure ? 443 : 80)
+    }
+
+    /// The wares let a request to the proxy's own host pass.
+    func answerForOwnHost(_ rules: InterceptRules) {
+        guard exchange.heldRequest.method == .get || exchange.heldRequest.method == .head else {
+            return fail(GatewayError(.downstream, .methodNotAllowed, "the proxy's own pages are read with GET"))
+        }
+        exchange.responder = .gateway
+        answerClient(
+            with: OwnHost.answer(to: exchange.heldRequest.path, rules.authority, proxy: exchange.local),
+            from: chain.middlewares.count - 1)
     }
 
     // MARK: Tunnels that pass unread after all

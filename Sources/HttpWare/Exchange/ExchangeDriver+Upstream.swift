@@ -10,6 +10,7 @@ extension ExchangeDriver: ConnectionWaiter {
         let exchange = self.exchange
         guard let service = plan.service else {
             if let interception, !interception.isUnread { return acceptTunnel(interception.rules) }
+            if let rules = server.intercept, isForOwnHost { return answerForOwnHost(rules) }
             let isConnect = exchange.heldRequest.method == .connect
             return fail(
                 isConnect

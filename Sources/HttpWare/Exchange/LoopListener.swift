@@ -10,7 +10,7 @@ public final class LoopListener: ExchangeSource {
     /// Which tunnels are read; `nil` where none is.
     public private(set) var intercept: InterceptRules?
     public private(set) var trustedProxies: [IPNetwork]
-    /// Where the listener is bound, unless that is a wildcard address.
+    /// Where the listener is bound, unless that is a wildcard address or the system chose the port.
     let bindAddress: SocketAddress?
     /// Only this host reaches the listener.
     let isBoundToLoopback: Bool
@@ -74,7 +74,7 @@ public final class LoopListener: ExchangeSource {
         self.forward = forward
         self.intercept = intercept
         self.trustedProxies = trustedProxies
-        if let bindAddress, bindAddress.address?.isUnspecified != true {
+        if let bindAddress, bindAddress.address?.isUnspecified != true, bindAddress.port != 0 {
             self.bindAddress = bindAddress
         } else {
             self.bindAddress = nil

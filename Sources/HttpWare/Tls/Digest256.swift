@@ -95,6 +95,9 @@ public struct Digest256: Sendable {
 
     private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x57 }
 
+    /// The digest's bytes.
+    public var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
+
     /// The first byte of the digest: for tables.
     public var firstByte: Int { withUnsafeBytes(of: words) { Int($0[0]) } }
 }

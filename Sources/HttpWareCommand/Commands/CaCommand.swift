@@ -11,7 +11,10 @@ struct CaCommand: ParsableCommand {
             A forward listener with `intercept` shows its clients certificates that this authority signs. Clients accept them if \
             they trust the authority's own certificate. The key stays in the folder, readable for its owner only.
             """,
-        subcommands: [CaInitCommand.self, CaShowCommand.self, CaExportCommand.self])
+        subcommands: [
+            CaInitCommand.self, CaShowCommand.self, CaInstallCommand.self, CaUninstallCommand.self,
+            CaExportCommand.self,
+        ])
 }
 
 /// The folder of the authority.
@@ -85,8 +88,21 @@ struct CaShowCommand: ParsableCommand {
         commandName: "show", abstract: "Show the authority's name, fingerprint and expiry, and where it is trusted.")
 
     @OptionGroup var folder: CaFolder
+    @Option(help: .hidden)
+    var root = "/"
 
-    func run() throws { try CaShowCommand.show(try folder.read(), in: folder.path) }
+    func run() throws {
+        let authority = try folder.read()
+        try CaShowCommand.show(authority, in: folder.path)
+        var options = TrustStoreOptions()
+        options.root = root
+        let stores = options.stores(of: authority, in: folder.path)
+        let trusting = TrustStoreKind.here.flatMap { stores.stores($0).stores }.filter { $0.isTrusting() }
+        if trusting.isEmpty {
+            try Terminal.result("trusted by   no store of this machine; httpware ca install adds it")
+        }
+        for store in trusting { try Terminal.result("trusted by   \(store.label)") }
+    }
 
     static func show(_ authority: CertificateAuthority, in folder: String) throws {
         try Terminal.result("certificate  \(FilePath.joined(folder, CertificateAuthority.certificateFile))")

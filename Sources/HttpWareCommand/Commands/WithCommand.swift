@@ -9,12 +9,24 @@ import HttpWare
 struct WithCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "with", abstract: "Run a command whose requests go through a forward proxy.",
-        usage: "httpware with [--show] [--config <config>] -- <command> ...",
+        usage: """
+            httpware with [--show] [--tunnel] [--only <host>] -- <command> ...
+            httpware with [--show] --config <config> -- <command> ...
+            httpware with [--show] [--only <host>] --browser <browser> <url> [-- <arguments> ...]
+            """,
         discussion: """
-            The proxy listens on a free port of 127.0.0.1 while the command runs; HTTP_PROXY, HTTPS_PROXY, http_proxy and \
-            https_proxy name it. With -c it is the first forward listener of that file; if a gateway already runs on its \
-            address, the command uses that gateway. Without -c every request is passed on, to local servers too. \
-            NO_PROXY is kept; if it is not set, it is set to an empty value, so that no host is left out.
+            The proxy listens on a free port of 127.0.0.1 while the command runs, and reads what passes in TLS as well. Its \
+            certificates are signed by an authority of this user, which is made at the first run. The environment of the \
+            command names the proxy and the authority for curl, wget, git, Python, Node, Java, Perl, apt-get and others; \
+            certificates and options that you set yourself are kept beside them.
+
+            With --tunnel, TLS passes unread. With -c the proxy is the first forward listener of that file; if a gateway \
+            already runs on its address, the command uses that gateway. Without -c every request is passed on, to local \
+            servers too, but not to the metadata addresses of clouds. NO_PROXY is kept; if it is not set, it is set to an \
+            empty value, so that no host is left out.
+
+            --browser starts a browser in place of a command, with a new profile that trusts the authority. It is removed \
+            when the browser ends. Arguments after -- go to the browser.
 
             Exits with the command's exit status: 128 plus the number of the signal that ended it, 126 or 127 if \
             it could not be run.
@@ -22,37 +34,74 @@ struct WithCommand: ParsableCommand {
 
     @Flag(help: "Print a line on standard error for each request when it ends.")
     var show = false
+    @Flag(help: "Let TLS pass unread.")
+    var tunnel = false
+    @Option(
+        help: ArgumentHelp(
+            "A host that the command can reach, or several with commas; others are answered 403.", valueName: "host"))
+    var only: [String] = []
     @Option(
         name: [.customShort("c"), .customLong("config")],
         help: "A configuration file with a forward listener; - reads standard input.")
     var config: String?
+    @Option(help: "Start this browser in place of a command: chromium or firefox.")
+    var browser: Browser?
+    @Argument(help: "The page that the browser opens.")
+    var url: String?
     @Argument(parsing: .postTerminator, help: "The command and its arguments, after --.")
     var command: [String] = []
 
     func validate() throws {
-        if command.isEmpty { throw ValidationError("write the command after --, such as: httpware with -- curl …") }
+        if browser == nil, command.isEmpty || url != nil {
+            throw ValidationError("write the command after --, such as: httpware with -- curl …")
+        }
+        if config != nil, tunnel {
+            throw ValidationError("--tunnel is for runs without -c; the file says what is read")
+        }
+        if config != nil, !only.isEmpty {
+            throw ValidationError("--only is for runs without -c; write a hostRule in the file")
+        }
     }
 
     func run() throws {
+        let folder: CommandFolder
+        do throws(SystemError) {
+            folder = try CommandFolder()
+        } catch {
+            Terminal.error("httpware with: no temporary folder can be made: \(SystemError.text(of: error.code))")
+            throw ExitCode(1)
+        }
+        defer { folder.remove() }
+        let user = ProcessInfo.processInfo.environment
+        if config == nil {
+            try LocalProxy.trustUserCertificates(in: folder, user)
+            if !tunnel {
+                try LocalProxy.makeAuthority(
+                    for: "with", hint: "programs that httpware with starts trust it, and nothing else does")
+            }
+        }
         let configuration = try chosen()
         let listener = configuration.listeners[0]
+        let child = Child(
+            folder: folder, user: user, command: command, browser: browser, url: url,
+            authority: listener.intercept?.authority)
         if config != nil, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
                 Terminal.error("a gateway already runs on \(listener.bind); httpware trace -f shows its requests")
             }
-            throw ExitCode(try runCommand(at: listener.bind))
+            throw ExitCode(try child.run(at: listener.bind, ChildProcess.takeSignals()))
         }
         // Before any thread is made: all of them leave signals to this one.
         let signals = ChildProcess.takeSignals()
         let gateway = try GatewayRun.start(
-            configuration.only(config == nil ? listener.reachingEverything : listener, at: .loopback),
+            config == nil ? configuration : configuration.only(listener, at: .loopback),
             workers: min(2, GatewayRun.usualLoops), observes: show, takesSignals: false)
-        let line = ExchangeLine(style: TerminalStyle(STDERR_FILENO))
+        let line = ExchangeLine(style: TerminalStyle(STDERR_FILENO), showsHost: true)
         let printer =
             show
             ? gateway.records.map {
                 RequestPrinter($0) {
-                    Terminal.error(line.text($0))
+                    if !$0.isOpeningOfReadTunnel { Terminal.error(line.text($0)) }
                 } note: {
                     Terminal.error($0)
                 }
@@ -68,19 +117,17 @@ struct WithCommand: ParsableCommand {
             printer?.finish()
         }
         guard let address = gateway.status.now.addresses.first?.address else { throw ExitCode(3) }
-        throw ExitCode(try runCommand(at: address, signals))
+        throw ExitCode(try child.run(at: address, signals))
     }
 
     /// The configuration, whose first listener is the one that is meant.
     private func chosen() throws -> GatewayConfiguration {
         guard let config else {
-            return try BuiltinConfiguration.read(
-                """
-                version: 1
-                listeners: { with: { bind: "127.0.0.1:0", mode: forward } }
-                routes: [{ service: passthrough }]
-                log: { level: critical }
-                """, for: "with")
+            var proxy = LocalProxy(command: "with")
+            if tunnel { proxy.hosts = nil }
+            proxy.only = LocalProxy.hosts(only)
+            if !show { proxy.logs = "critical" }
+            return try proxy.configuration()
         }
         var file = ConfigurationOption()
         file.path = config
@@ -95,7 +142,7 @@ struct WithCommand: ParsableCommand {
     }
 
     /// Whether a server accepts connections there.
-    private static func isListening(_ address: SocketAddress) -> Bool {
+    static func isListening(_ address: SocketAddress) -> Bool {
         let target =
             address.address?.isUnspecified == true ? SocketAddress.loopback.with(port: address.port ?? 0) : address
         switch Socket.connect(to: target) {
@@ -109,31 +156,43 @@ struct WithCommand: ParsableCommand {
         case .failed: return false
         }
     }
+}
 
-    private func runCommand(at address: SocketAddress, _ signals: ChildProcess.Signals? = nil) throws -> Int32 {
+/// The command that `with` runs, or the browser.
+private struct Child {
+    let folder: CommandFolder
+    let user: [String: String]
+    let command: [String]
+    let browser: Browser?
+    let url: String?
+    /// The authority whose certificates the proxy shows; `nil` if it reads no tunnels.
+    let authority: CertificateAuthority?
+
+    /// Runs it to its end; its exit status.
+    func run(at address: SocketAddress, _ signals: ChildProcess.Signals) throws -> Int32 {
         guard case .ip(let ip, let port) = address else {
             Terminal.error("\(address) is not an address that HTTP_PROXY can contain; bind the listener to 127.0.0.1")
             throw ExitCode(1)
         }
         let host = ip.isUnspecified ? "127.0.0.1" : ip.isIPv4 ? "\(ip)" : "[\(ip)]"
-        let environment = WithCommand.environment(
-            ProcessInfo.processInfo.environment, proxy: "http://\(host):\(port)")
-        let taken = signals ?? ChildProcess.takeSignals()
-        do throws(SystemError) {
-            return try ChildProcess(command, environment: environment, taken).wait()
+        let environment = CommandEnvironment(
+            host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil)
+        do {
+            try folder.write(for: environment, authority: authority, user: user) {
+                Terminal.error("httpware with: \($0)")
+            }
         } catch {
-            Terminal.error("httpware with: \(command[0]): \(SystemError.text(of: error.code))")
+            Terminal.error("httpware with: \(folder.path) cannot be written: \(error.localizedDescription)")
+            throw ExitCode(1)
+        }
+        let started =
+            try browser?.prepared(url, command, environment, user, authority)
+            ?? (command, environment.variables(user))
+        do throws(SystemError) {
+            return try ChildProcess(started.0, environment: started.1, signals).wait()
+        } catch {
+            Terminal.error("httpware with: \(started.0[0]): \(SystemError.text(of: error.code))")
             return error.code == ENOENT ? 127 : 126
         }
-    }
-
-    /// The environment with the proxy in it, in the spellings that programs look for.
-    static func environment(_ environment: [String: String], proxy: String) -> [String: String] {
-        var environment = environment
-        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] { environment[name] = proxy }
-        let left = environment["NO_PROXY"] ?? environment["no_proxy"] ?? ""
-        environment["NO_PROXY"] = left
-        environment["no_proxy"] = environment["no_proxy"] ?? left
-        return environment
     }
 }

@@ -7,6 +7,8 @@ struct ExchangeLine {
     let style: TerminalStyle
     /// The line begins with the number of the exchange, which `trace` takes.
     var showsId = false
+    /// The host stands before a target that is only a path: for proxies, whose requests go to many hosts.
+    var showsHost = false
 
     private static let slow = 1000.0
 
@@ -17,7 +19,7 @@ struct ExchangeLine {
         let duration = TerminalStyle.time(report.duration)
         let size = TerminalStyle.size(report.responseBytes)
         let status = report.status == 0 ? "---" : String(report.status)
-        let target = style.shown(report.target.isEmpty ? "-" : report.target)
+        let target = style.shown(report.target.isEmpty ? "-" : host(of: report) + report.target)
         guard let width = style.width else {
             // Not for a terminal: everything, apart by two spaces.
             let parts = report.parts.map { "\($0.part.rawValue) \(TerminalStyle.time($0.duration))" }
@@ -43,6 +45,13 @@ struct ExchangeLine {
             line += " " + style.paint(String(style.shown(text).prefix(remark)), look)
         }
         return line
+    }
+
+    /// The host that a proxy's request names in another place than its target, with a port that is not usual.
+    private func host(of report: ExchangeReport) -> String {
+        guard showsHost, report.target.hasPrefix("/"), let host = report.host else { return "" }
+        guard let endpoint = report.endpoint, endpoint.hasPrefix(host + ":") else { return host }
+        return [":443", ":80"].contains(endpoint.dropFirst(host.count)) ? host : endpoint
     }
 
     /// The names of the columns, and a key to the bar.

@@ -22,8 +22,10 @@ from . import (  # noqa: F401
     intercept,
     large,
     limits,
+    local_proxy,
     mutations,
     operations,
+    own_host,
     paths,
     redis,
     reload,
@@ -35,6 +37,7 @@ from . import (  # noqa: F401
     tls,
     tokens,
     trace,
+    trust_stores,
     upgrade,
     upstream_proxy,
 )

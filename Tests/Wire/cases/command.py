@@ -834,9 +834,19 @@ def _(t: Trial) -> None:
     check(not any("\x1b" in line for line in lines), "colours:", lines)
 
 
+def own_home(t: Trial) -> dict[str, str]:
+    """The environment of a user who has an authority already."""
+    folder = t.setup.place.folder / "home"
+    if not folder.exists():
+        folder.mkdir()
+        made = run(t, "ca", "init", environment={"HOME": str(folder), "XDG_DATA_HOME": ""})
+        expect_same("ca init", made.returncode, 0)
+    return {"HOME": str(folder), "XDG_DATA_HOME": ""}
+
+
 def with_command(t: Trial, *arguments: str, **more) -> subprocess.CompletedProcess:
     environment = {name: "" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")}
-    return run(t, "with", *arguments, environment={**environment, **more.pop("environment", {})}, **more)
+    return run(t, "with", *arguments, environment={**environment, **own_home(t), **more.pop("environment", {})}, **more)
 
 
 FETCH = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())"
@@ -894,7 +904,7 @@ def _(t: Trial) -> None:
 @case("with: a signal that is sent to it goes to the command, once", nginx=NO)
 def _(t: Trial) -> None:
     code = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: (print('interrupted', flush=True), sys.exit(5)))\nprint('ready', flush=True)\ntime.sleep(10)"
-    process = t.setup.place.command([t.setup.binary, "with", "--", sys.executable, "-c", code], [])
+    process = t.setup.place.command([t.setup.binary, "with", "--", sys.executable, "-c", code], [], environment=own_home(t))
     t.at_end(process.stop)
     check(eventually(lambda: "ready" in process.log, 5), process.log)
     process.signal(signal.SIGINT)
@@ -905,7 +915,7 @@ def _(t: Trial) -> None:
 @case("with: Ctrl-C on the terminal reaches the command once, and its exit is waited for", nginx=NO)
 def _(t: Trial) -> None:
     code = "import signal, sys, time\ncount = []\nsignal.signal(signal.SIGINT, lambda *_: (count.append(1), print('interrupted', flush=True)))\nprint('ready', flush=True)\ntime.sleep(1)\ntime.sleep(1)\nprint('ended after', len(count), flush=True)"
-    output = on_terminal(t, [t.setup.binary, "with", "--", sys.executable, "-c", code], 80, {}, lambda terminal: os.write(terminal, b"\x03"), b"ready")
+    output = on_terminal(t, [t.setup.binary, "with", "--", sys.executable, "-c", code], 80, own_home(t), lambda terminal: os.write(terminal, b"\x03"), b"ready")
     check(b"ended after 1" in output, output)
 
 

@@ -1,0 +1,82 @@
+import ArgumentParser
+import Foundation
+import HttpGateway
+import HttpWare
+
+/// `httpware inspect`: a forward proxy that reads what passes, the admin page, and one line per request.
+struct InspectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inspect",
+        abstract: "Run a forward proxy that reads TLS, with the admin page; one line per request.",
+        discussion: """
+            Set the proxy in a browser or a program, and trust the certificate authority that is made at the first run: with \
+            httpware ca install, or by opening http://httpware.proxy/ through the proxy. To run one command behind a proxy \
+            without trusting anything, use httpware with.
+
+            HOST and GLOB are patterns such as api.example.com, *.example.com or example.com:8443. Requests go to local \
+            servers too, but not to the metadata addresses of clouds.
+            """)
+
+    @Option(help: "The address to listen on; 127.0.0.1:8888, or a free port if that one is taken.")
+    var listen: String?
+    @Option(help: "The address of the admin listener; 127.0.0.1:9900, or a free port if that one is taken.")
+    var admin: String?
+    @Option(
+        help: ArgumentHelp(
+            "A host whose TLS is read; all hosts without this option. Can be repeated.", valueName: "glob"))
+    var host: [String] = []
+    @Option(help: ArgumentHelp("A host whose TLS passes unread. Can be repeated.", valueName: "glob"))
+    var except: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "A host that clients can reach, or several with commas; others are answered 403.", valueName: "host"))
+    var only: [String] = []
+    @Flag(help: "Print JSON, one object per line.")
+    var json = false
+
+    func run() throws {
+        try LocalProxy.makeAuthority(
+            for: "inspect",
+            hint: "let your programs trust it with httpware ca install, or start them with httpware with -- COMMAND")
+        let listen = try self.listen ?? FreePort.near(8888)
+        var proxy = LocalProxy(command: "inspect", listen: listen, admin: try admin ?? FreePort.near(9900))
+        if !host.isEmpty { proxy.hosts = LocalProxy.hosts(host) }
+        proxy.except = LocalProxy.hosts(except)
+        proxy.only = LocalProxy.hosts(only)
+        let gateway = try GatewayRun.start(try proxy.configuration(), workers: nil, observes: true)
+        let status = gateway.status.now
+        for listener in status.addresses {
+            Terminal.error("httpware: proxy on http://\(listener.address)")
+            Terminal.error("httpware: certificate and instructions on http://\(OwnHost.name)/ through the proxy")
+        }
+        if let address = status.adminAddress { Terminal.error("httpware: inspector on http://\(address)/") }
+        for listener in status.addresses {
+            Terminal.error(
+                "try: curl -x http://\(listener.address) --cacert "
+                    + CommandText.quoted(
+                        FilePath.joined(CertificateAuthority.usualFolder(), CertificateAuthority.certificateFile))
+                    + " https://example.com/")
+        }
+        let (line, json) = (ExchangeLine(style: TerminalStyle(STDOUT_FILENO), showsHost: true), json)
+        if !json, let heading = line.heading { Terminal.print(heading) }
+        let printer = gateway.records.map { records in
+            RequestPrinter(records) { report in
+                guard !report.isOpeningOfReadTunnel else { return }
+                Terminal.print(json ? report.json : line.text(report))
+            } note: {
+                Terminal.error($0)
+            }
+        }
+        gateway.run()
+        printer?.finish()
+    }
+}
+
+/// Ports of this machine.
+enum FreePort {
+    /// The loopback address with this port, or with port 0 if another program listens there.
+    static func near(_ port: UInt16) throws -> String {
+        let wanted = SocketAddress.loopback.with(port: port)
+        return WithCommand.isListening(wanted) ? "127.0.0.1:0" : "\(wanted)"
+    }
+}

@@ -1,0 +1,99 @@
+import ArgumentParser
+import Foundation
+import GatewayConfig
+import Glibc
+import HttpGateway
+import HttpWare
+
+/// The forward proxy of `with` and `inspect`, which needs no file: it serves this machine, and reads the tunnels of its clients.
+struct LocalProxy {
+    /// The command that it is for, whose name its listener has.
+    let command: String
+    var listen = "127.0.0.1:0"
+    /// The address of the admin listener; `nil`: there is none.
+    var admin: String?
+    /// The hosts whose tunnels are read; `nil`: none are.
+    var hosts: [String]? = ["*"]
+    /// The hosts whose tunnels pass unread all the same.
+    var except: [String] = []
+    /// The only hosts that clients can reach; empty: all.
+    var only: [String] = []
+    /// The lowest level of its log.
+    var logs = "warning"
+
+    /// The hosts that give the credentials of a machine in a cloud to whoever asks from there.
+    static let metadataHosts = [
+        "169.254.169.254", "[::ffff:169.254.169.254]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::254]",
+        "[fd00:ec2::23]", "100.100.100.200", "192.0.0.192", "[fd20:ce::254]", "metadata.google.internal",
+        "metadata.goog", "instance-data",
+    ]
+
+    /// The configuration in YAML.
+    var text: String {
+        let list = { (texts: [String]) in "[" + texts.map(BuiltinConfiguration.quoted).joined(separator: ", ") + "]" }
+        var intercept = ""
+        if let hosts {
+            intercept = "\n    intercept: { hosts: \(list(hosts))"
+            if !except.isEmpty { intercept += ", except: \(list(except))" }
+            intercept += " }"
+        }
+        let allow = only.isEmpty ? "" : ", allow: \(list(only + [OwnHost.name]))"
+        return """
+            version: 1
+            listeners:
+              \(command):
+                bind: \(BuiltinConfiguration.quoted(listen))
+                mode: forward
+                forward: { denyPrivate: false }
+                chain: \(command)\(intercept)
+            chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }] } }
+            routes: [{ service: passthrough }]
+            \(admin.map { "admin: { bind: \(BuiltinConfiguration.quoted($0)) }\n" } ?? "")log: { level: \(logs) }
+
+            """
+    }
+
+    /// The checked configuration; ends the program if what the user brought into it is wrong.
+    func configuration() throws -> GatewayConfiguration {
+        try BuiltinConfiguration.read(text, for: command).reachingEverything
+    }
+
+    /// The hosts of options such as `--only a.example,b.example`.
+    static func hosts(_ options: [String]) -> [String] {
+        options.flatMap { $0.split { $0 == "," || $0.isWhitespace } }.map(String.init)
+    }
+
+    /// Makes the authority of this user at the first run, and says so.
+    static func makeAuthority(for command: String, hint: String) throws {
+        let folder = CertificateAuthority.usualFolder()
+        guard access(FilePath.joined(folder, CertificateAuthority.keyFile), F_OK) != 0 else { return }
+        do throws(TlsFault) {
+            try CertificateAuthority.make(in: folder, name: CaFolder.owner)
+        } catch {
+            Terminal.error("httpware \(command): the certificate authority cannot be made: \(error.reason)")
+            throw ExitCode(1)
+        }
+        Terminal.error("httpware: made a certificate authority in \(folder), for this user alone; \(hint)")
+    }
+
+    /// The roots that this process trusts: those that the user's variables name are among them, for the proxy meets the origin
+    /// servers in place of the command. To be called before any root is read.
+    static func trustUserCertificates(in folder: CommandFolder, _ user: [String: String]) throws {
+        var named = CertificateBundle()
+        var others = user
+        others["SSL_CERT_FILE"] = nil
+        named.addCertificates(of: others)
+        guard !named.certificates.isEmpty else { return }
+        var bundle = CertificateBundle()
+        if let own = user["SSL_CERT_FILE"] ?? CertificateBundle.systemFile { bundle.add(path: own) }
+        for certificate in named.certificates { bundle.add(certificate) }
+        let file = FilePath.joined(folder.path, "origins.pem")
+        try folder.write(Array(bundle.pem.utf8), to: file)
+        setenv("SSL_CERT_FILE", file, 1)
+    }
+}
+
+extension ExchangeReport {
+    /// Whether it is only the opening of a tunnel whose requests have lines of their own.
+    var isOpeningOfReadTunnel: Bool { responder == Responder.interception.name }
+}

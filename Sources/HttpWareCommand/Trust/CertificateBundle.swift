@@ -1,0 +1,79 @@
+import Foundation
+import Glibc
+import HttpWare
+
+/// Certificates of authorities, each once, in the order in which they were added.
+struct CertificateBundle {
+    /// Each in DER.
+    private(set) var certificates: [[UInt8]] = []
+    private var known: Set<[UInt8]> = []
+
+    /// A file with more bytes is not read.
+    private static let mostBytes = 16 << 20
+
+    /// Adds a certificate in DER.
+    mutating func add(_ certificate: [UInt8]) {
+        if known.insert(certificate).inserted { certificates.append(certificate) }
+    }
+
+    /// Adds the certificates of a text in PEM; what stands between them is ignored. Returns whether there was one. RFC 7468 §3.
+    @discardableResult
+    mutating func add(pem text: String) -> Bool {
+        var hasAny = false
+        var body: String?
+        for line in text.split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("-----BEGIN ") {
+                body = line.hasSuffix("CERTIFICATE-----") ? "" : nil
+            } else if line.hasPrefix("-----END "), let encoded = body {
+                body = nil
+                guard let bytes = Data(base64Encoded: encoded, options: .ignoreUnknownCharacters), bytes.first == 0x30
+                else { continue }
+                add(Array(bytes))
+                hasAny = true
+            } else if body != nil {
+                body? += line
+            }
+        }
+        return hasAny
+    }
+
+    /// Adds the certificates of a file in PEM, or of all such files in a folder. Returns whether there was one.
+    @discardableResult
+    mutating func add(path: String) -> Bool {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return false }
+        guard isFolder.boolValue else { return CertificateBundle.text(path).map { add(pem: $0) } ?? false }
+        var hasAny = false
+        for name in ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() {
+            guard let text = CertificateBundle.text(FilePath.joined(path, name)) else { continue }
+            if add(pem: text) { hasAny = true }
+        }
+        return hasAny
+    }
+
+    /// The content of a regular file; `nil` if it cannot be read.
+    static func text(_ path: String) -> String? { bytes(path).map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The content of a regular file; `nil` if it cannot be read.
+    static func bytes(_ path: String) -> [UInt8]? {
+        var status = Glibc.stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= mostBytes,
+            let data = FileManager.default.contents(atPath: path)
+        else { return nil }
+        return Array(data)
+    }
+
+    /// All of them in PEM.
+    var pem: String {
+        certificates.map { certificate in
+            let lines = Data(certificate).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
+            return "-----BEGIN CERTIFICATE-----\n\(lines)\n-----END CERTIFICATE-----\n"
+        }.joined()
+    }
+
+    /// The file with the roots of this system, whatever variables say; `nil` without one.
+    static let systemFile: String? = [
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem", "/usr/lib/ssl/cert.pem",
+    ].first { FileManager.default.isReadableFile(atPath: $0) }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// A tool of the system that does a piece of work: without standard input, so that it cannot ask.
+enum ToolRun {
+    /// What became of it.
+    struct Result {
+        let status: Int32
+        let output: String
+        let errors: String
+
+        /// The last line that it wrote, for people.
+        var reason: String {
+            let lines = (errors + "\n" + output).split(whereSeparator: \.isNewline)
+            return lines.first { !$0.allSatisfy(\.isWhitespace) }.map(String.init) ?? "exit status \(status)"
+        }
+    }
+
+    /// Runs a tool to its end; `nil` if it cannot be started.
+    static func run(_ command: [String], environment: [String: String]? = nil) -> Result? {
+        let process = Process()
+        process.executableURL = URL(filePath: command[0])
+        process.arguments = Array(command.dropFirst())
+        if let environment { process.environment = environment }
+        let (output, errors) = (Pipe(), Pipe())
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = errors
+        guard (try? process.run()) != nil else { return nil }
+        // Both are read at once, for a tool waits for a full pipe.
+        nonisolated(unsafe) var error = Data()
+        let hasRead = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            error = errors.fileHandleForReading.readDataToEndOfFile()
+            hasRead.signal()
+        }
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        hasRead.wait()
+        process.waitUntilExit()
+        return Result(
+            status: process.terminationStatus, output: String(decoding: text, as: UTF8.self),
+            errors: String(decoding: error, as: UTF8.self))
+    }
+
+    /// The output of a tool that succeeds.
+    static func output(_ command: [String], environment: [String: String]? = nil) -> String? {
+        run(command, environment: environment).flatMap { $0.status == 0 ? $0.output : nil }
+    }
+}

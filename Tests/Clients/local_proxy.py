@@ -1,0 +1,240 @@
+"""Programs that `httpware with` starts: each goes through the proxy and trusts it, by its own means. With a home and an authority of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from Clients.trials import Failed, Skipped, client, expect
+from Rig.certificates import certificates
+
+
+class With:
+    """How a trial runs `httpware with`: the proxy trusts the origin server by the user's SSL_CERT_FILE."""
+
+    def __init__(self, t):
+        self.t = t
+        self.home = t.place.subfolder("user")
+        self.url = f"{t.secure}/get"
+
+    def run(self, *command: str, options: tuple[str, ...] = (), environment: dict[str, str] | None = None, timeout: float = 60,
+            fails: bool = False) -> tuple[str, str]:
+        """What the command writes to standard output and to standard error."""
+        if not shutil.which(command[0]):
+            raise Skipped(f"{command[0]} is not installed")
+        clean = {name: value for name, value in os.environ.items() if "proxy" not in name.lower() and not name.startswith(("XDG_", "NODE_", "JAVA_"))}
+        result = subprocess.run(
+            [self.t.options.binary, "with", "--show", *options, "--", *command], capture_output=True, text=True, timeout=timeout, cwd=self.home,
+            env={**clean, "HOME": str(self.home), "LC_ALL": "C", "SWIFT_BACKTRACE": "enable=no", "SSL_CERT_FILE": str(certificates() / "ca.pem"), **(environment or {})})
+        if result.returncode and not fails:
+            raise Failed(f"{command[0]} exit {result.returncode}: {(result.stdout + result.stderr)[-2500:]}")
+        return result.stdout, result.stderr
+
+    def expect_read(self, output: str, errors: str, target: str = "/get", host: str | None = None) -> None:
+        """The origin server saw a request that came through the proxy and the gateway before it, and the proxy has a line for it."""
+        start = output.find("{")
+        answer = json.loads(output[start: output.rindex("}") + 1])
+        via = ", ".join(value for name, value in answer["headers"] if name.lower() == "via")
+        expect(answer["target"] == target and via.count("httpware") == 2, "not read:", answer, errors[-300:])
+        expect(f"{host or self.t.secure.removeprefix('https://')}{target}" in errors, "no line:", errors[-500:])
+
+
+@client("with: curl trusts the proxy; the authority is made at the first run, and said", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    output, errors = w.run("curl", "-sS", "--max-time", "20", w.url)
+    w.expect_read(output, errors)
+    expect("certificate authority" in errors, errors)
+    folder = w.home / ".local/share/httpware/ca"
+    expect(oct((folder / "ca.key").stat().st_mode & 0o777) == "0o600", "rights of the key")
+    output, errors = w.run("curl", "-sS", "--max-time", "20", w.url)
+    w.expect_read(output, errors)
+    expect("certificate authority" not in errors, errors)
+
+
+@client("with --tunnel: TLS passes unread", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    output, errors = w.run("curl", "-sS", "--max-time", "20", "--cacert", str(certificates() / "ca.pem"), w.url, options=("--tunnel",))
+    via = [value for name, value in json.loads(output)["headers"] if name == "Via"]
+    expect(via and ", ".join(via).count("httpware") == 1 and "CONNECT" in errors, via, errors)
+    expect(not (w.home / ".local").exists(), "an authority was made")
+
+
+@client("with --only: other hosts are 403; metadata addresses always are", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    code = ("curl", "-s", "--max-time", "20", "-o", "/dev/null", "-w", "%{http_code} %{http_connect}")
+    expect(w.run(*code, w.url, options=("--only", "localhost,other.test"))[0] == "200 200")
+    expect(w.run(*code, w.url, options=("--only", "other.test"), fails=True)[0] == "000 403")
+    for host in ("169.254.169.254", "[fd00:ec2::254]", "100.100.100.200"):
+        expect(w.run(*code, f"http://{host}/latest/", fails=True)[0].startswith("403"), host)
+        expect(w.run(*code, f"https://{host}/latest/", fails=True)[0] == "000 403", host)
+
+
+@client("with: wget trusts the proxy, and the user's own wgetrc counts", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    (w.home / ".wgetrc").write_text("user_agent = from the wgetrc\nca_certificate = /nowhere.pem\n")
+    output, errors = w.run("wget", "-qO-", w.url)
+    w.expect_read(output, errors)
+    expect("from the wgetrc" in output, output)
+    expect("/nowhere.pem" in errors, errors)
+
+
+@client("with: git clones over https", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    work, bare = t.place.subfolder("origin"), t.folder / f"{w.home.name}.git"
+    for command in (["init", "-q", "."], ["-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-q", "--allow-empty", "-m", "first"],
+                    ["clone", "-q", "--bare", ".", str(bare)]):
+        t.run("git", *command, cwd=work)
+    w.run("git", "clone", "-q", f"{t.secure}/git/{bare.name}", "cloned")
+    expect("first" in t.run("git", "-C", str(w.home / "cloned"), "log", "--format=%s"))
+
+
+@client("with: Python's ssl, and its urllib", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    code = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
+    w.expect_read(*w.run(sys.executable, "-c", code, w.url))
+
+
+@client("with: Python's requests; the user's own bundle counts too")
+def _(t) -> None:
+    w = With(t)
+    python = sys.executable
+    if subprocess.run([python, "-c", "import requests"], capture_output=True).returncode:
+        raise Skipped("requests is not installed")
+    code = "import sys, requests; print(requests.get(sys.argv[1], timeout=10).text)"
+    w.expect_read(*w.run(python, "-c", code, w.url))
+    # The origin server's authority is known by the user's bundle for requests only: the proxy trusts it for that.
+    system = next(path for path in ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt") if Path(path).exists())
+    w.expect_read(*w.run(python, "-c", code, w.url, environment={"REQUESTS_CA_BUNDLE": str(certificates() / "ca.pem"), "SSL_CERT_FILE": system}))
+
+
+NODE = """
+const http = require('http'), https = require('https'), [kind, url] = process.argv.slice(-2);
+const shown = response => { let text = ''; response.on('data', part => text += part); response.on('end', () => console.log(text)); };
+const failed = error => { console.error(error); process.exit(1); };
+const kinds = {
+  get: () => (url.startsWith('https:') ? https : http).get(url, shown).on('error', failed),
+  agent: () => (url.startsWith('https:') ? https : http).get(url, { agent: new (url.startsWith('https:') ? https : http).Agent({ keepAlive: false }) }, shown).on('error', failed),
+  list: () => { const u = new URL(url); const r = (url.startsWith('https:') ? https : http).request({ host: u.hostname, port: u.port, path: u.pathname, headers: ['Host', u.host, 'X-List', '1'] }, shown); r.on('error', failed); r.end(); },
+  post: () => { const r = (url.startsWith('https:') ? https : http).request(url, { method: 'POST', headers: { Expect: '100-continue' } }, shown); r.on('error', failed); r.on('continue', () => r.end('x'.repeat(100000))); },
+  fetch: async () => { for (let i = 0; i < 3; i++) var r = await fetch(url, { headers: { 'X-Fetch': '1' } }); console.log(await r.text()); },
+  fetchPost: async () => console.log(await (await fetch(url, { method: 'POST', body: 'x'.repeat(100000) })).text()),
+};
+Promise.resolve(kinds[kind]()).catch(failed);
+"""
+
+for kind in ("get", "agent", "list", "post", "fetch", "fetchPost"):
+    @client(f"with: Node, {kind}, https and http", smoke=True)
+    def _(t, kind: str = kind) -> None:
+        w = With(t)
+        (w.home / "client.cjs").write_text(NODE)
+        w.expect_read(*w.run("node", "client.cjs", kind, w.url))
+        output, errors = w.run("node", "client.cjs", kind, f"{t.web}/get")
+        w.expect_read(output, errors, host=t.web)
+
+
+@client("with: Node goes round the proxy for hosts of NO_PROXY, keeps NODE_OPTIONS, and says a refusal", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    (w.home / "client.cjs").write_text(NODE)
+    for kind in ("get", "fetch"):
+        output, errors = w.run("node", "client.cjs", kind, f"{t.web}/get", environment={"NO_PROXY": "example.com,127.0.0.1"})
+        via = [value for name, value in json.loads(output)["headers"] if name == "Via"]
+        expect(", ".join(via).count("httpware") == 1, via)
+    output, _ = w.run("node", "-e", "console.log(process.title, process.env.NODE_OPTIONS)", environment={"NODE_OPTIONS": "--title=kept"})
+    expect(output.startswith("kept --title=kept --require "), output)
+    _, errors = w.run("node", "client.cjs", "get", w.url, options=("--only", "other.test"), fails=True)
+    expect("403" in errors and "CONNECT" in errors, errors)
+
+
+JAVA = """
+import java.net.*; import java.net.http.*; import java.io.*;
+public class Get { public static void main(String[] a) throws Exception {
+  if (a[0].equals("old")) { System.out.println(new String(new URL(a[1]).openConnection().getInputStream().readAllBytes())); }
+  else if (a[0].equals("new")) { System.out.println(HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(a[1])).build(), HttpResponse.BodyHandlers.ofString()).body()); }
+  else { var f = javax.net.ssl.TrustManagerFactory.getInstance(javax.net.ssl.TrustManagerFactory.getDefaultAlgorithm()); f.init((java.security.KeyStore) null);
+    System.out.println(((javax.net.ssl.X509TrustManager) f.getTrustManagers()[0]).getAcceptedIssuers().length + " " + System.getProperty("kept")); } } }
+"""
+
+
+def java(t, w: With) -> None:
+    if not shutil.which("java"):
+        raise Skipped("java is not installed")
+    (w.home / "Get.java").write_text(JAVA)
+
+
+@client("with: Java, its old and its new client", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    java(t, w)
+    for kind in ("old", "new"):
+        w.expect_read(*w.run("java", "Get.java", kind, w.url))
+    output, errors = w.run("java", "Get.java", "old", f"{t.web}/get")
+    w.expect_read(output, errors, host=t.web)
+
+
+@client("with: Java keeps the JDK's roots, JAVA_TOOL_OPTIONS, and the store that they name", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    java(t, w)
+    clean = {"JAVA_TOOL_OPTIONS": "", "HOME": str(w.home)}
+    own = int(t.run("java", str(w.home / "Get.java"), "count", "-", environment=clean).split()[0])
+    output, _ = w.run("java", "Get.java", "count", "-", environment={"JAVA_TOOL_OPTIONS": "-Dkept=yes"})
+    count, kept = output.split()
+    expect(int(count) >= own + 2 and kept == "yes", f"{own} roots of the JDK, {output}")
+    store = w.home / "own.p12"
+    t.run("keytool", "-importcert", "-noprompt", "-storetype", "PKCS12", "-keystore", str(store), "-storepass", "secret1", "-alias", "own", "-file",
+          str(certificates() / "other.pem"))
+    output, errors = w.run("java", "Get.java", "count", "-",
+                           environment={"JAVA_TOOL_OPTIONS": f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword=secret1"})
+    expect(int(output.split()[0]) == int(count) + 1, f"{count} before, {output} {errors}")
+
+
+@client("with: Perl's LWP")
+def _(t) -> None:
+    w = With(t)
+    if not shutil.which("perl") or subprocess.run(["perl", "-MLWP::Protocol::https", "-e", "1"], capture_output=True).returncode:
+        raise Skipped("LWP::Protocol::https is not installed")
+    code = "my $r = LWP::UserAgent->new->get($ARGV[0]); die $r->status_line unless $r->is_success; print $r->content"
+    w.expect_read(*w.run("perl", "-MLWP::UserAgent", "-e", code, w.url))
+
+
+@client("with: apt-get over https, as the user _apt, and the user's APT_CONFIG counts")
+def _(t) -> None:
+    w = With(t)
+    if not shutil.which("apt-get"):
+        raise Skipped("this is not Debian")
+    archive = t.folder / f"{w.home.name}-debian"
+    archive.mkdir()
+    (archive / "Packages").write_text("")
+    root = w.home / "apt"
+    for name in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/trusted.gpg.d", "etc/apt/sources.list.d", "var/lib/apt/lists/partial",
+                 "var/cache/apt/archives/partial", "var/lib/dpkg"):
+        (root / name).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (root / "etc/apt/sources.list").write_text(f"deb [trusted=yes] {t.secure}/files/{archive.name} ./\n")
+    # The user's own file says where everything is, so nothing works if it is lost.
+    config = w.home / "apt.conf"
+    config.write_text(f'Dir "{root}"; Dir::State::status "{root}/var/lib/dpkg/status"; Dir::Bin::methods "/usr/lib/apt/methods"; Acquire::Retries "0"; Acquire::Languages "none";\n')
+    if os.getuid() == 0:
+        w.home.chmod(0o755)
+        shutil.chown(root / "var/lib/apt/lists/partial", "_apt")
+    output, errors = w.run("apt-get", "update", environment={"APT_CONFIG": str(config)})
+    expect(any("/Packages " in line and " 200 " in line for line in errors.splitlines()), output, errors)
+
+
+@client("with: Ruby, Go and others take SSL_CERT_FILE: openssl s_client trusts the proxy by it", smoke=True)
+def _(t) -> None:
+    w = With(t)
+    script = 'printf "GET /get HTTP/1.1\\r\\nHost: ${1#https://}\\r\\nConnection: close\\r\\n\\r\\n" | openssl s_client -quiet -verify_return_error -proxy "${HTTPS_PROXY#http://}" -connect "${1#https://}" -servername localhost'
+    output, errors = w.run("sh", "-c", script, "sh", t.secure)
+    w.expect_read(output, errors)

@@ -1,0 +1,151 @@
+"""The local proxy by its commands: inspect and with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from Rig.certificates import certificates
+from Rig.origins import answering
+from Rig.processes import Process, free_port
+from suite import Skip, Trial, case, check, eventually, expect_same, expect_status
+
+from .command import NO, own_home, run, with_command
+from .intercept import OK, Proxy
+from .own_host import asked
+from .tls import secure
+
+# inspect
+
+
+def inspecting(t: Trial, *arguments: str, environment: dict[str, str] | None = None) -> tuple[Process, int, int]:
+    """A running inspector, the port of its proxy and that of its admin listener."""
+    process = t.setup.place.command([t.setup.binary, "inspect", *arguments], [],
+                                    environment={**own_home(t), "SSL_CERT_FILE": str(certificates() / "ca.pem"), **(environment or {})})
+    t.at_end(process.stop)
+    check(eventually(lambda: "try: " in process.log, 10), process.log)
+    return process, int(re.search(r"proxy on http://127\.0\.0\.1:(\d+)", process.log)[1]), int(re.search(r"inspector on http://127\.0\.0\.1:(\d+)/", process.log)[1])
+
+
+@case("inspect: reads TLS, prints a line for each request, serves the admin page and the certificate", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(secure(answering(OK)))
+    process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    ca = Path(own_home(t)["HOME"]) / ".local/share/httpware/ca/ca.pem"
+    check(f"--cacert {ca}" in process.log, process.log)
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    curl = ["curl", "-sS", "--max-time", "10", "-x", f"http://127.0.0.1:{port}"]
+    result = subprocess.run([*curl, "--cacert", str(ca), f"https://localhost:{t.main.port}/seen?x=1"], capture_output=True, text=True)
+    expect_same("curl", (result.stdout, result.stderr), ("ok", ""))
+    expect_same("upstream", t.main.requests[-1].target, "/seen?x=1")
+    check(eventually(lambda: "/seen" in process.log, 5), "no line:", process.log)
+    lines = [line for line in process.log.splitlines() if "/seen" in line]
+    check(len(lines) == 1 and f"GET  localhost:{t.main.port}/seen?x=1  200" in lines[0], lines)
+    check("CONNECT" not in process.log, "the opening of a tunnel has a line:", process.log)
+    page = subprocess.run(["curl", "-sS", f"http://127.0.0.1:{admin}/"], capture_output=True, text=True)
+    check("<title>httpware</title>" in page.stdout, page)
+    expect_status(asked(t, port, "/ca.pem"), 200)
+    check(f"127.0.0.1:{port}" in asked(t, port, "/proxy.pac").body.decode(), "the port that the system chose is not in the PAC")
+
+
+@case("inspect: ports that are taken give way, unless they are asked for by name", nginx=NO)
+def _(t: Trial) -> None:
+    taken = []
+    for port in (8888, 9900):
+        try:
+            taken.append(socket.create_server(("127.0.0.1", port)))
+        except OSError:
+            pass  # another program has it
+    try:
+        _, port, admin = inspecting(t)
+        check(port != 8888 and admin != 9900, port, admin)
+        result = run(t, "inspect", "--listen", f"127.0.0.1:{t.main.port}", "--admin", "127.0.0.1:0", environment=own_home(t))
+        check(result.returncode == 3 and str(t.main.port) in result.stderr, result)
+    finally:
+        for each in taken:
+            each.close()
+
+
+@case("inspect: --host, --except and --only; a pattern that is none is exit 1", nginx=NO)
+def _(t: Trial) -> None:
+    t.origin(secure(answering(OK)))
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    origin, ca = str(certificates() / "ca.pem"), str(Path(own_home(t)["HOME"]) / ".local/share/httpware/ca/ca.pem")
+    for options, trust in ((["--host", "other.test"], origin), (["--host", "localhost"], ca), (["--except", "localhost"], origin),
+                           (["--only", "localhost"], ca)):
+        process, port, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", *options)
+        result = subprocess.run(["curl", "-sS", "--max-time", "10", "-x", f"http://127.0.0.1:{port}", "--cacert", trust,
+                                 f"https://localhost:{t.main.port}/"], capture_output=True, text=True)
+        expect_same(f"{options}", (result.stdout, result.stderr), ("ok", ""))
+        process.stop()
+    _, port, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--only", "other.test")
+    expect_status(asked(t, port, "/", host=f"localhost:{t.main.port}"), 403)
+    expect_status(asked(t, port, "/"), 200)
+    result = run(t, "inspect", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--host", "a b{c", environment=own_home(t))
+    check(result.returncode == 1 and "host" in result.stderr, result)
+
+
+@case("inspect and with: the authority is made at the first run, with a sentence how to trust it", nginx=NO)
+def _(t: Trial) -> None:
+    home = t.setup.place.subfolder("new")
+    environment = {"HOME": str(home), "XDG_DATA_HOME": ""}
+    process, _, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", environment=environment)
+    said = [line for line in process.log.splitlines() if "certificate authority" in line]
+    check(len(said) == 1 and "httpware ca install" in said[0] and "httpware with" in said[0], said)
+    check(os.stat(home / ".local/share/httpware/ca/ca.key").st_mode & 0o77 == 0, "others can read the key")
+    result = with_command(t, "--", "true", environment=environment)
+    expect_same("with", (result.returncode, result.stderr), (0, ""))
+
+
+# with
+
+
+@case("with: files of the environment are there while the command runs, and go with it", nginx=NO)
+def _(t: Trial) -> None:
+    code = ("import json, os; v = os.environ; names = [v['SSL_CERT_FILE'], v['DENO_CERT'], v['WGETRC'], v['APT_CONFIG']]; "
+            "print(json.dumps([[n, open(n).read()] for n in names] + [[os.path.dirname(names[0]), oct(os.stat(os.path.dirname(names[0])).st_mode & 0o66)]]))")
+    result = with_command(t, "--", sys.executable, "-c", code, environment={"SSL_CERT_FILE": str(certificates() / "other.pem")})
+    bundle, own, _, _, (folder, rights) = json.loads(result.stdout)
+    ca = (Path(own_home(t)["HOME"]) / ".local/share/httpware/ca/ca.pem").read_text()
+    expect_same("authority", own[1], ca)
+    for name, text in (("the user's", (certificates() / "other.pem").read_text()), ("ours", ca)):
+        check("".join(text.split()) in "".join(bundle[1].split()), name, "is not in the bundle")
+    expect_same("rights of others", rights, "0o0")
+    check(not Path(folder).exists(), "the folder is left")
+
+
+@case("with: a file of certificates that cannot be read is told", nginx=NO)
+def _(t: Trial) -> None:
+    result = with_command(t, "--", "true", environment={"REQUESTS_CA_BUNDLE": "/nowhere.pem"})
+    check(result.returncode == 0 and "REQUESTS_CA_BUNDLE: /nowhere.pem" in result.stderr, result)
+
+
+@case("with -c: a listener that reads tunnels brings its authority; one that reads none leaves the variables alone", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, tls=False)
+    file = str(proxy.folder / "httpware.yaml")
+    show = ["sh", "-c", 'cat "$DENO_CERT"; echo $http_proxy']
+    # A gateway runs already, then none does.
+    result = with_command(t, "-c", file, "--", *show)
+    expect_same("result", result.stdout, proxy.ca.read_text() + f"http://127.0.0.1:{proxy.port}\n")
+    proxy.process.stop()
+    result = with_command(t, "-c", file, "--", *show)
+    check(result.stdout.startswith(proxy.ca.read_text()) and f":{proxy.port}" not in result.stdout, result)
+    Path(file).write_text(re.sub("intercept: .*", "", proxy.text))
+    result = with_command(t, "-c", file, "--", "sh", "-c", "echo ${DENO_CERT-none} ${SSL_CERT_FILE-none}")
+    check(result.stdout.startswith("none "), result)
+
+
+@case("with: options that contradict each other are exit 64", nginx=NO)
+def _(t: Trial) -> None:
+    for arguments in (["-c", "x.yaml", "--tunnel", "--", "true"], ["-c", "x.yaml", "--only", "a.test", "--", "true"], ["http://a.test/", "--", "true"],
+                      ["--browser", "lynx", "http://a.test/"]):
+        expect_same(f"exit of {arguments}", with_command(t, *arguments).returncode, 64)
