@@ -22,9 +22,9 @@ class With:
         self.url = f"{t.secure}/get"
 
     def run(self, *command: str, options: tuple[str, ...] = (), environment: dict[str, str] | None = None, timeout: float = 60,
-            fails: bool = False) -> tuple[str, str]:
+            fails: bool = False, program: str | None = None) -> tuple[str, str]:
         """What the command writes to standard output and to standard error."""
-        if not shutil.which(command[0]):
+        if program is None and not shutil.which(command[0]):
             raise Skipped(f"{command[0]} is not installed")
         clean = {name: value for name, value in os.environ.items() if "proxy" not in name.lower() and not name.startswith(("XDG_", "NODE_", "JAVA_"))}
         result = subprocess.run(
@@ -238,3 +238,30 @@ def _(t) -> None:
     script = 'printf "GET /get HTTP/1.1\\r\\nHost: ${1#https://}\\r\\nConnection: close\\r\\n\\r\\n" | openssl s_client -quiet -verify_return_error -proxy "${HTTPS_PROXY#http://}" -connect "${1#https://}" -servername localhost'
     output, errors = w.run("sh", "-c", script, "sh", t.secure)
     w.expect_read(output, errors)
+
+
+PAGE = "done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)"
+
+
+@client("with --browser chromium: a page over TLS, with a profile of its own that is gone afterwards")
+def _(t) -> None:
+    w = With(t)
+    if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")) or not shutil.which("certutil"):
+        raise Skipped("chromium or certutil is not installed")
+    output, errors = w.run("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=15000", "--dump-dom",
+                           options=("--browser", "chromium", f"{t.secure}/page"), timeout=120, program="")
+    expect(PAGE in output, output[-600:], errors[-600:])
+    expect(f"{t.secure.removeprefix('https://')}/page" in errors, errors[-600:])
+    expect(not (w.home / ".pki").exists() and not (w.home / ".config/chromium").exists(), "the user's own folders were touched")
+
+
+@client("with --browser firefox: a page over TLS, with a profile of its own that is gone afterwards")
+def _(t) -> None:
+    w = With(t)
+    if not any(shutil.which(name) for name in ("firefox", "firefox-esr")) or not shutil.which("certutil"):
+        raise Skipped("firefox or certutil is not installed")
+    _, errors = w.run("--headless", "--screenshot", str(w.home / "page.png"), options=("--browser", "firefox", f"{t.secure}/page"), timeout=120, program="")
+    # The page's script ran, and its requests were read.
+    for path in ("/page", "/echo", "/bytes/300000"):
+        expect(f"{t.secure.removeprefix('https://')}{path}  200" in errors, path, errors[-800:])
+    expect((w.home / "page.png").stat().st_size > 1000, "no picture")

@@ -142,7 +142,7 @@ final class Worker: @unchecked Sendable {
         server.onInterceptFailure = { [log, name = definition.name] host, peer, fault, isPinned in
             let client = peer.map { "\($0)" } ?? "a client"
             log.write(
-                isPinned ? .warning : .info,
+                isPinned ? .warning : .notice,
                 "\(name): \(client) refused the certificate for \(host): \(fault)"
                     + (isPinned ? "; its tunnels to \(host) pass unread from now on (intercept.passPinned)" : ""))
         }

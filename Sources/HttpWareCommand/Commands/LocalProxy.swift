@@ -19,7 +19,7 @@ struct LocalProxy {
     /// The only hosts that clients can reach; empty: all.
     var only: [String] = []
     /// The lowest level of its log.
-    var logs = "warning"
+    var logs = "notice"
 
     /// The hosts that give the credentials of a machine in a cloud to whoever asks from there.
     static let metadataHosts = [

@@ -20,18 +20,19 @@ struct CertificateBundle {
     @discardableResult
     mutating func add(pem text: String) -> Bool {
         var hasAny = false
-        var body: String?
-        for line in text.split(whereSeparator: \.isNewline) {
-            if line.hasPrefix("-----BEGIN ") {
-                body = line.hasSuffix("CERTIFICATE-----") ? "" : nil
-            } else if line.hasPrefix("-----END "), let encoded = body {
+        var body: Data?
+        // By bytes: these files are long, and lines in Swift's sense are slow to find.
+        for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) {
+            if line.starts(with: "-----BEGIN ".utf8) {
+                body = line.suffix(16).elementsEqual("CERTIFICATE-----".utf8) ? Data() : nil
+            } else if line.starts(with: "-----END ".utf8), let encoded = body {
                 body = nil
                 guard let bytes = Data(base64Encoded: encoded, options: .ignoreUnknownCharacters), bytes.first == 0x30
                 else { continue }
                 add(Array(bytes))
                 hasAny = true
-            } else if body != nil {
-                body? += line
+            } else {
+                body?.append(contentsOf: line)
             }
         }
         return hasAny

@@ -46,12 +46,8 @@ struct TrustStores {
     /// The name in stores: the same for later authorities of this user and machine, which replace older ones.
     private var name: String { authority.commonName }
     private var fileName: String {
-        "httpware-"
-            + String(
-                name.unicodeScalars.map {
-                    $0.isASCII && $0.properties.isAlphabetic || "0123456789".unicodeScalars.contains($0)
-                        ? Character($0) : "-"
-                })
+        let slug = String(name.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+        return slug.hasPrefix("httpware") ? slug : "httpware-" + slug
     }
 
     /// The stores of a kind on this machine.
@@ -92,7 +88,7 @@ struct TrustStores {
                 },
                 uninstall: { () throws(TrustProblem) in
                     guard access(target, F_OK) == 0 else { return false }
-                    guard unlink(target) == 0 else { throw systemProblem(target) }
+                    guard unlink(target) == 0 else { throw systemProblem(target, "uninstall") }
                     try TrustStores.run(update)
                     return true
                 })
@@ -114,13 +110,17 @@ struct TrustStores {
         guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else { throw systemProblem(target) }
     }
 
-    private func systemProblem(_ path: String) -> TrustProblem {
+    private func systemProblem(_ path: String, _ verb: String = "install") -> TrustProblem {
         let code = errno
         guard code == EACCES || code == EPERM else {
             return TrustProblem("\(path): \(SystemError.text(of: code).lowercased())")
         }
-        let folder = FilePath.directory(of: file)
-        return TrustProblem("needs root; run: sudo httpware ca install --store system --dir \(folder)")
+        return rootNeeded(verb, .system)
+    }
+
+    private func rootNeeded(_ verb: String, _ kind: TrustStoreKind) -> TrustProblem {
+        let folder = CommandText.quoted(FilePath.directory(of: file))
+        return TrustProblem("needs root; run: sudo httpware ca \(verb) --store \(kind.rawValue) --dir \(folder)")
     }
 
     // MARK: NSS
@@ -184,34 +184,47 @@ struct TrustStores {
         guard let keytool = SearchPath.program("keytool", environment) else {
             return Found(problem: "keytool is not installed; it comes with a JDK")
         }
-        let alias = fileName.lowercased()
-        let arguments = ["-keystore", store, "-storepass", CaExportCommand.password, "-alias", alias]
-        let isThere = { ToolRun.run([keytool, "-list"] + arguments)?.status == 0 }
+        let arguments = ["-keystore", store, "-storepass", CaExportCommand.password]
+        let remove = { (aliases: [String]) throws(TrustProblem) in
+            for alias in aliases { try TrustStores.run([keytool, "-delete", "-alias", alias] + arguments) }
+        }
         return Found(stores: [
             TrustStore(
                 label: "JDK (\(store))", kind: .java,
                 isTrusting: {
-                    CertificateBundle.bytes(store).flatMap(JavaTrustStore.certificates)?.contains(authority.der)
-                        ?? isThere()
+                    if let held = CertificateBundle.bytes(store).flatMap(JavaTrustStore.certificates) {
+                        return held.contains(authority.der)
+                    }
+                    return !aliases(keytool, arguments, isNamed: { _ in false }).isEmpty
                 },
                 install: { () throws(TrustProblem) in
-                    try needRights(store)
-                    if isThere() { try TrustStores.run([keytool, "-delete"] + arguments) }
-                    try TrustStores.run([keytool, "-importcert", "-noprompt", "-file", file] + arguments)
+                    guard access(store, W_OK) == 0 else { throw rootNeeded("install", .java) }
+                    try remove(aliases(keytool, arguments, isNamed: { $0 == fileName }))
+                    try TrustStores.run(
+                        [keytool, "-importcert", "-noprompt", "-alias", fileName, "-file", file] + arguments)
                 },
                 uninstall: { () throws(TrustProblem) in
-                    guard isThere() else { return false }
-                    try needRights(store)
-                    try TrustStores.run([keytool, "-delete"] + arguments)
+                    // Debian puts the authorities of the system into this store, and leaves them there.
+                    let ours = [fileName, "debian:\(fileName).pem"]
+                    let found = aliases(keytool, arguments, isNamed: ours.contains)
+                    guard !found.isEmpty else { return false }
+                    guard access(store, W_OK) == 0 else { throw rootNeeded("uninstall", .java) }
+                    try remove(found)
                     return true
                 })
         ])
     }
 
-    private func needRights(_ store: String) throws(TrustProblem) {
-        guard access(store, W_OK) != 0 else { return }
-        let folder = FilePath.directory(of: file)
-        throw TrustProblem("needs root; run: sudo httpware ca install --store java --dir \(folder)")
+    /// The entries of a trust store that hold our certificate, or that are named like ours.
+    private func aliases(_ keytool: String, _ arguments: [String], isNamed: (String) -> Bool) -> [String] {
+        let list = [keytool, "-J-Duser.language=en", "-list", "-rfc"]
+        guard let text = ToolRun.output(list + arguments) else { return [] }
+        return text.components(separatedBy: "Alias name: ").dropFirst().compactMap { part in
+            let alias = part.prefix { !$0.isNewline }.description
+            var bundle = CertificateBundle()
+            bundle.add(pem: part)
+            return isNamed(alias) || bundle.certificates.contains(authority.der) ? alias : nil
+        }
     }
 
     // MARK: Parts

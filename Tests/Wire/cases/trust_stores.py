@@ -119,6 +119,10 @@ def _(t: Trial) -> None:
         result = stores.on_root("install", "--store", "java", **home)
         expect_same("install", (result.returncode, result.stdout), (0, f"installed: JDK ({copy}/lib/security/cacerts)\n"))
     check("trusted by   JDK" in stores.on_root("show", **home).stdout)
+    # Debian's own tool adds the authorities of the system, and does not remove them.
+    ca, store = stores.home / ".local/share/httpware/ca/ca.pem", copy / "lib/security/cacerts"
+    subprocess.run(["keytool", "-importcert", "-noprompt", "-keystore", str(store), "-storepass", "changeit", "-alias", "debian:x.pem", "-file", str(ca)],
+                   check=True, capture_output=True)
     result = stores.on_root("uninstall", "--store", "java", **home)
     expect_same("uninstall", (result.returncode, result.stdout), (0, f"removed: JDK ({copy}/lib/security/cacerts)\n"))
     check("no store" in stores.on_root("show", **home).stdout)
