@@ -36,8 +36,8 @@ struct x509_st *authority_make_leaf(
     struct x509_st *root, struct evp_pkey_st *rootKey, struct evp_pkey_st *leafKey, const char *host,
     const uint8_t *address, size_t addressCount, int days);
 
-/// The key in an open file, in PEM; null if there is none.
-struct evp_pkey_st *authority_read_key(int descriptor);
+/// The key on the curve P-256 in an open file, in PEM; null if there is none.
+struct authority_key *authority_read_key(int descriptor);
 
 /// Writes the key to an open file, in PEM. Answers 1 on success.
 int authority_write_key(int descriptor, struct evp_pkey_st *key);

@@ -139,12 +139,17 @@ final class Worker: @unchecked Sendable {
         server.onHandshakeFailure = { [log, name = definition.name] peer, fault in
             log.write(.debug, "\(name): the TLS handshake with \(peer.map { "\($0)" } ?? "a client"): \(fault)")
         }
-        server.onInterceptFailure = { [log, name = definition.name] host, peer, fault, isPinned in
+        server.onInterceptFailure = { [log, name = definition.name] host, peer, fault, outcome in
             let client = peer.map { "\($0)" } ?? "a client"
-            log.write(
-                isPinned ? .warning : .notice,
-                "\(name): \(client) refused the certificate for \(host): \(fault)"
-                    + (isPinned ? "; its tunnels to \(host) pass unread from now on (intercept.passPinned)" : ""))
+            switch outcome {
+            case .failed: log.write(.debug, "\(name): the TLS handshake with \(client) for \(host): \(fault)")
+            case .refused: log.write(.info, "\(name): \(client) refused the certificate for \(host): \(fault)")
+            case .tunnelled:
+                log.write(
+                    .warning,
+                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned)"
+                )
+            }
         }
         return server
     }

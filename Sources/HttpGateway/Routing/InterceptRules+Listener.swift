@@ -3,12 +3,15 @@ import HttpWare
 
 extension InterceptRules {
     /// The rules of a listener; `nil` where it reads no tunnels. Its services are made once and shared by name.
-    init?(_ listener: ListenerDefinition, services: [String: UpstreamService], table: RouteTable) {
+    convenience init?(_ listener: ListenerDefinition, services: [String: UpstreamService], table: RouteTable) {
         guard let intercept = listener.intercept else { return nil }
         let judges = listener.chain.filtered(Self.judgesTunnels)
         let opaque = RouteTable(listener, services: services) { chain in
-            // They have counted the CONNECT.
-            chain.filtered { entry in !(Self.counts(entry) && judges.contains(entry)) }
+            // Those that count have counted the CONNECT; those that answer or edit act on requests only.
+            chain.filtered { entry in
+                (Self.judgesTunnels(entry) || Self.place(entry) == .timeLimits)
+                    && !(Self.counts(entry) && judges.contains(entry))
+            }
         }
         self.init(
             authority: intercept.authority, tls: intercept.context, hosts: intercept.hosts,

@@ -88,8 +88,7 @@ public struct DryRun: Sendable {
         isRouted = false
         let notes = Notes(plan)
         let dryRouter = DryRouter(inner: router, notes: notes)
-        var intercept = setting.intercept
-        if let rules = intercept { intercept?.plan = dryRouter.watched(rules.plan) }
+        let intercept = setting.intercept.map { InterceptRules($0, plan: dryRouter.watched($0.plan)) }
         let server = LoopListener(
             name: setting.name,
             transport: LoopTransport(loop: try EventLoop(name: "dry run"), resolver: nil),

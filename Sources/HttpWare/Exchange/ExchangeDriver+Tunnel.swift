@@ -14,8 +14,15 @@ extension ExchangeDriver {
             let host = exchange.heldRequest.host
         else { return nil }
         let port = exchange.heldRequest.port ?? 443
-        guard rules.decision(host, port) == .intercepted else { return nil }
-        interception = Interception(rules: rules)
+        // The handshake may name a host where the CONNECT names an address only.
+        let isIntercepted =
+            switch rules.decision(host, port) {
+            case .intercepted: true
+            case .notListed: rules.namesHosts && IPAddress(Authority.bare(host)) != nil
+            case .excepted, .pinned: false
+            }
+        guard isIntercepted else { return nil }
+        interception = Interception(rules)
         return rules.plan
     }
 
@@ -38,10 +45,8 @@ extension ExchangeDriver {
         guard server.forward.connectPorts.contains(port) else {
             return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
         }
-        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         if server.forward.deniesPrivate {
-            let isLocal = host == "localhost" || host.hasSuffix(".localhost")
-            if isLocal || IPAddress(bare)?.isPrivate == true {
+            if Authority.isLocal(host) || IPAddress(Authority.bare(host))?.isPrivate == true {
                 return fail(
                     GatewayError(.upstream, .destinationProhibited, "\(host) is a private address, which is denied"))
             }
@@ -88,19 +93,21 @@ extension ExchangeDriver {
 
     /// Connects with the host of a tunnel whose CONNECT was answered; with another host where the client has named that since, but
     /// at the same address.
-    func startUnread(_ router: any ExchangeRouter, host: String?) {
+    func startUnread(_ router: any ExchangeRouter, host: String?, isSure: Bool) {
         exchange.record.started = loop.now.nanoseconds
+        if !isSure {
+            server.backgroundCount += 1
+            outward.isBackground = true
+        }
         guard let rules = server.intercept else {
             return requestFailed(GatewayError(.gateway, .requestDenied, "tunnels are not read any more"))
         }
-        var interception = Interception(rules: rules, isUnread: true)
+        var address: IPAddress?
         if let host {
-            interception.address = exchange.heldRequest.host.flatMap { host in
-                IPAddress(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
-            }
+            address = exchange.heldRequest.host.flatMap { IPAddress(Authority.bare($0)) }
             exchange.heldRequest.target.setHost(host)
         }
-        self.interception = interception
+        interception = Interception(rules, isUnread: true, address: address)
         do throws(Pattern.LimitReached) {
             plan = try router.plan(for: exchange)
         } catch {
@@ -112,10 +119,19 @@ extension ExchangeDriver {
         runPlan()
     }
 
+    /// The tunnel passes unread for sure: the exchange is one that observers are told of.
+    func isSure() {
+        guard outward.isBackground else { return }
+        outward.isBackground = false
+        server.backgroundCount -= 1
+    }
+
     /// The client turned out to speak what is read: the host is let go, and the exchange was none.
     func dropUnread() {
-        server.backgroundCount += 1
-        outward.isBackground = true
+        if !outward.isBackground {
+            server.backgroundCount += 1
+            outward.isBackground = true
+        }
         end(.cutOff)
     }
 

@@ -120,8 +120,9 @@ extension ExchangeDriver: ConnectionWaiter {
         let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
         var hop: UpstreamProxy.Hop?
         if let proxy = rules.upstreamProxy {
+            let address = tunnelAddress.map { $0.isIPv4 ? "\($0)" : "[\($0)]" }
             hop = proxy.hop(
-                to: exchange.heldRequest.host ?? "", port: port, isSecure: isSecure || isConnect)
+                to: address ?? exchange.heldRequest.host ?? "", port: port, isSecure: isSecure || isConnect)
         }
         let endpoint = exchange.heldRequest.withHost(asReceived: false) {
             transport.passing.endpoint(

@@ -80,12 +80,18 @@ struct ResponseProgress {
 }
 
 /// A CONNECT to a host whose tunnels the gateway may read.
-struct Interception {
+final class Interception {
     let rules: InterceptRules
     /// The tunnel passes unread after all; the client has its response already.
-    var isUnread = false
+    let isUnread: Bool
     /// The address that the tunnel leads to, where the CONNECT named one and the client another host.
-    var address: IPAddress?
+    let address: IPAddress?
+
+    init(_ rules: InterceptRules, isUnread: Bool = false, address: IPAddress? = nil) {
+        self.rules = rules
+        self.isUnread = isUnread
+        self.address = address
+    }
 }
 
 /// What a ware waits for; nothing when neither is set.

@@ -24,13 +24,16 @@ final class InterceptedTunnel: ExchangeSource {
 
     private var transport: LoopTransport { listener.transport }
 
+    /// The host that the CONNECT names is read; if not, it is an address, and the handshake may name a host that is.
+    var isListed: Bool { rules.decision(facts.host, facts.port) == .intercepted }
+
     private var key: PinnedHosts.Key { PinnedHosts.Key(client: client, principal: principal, host: facts.host) }
 
     // MARK: What the client speaks
 
     /// The client speaks TLS. It is shown a certificate for the name that it asks for, else for the host of the tunnel.
     func secure(_ opening: TunnelOpening, serverName: String?) {
-        if let serverName, let address = IPAddress(facts.host.trimmed) {
+        if let serverName, let address = IPAddress(Authority.bare(facts.host)) {
             // The tunnel names an address only: the host is the one that the client asks for there.
             guard rules.decision(serverName, facts.port) == .intercepted else {
                 return opening.passUnread(host: serverName)
@@ -39,6 +42,8 @@ final class InterceptedTunnel: ExchangeSource {
             if rules.pinned.isPinned(key, at: transport.loop.now.nanoseconds) {
                 return opening.passUnread(host: serverName)
             }
+        } else if !isListed {
+            return opening.passUnread(host: nil)
         }
         let (socket, received) = opening.leave()
         guard let way = transport.tlsSocket,
@@ -130,20 +135,17 @@ extension InterceptedTunnel: TlsHandshakeOwner {
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
         // RFC 8446 §6.2: bad_certificate, certificate_unknown, unknown_ca.
         let isSure = [42, 46, 48].contains(fault.alert)
+        let isRefusal = isSure || fault.kind == .truncated
         let isPinned =
-            (isSure || fault.kind == .truncated)
+            isRefusal
             && rules.pinned.refused(
                 key, isSure: isSure, at: transport.loop.now.nanoseconds, for: rules.passPinned.nanoseconds)
-        listener.onInterceptFailure?(facts.host, outer.peer, fault, isPinned)
+        listener.onInterceptFailure?(
+            facts.host, outer.peer, fault, isPinned ? .tunnelled : isRefusal ? .refused : .failed)
     }
 
     func handshakeClosed(_ handshake: TlsHandshake) {
         listener.ended(handshake)
         listener.tellIfEmpty()
     }
-}
-
-extension String {
-    /// Without the brackets of an IPv6 address.
-    fileprivate var trimmed: String { hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self }
 }

@@ -36,9 +36,17 @@ public final class LoopListener: ExchangeSource {
     /// Called with each TLS handshake that failed: who the client was, and why.
     public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
 
-    /// Called with each TLS handshake that failed inside a tunnel: for which host, who the client was, why, and whether the host is
-    /// tunnelled for this client from now on.
-    public var onInterceptFailure: ((String, SocketAddress?, TlsFault, Bool) -> Void)?
+    /// What a handshake that failed inside a tunnel tells of the client.
+    public enum InterceptFailure: Sendable {
+        case failed
+        /// It refused the certificate.
+        case refused
+        /// The same, so often that the host is tunnelled for it from now on.
+        case tunnelled
+    }
+
+    /// Called with each TLS handshake that failed inside a tunnel: for which host, who the client was, and why.
+    public var onInterceptFailure: ((String, SocketAddress?, TlsFault, InterceptFailure) -> Void)?
 
     /// This loop's views of the endpoints of services, and the one used last.
     private var seats: [ObjectIdentifier: BalancerSeat] = [:]

@@ -12,6 +12,8 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     /// The client has been silent for long enough.
     private var hasWaited = false
     private var drainNanoseconds: Int64?
+    /// It is sure that the tunnel passes unread: the host's connection is waited for, which has its own deadline.
+    private var isPassing = false
 
     /// A host that speaks first is listened to when the client has been silent for so long.
     private static let silence: Int64 = 300_000_000
@@ -47,10 +49,12 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         case .tls(let serverName):
             giveUpListening()
             tunnel.secure(self, serverName: serverName)
+        case .http where !tunnel.isListed: passUnread(host: nil)
         case .http:
             giveUpListening()
             tunnel.speakHttp(self)
-        case .other: passUnread(host: nil)
+        case .other:
+            if tunnel.rules.tunnelsOpaque { passUnread(host: nil) } else { refuse() }
         }
     }
 
@@ -65,10 +69,13 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
 
     /// Connects the client with the host: with another one than the tunnel's where it has turned out to be that.
     func passUnread(host: String?) {
-        guard tunnel.rules.tunnelsOpaque else { return refuse() }
+        isPassing = true
+        timer.clear()
+        // What the client still sends waits with the kernel.
+        socket.disableReading()
         let unread = self.unread ?? UnreadTunnel(self, tunnel)
         self.unread = unread
-        if !unread.hasBegun { unread.connect(host: host) }
+        if !unread.hasBegun { unread.connect(host: host, isSure: true) }
         if !isClosed { unread.pass() }
     }
 
@@ -95,18 +102,29 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     }
 
     override func timedOut() {
+        if isPassing { return }
         guard bytes.isEmpty, !hasWaited, drainNanoseconds == nil else { return close() }
         hasWaited = true
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ tunnel.settings.idleTimeout.nanoseconds)
         guard tunnel.rules.tunnelsOpaque else { return }
         let unread = UnreadTunnel(self, tunnel)
         self.unread = unread
-        unread.connect(host: nil)
+        unread.connect(host: nil, isSure: false)
     }
 
     // MARK: Endings
 
-    override func receivedEnd() { close() }
+    override func receivedEnd() {
+        // A client that says nothing may still want to hear the host.
+        guard bytes.isEmpty, tunnel.rules.tunnelsOpaque else { return close() }
+        passUnread(host: nil)
+    }
+
+    /// The host could not be connected before the client said anything: that decides nothing.
+    func couldNotListen(_ unread: UnreadTunnel) {
+        guard self.unread === unread else { return }
+        giveUpListening()
+    }
 
     override func failed(_ error: Int32) { close() }
 
@@ -136,17 +154,19 @@ final class UnreadTunnel: ResponseSink {
 
     var hasBegun: Bool { driver != nil }
 
-    /// Connects with the host.
-    func connect(host: String?) {
+    /// Connects with the host. As long as it is not sure that the tunnel passes unread, nobody is told of the exchange.
+    func connect(host: String?, isSure: Bool) {
+        passes = isSure
         let driver = tunnel.listener.makeDriver(for: self, tunnel.outer)
         self.driver = driver
         driver.exchange.heldRequest = tunnel.request
-        driver.startUnread(tunnel.rules.opaqueRouter, host: host)
+        driver.startUnread(tunnel.rules.opaqueRouter, host: host, isSure: isSure)
     }
 
     /// What the client sent goes to the host.
     func pass() {
         passes = true
+        driver?.isSure()
         if isOpen { become() }
     }
 
@@ -189,20 +209,28 @@ final class UnreadTunnel: ResponseSink {
 
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {
         // The host speaks first.
-        if connection == nil { become() }
+        if connection == nil {
+            driver?.isSure()
+            become()
+        }
         connection?.sendTunnel(bytes)
     }
 
-    func endTunnel() { connection == nil ? opening?.close() : connection?.endTunnel() }
+    func endTunnel() { connection == nil ? end() : connection?.endTunnel() }
 
     func sendEnd(_ trailers: HttpFields?) {
         driver = nil
-        connection == nil ? opening?.close() : connection?.sendEnd(nil)
+        connection == nil ? end() : connection?.sendEnd(nil)
     }
 
     func cutOff() {
         driver = nil
-        connection == nil ? opening?.close() : connection?.cutOff()
+        connection == nil ? end() : connection?.cutOff()
+    }
+
+    /// There is no tunnel with the host, or no more.
+    private func end() {
+        if passes { opening?.close() } else { opening?.couldNotListen(self) }
     }
 
     func pauseRequest() { connection?.pauseRequest() }

@@ -30,6 +30,22 @@ public struct Authority: Hashable, Sendable {
         return unmapped.isIPv4 ? "\(unmapped)" : "[\(unmapped)]"
     }
 
+    /// A host without the brackets of an IPv6 address.
+    static func bare(_ host: String) -> String {
+        host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+    }
+
+    /// Whether a host is this machine by its name, or may be an address in a form that is none here, such as `127.1` or `0x7f000001`,
+    /// but is one for others. RFC 6761 §6.3.
+    static func isLocal(_ host: String) -> Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") { return true }
+        guard let last = host.split(separator: ".").last, !host.hasPrefix("["), IPAddress(host) == nil else {
+            return false
+        }
+        return last.utf8.allSatisfy(ByteClass.isDigit)
+            || last.hasPrefix("0x") && last.utf8.dropFirst(2).allSatisfy { ByteClass.hexValue($0) != nil }
+    }
+
     /// The parts of `host[:port]`: the host's range without a trailing dot. An empty port counts as none.
     @inline(__always)
     static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> (host: Range<Int>, port: UInt16?)? {

@@ -1,5 +1,5 @@
 /// Which tunnels of a forward listener are intercepted, and how. One instance serves all loops.
-public struct InterceptRules: Sendable {
+public final class InterceptRules: Sendable {
     /// A list of hosts: patterns, or all.
     public struct Hosts: Sendable, Equatable {
         public var isAll = false
@@ -28,17 +28,17 @@ public struct InterceptRules: Sendable {
         case notListed, excepted, pinned
     }
 
-    public var hosts: Hosts
-    public var except: Hosts
+    public let hosts: Hosts
+    public let except: Hosts
     /// How long a host is tunnelled for a client that refuses our certificate; zero: never.
-    public var passPinned: Duration
+    public let passPinned: Duration
     /// What is neither TLS nor HTTP passes unread; else the tunnel is closed.
-    public var tunnelsOpaque: Bool
+    public let tunnelsOpaque: Bool
     /// Shows clients a certificate for each host.
     let tls: TlsContext
     public let authority: CertificateAuthority
     /// The wares that judge a CONNECT.
-    var plan: ExchangePlan
+    let plan: ExchangePlan
     /// The plans of tunnels that pass unread after all.
     let opaqueRouter: any ExchangeRouter
     /// Whether any route could take a request to an authority.
@@ -61,6 +61,22 @@ public struct InterceptRules: Sendable {
         self.opaqueRouter = opaqueRouter
         self.reaches = reaches
     }
+
+    /// The same, with another plan for a CONNECT.
+    init(_ other: InterceptRules, plan: ExchangePlan) {
+        authority = other.authority
+        hosts = other.hosts
+        except = other.except
+        passPinned = other.passPinned
+        tunnelsOpaque = other.tunnelsOpaque
+        tls = other.tls
+        self.plan = plan
+        opaqueRouter = other.opaqueRouter
+        reaches = other.reaches
+    }
+
+    /// Whether a name decides about any host.
+    var namesHosts: Bool { !hosts.patterns.isEmpty }
 
     /// What becomes of a CONNECT to a host, by the lists alone.
     public func decision(_ host: String, _ port: UInt16) -> Decision {

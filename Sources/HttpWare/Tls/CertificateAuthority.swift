@@ -40,11 +40,13 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     /// Takes over a root and its key.
     private init(_ root: OpaquePointer, _ key: OpaquePointer) throws(TlsFault) {
-        guard let held = authority_hold(key), let leafKey = authority_make_key() else {
-            throw .material("the key of the authority is not on the curve P-256")
+        guard let leafKey = authority_make_key() else {
+            X509_free(root)
+            authority_free(key)
+            throw .material("OpenSSL cannot make a key")
         }
         self.root = root
-        rootKey = held
+        rootKey = key
         self.leafKey = leafKey
     }
 
@@ -149,27 +151,54 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     /// Reads the authority of a folder. Throws what is wrong with its files, by their names.
     public convenience init(folder: String) throws(TlsFault) {
+        do throws(TlsFault) {
+            try self.init(files: folder)
+        } catch {
+            // Another process may be writing them: whoever does has the lock.
+            guard error.reason.contains("is not the key of"), let lock = Lock(folder, isExclusive: false) else {
+                throw error
+            }
+            defer { lock.release() }
+            try self.init(files: folder)
+        }
+    }
+
+    private convenience init(files folder: String) throws(TlsFault) {
         let path = FilePath.joined(folder, CertificateAuthority.keyFile)
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw TlsFault(.material, "\(path): \(SystemError.text(of: errno).lowercased())")
         }
         defer { Glibc.close(descriptor) }
         var status = Glibc.stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & 0o077 == 0 else {
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw TlsFault(.material, "\(path): is not a file")
+        }
+        guard status.st_mode & 0o077 == 0 else {
             throw TlsFault(.material, "\(path): others than its owner can read the key; run chmod 600 \(path)")
         }
-        guard let key = authority_read_key(descriptor) else {
-            throw TlsFault(.material, "\(path): contains no private key in PEM")
+        guard let held = authority_read_key(descriptor) else {
+            throw TlsFault(.material, "\(path): contains no private key in PEM on the curve P-256")
         }
-        defer { EVP_PKEY_free(key) }
         let name = FilePath.joined(folder, CertificateAuthority.certificateFile)
-        var certificates = try TlsContext.certificates(of: try CertificateAuthority.read(name))
-        let root = certificates.removeFirst()
-        for other in certificates { X509_free(other) }
+        let root: OpaquePointer
+        do throws(TlsFault) {
+            var certificates = try TlsContext.certificates(of: try CertificateAuthority.read(name))
+            root = certificates.removeFirst()
+            for other in certificates { X509_free(other) }
+        } catch {
+            authority_free(held)
+            throw error
+        }
+        let key = authority_unlock(held)
+        defer { EVP_PKEY_free(key) }
         do throws(TlsFault) {
             guard X509_check_private_key(root, key) == 1 else {
-                throw .material("\(path): is not the key of the certificate in \(name)")
+                ERR_clear_error()
+                throw TlsFault(
+                    .material,
+                    "\(path): is not the key of the certificate in \(name); make another authority with httpware ca init --force"
+                )
             }
             guard authority_is_root(root) == 1 else {
                 throw TlsFault(.material, "\(name): is not the certificate of an authority")
@@ -179,9 +208,22 @@ public final class CertificateAuthority: @unchecked Sendable {
             }
         } catch {
             X509_free(root)
+            authority_free(held)
             throw error
         }
-        try self.init(root, key)
+        try self.init(root, held)
+    }
+
+    /// Held while the files of a folder are written, and to read them when nobody writes.
+    private struct Lock {
+        private let descriptor: Int32
+
+        init?(_ folder: String, isExclusive: Bool) {
+            descriptor = open(FilePath.joined(folder, ".lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            guard descriptor >= 0, flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) == 0 else { return nil }
+        }
+
+        func release() { Glibc.close(descriptor) }
     }
 
     private static func read(_ path: String) throws(TlsFault) -> TlsFile {
@@ -214,9 +256,20 @@ public final class CertificateAuthority: @unchecked Sendable {
         }.joined(separator: ", ")
     }
 
-    /// Makes an authority and writes it to a folder, which is made for its owner only; what is there is replaced. With domains, such as
-    /// `example.com`, it can sign for them and the names below them only. Throws what cannot be written.
-    public static func make(in folder: String, name: String, only domains: [String] = []) throws(TlsFault) {
+    /// Makes an authority and writes it to a folder, which is made for its owner only. One that is there is kept, unless it is to be
+    /// replaced; half of one is replaced. With domains, such as `example.com`, it can sign for them and the names below them only.
+    /// Throws what cannot be written.
+    public static func make(
+        in folder: String, name: String, only domains: [String] = [], isReplacing: Bool = false
+    ) throws(TlsFault) {
+        try makeFolder(folder)
+        guard let lock = Lock(folder, isExclusive: true) else {
+            throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
+        }
+        defer { lock.release() }
+        // Another process may have made it just now.
+        let isThere = [certificateFile, keyFile].allSatisfy { access(FilePath.joined(folder, $0), F_OK) == 0 }
+        if isThere, !isReplacing { return }
         guard let key = authority_make_key() else { throw .material("OpenSSL cannot make a key") }
         defer { EVP_PKEY_free(key) }
         let texts = domains.map { strdup($0) }
@@ -224,11 +277,9 @@ public final class CertificateAuthority: @unchecked Sendable {
         let root = (texts.map { UnsafePointer($0) } + [nil]).withUnsafeBufferPointer {
             authority_make_root(key, name, Int32(rootDays), $0.baseAddress)
         }
-        guard let root else { throw .material("OpenSSL cannot make a certificate") }
-        let authority = try CertificateAuthority(root, key)
-        try makeFolder(folder)
+        guard let root, let held = authority_hold(key) else { throw .material("OpenSSL cannot make a certificate") }
+        let pem = try CertificateAuthority(root, held).pem
         try write(FilePath.joined(folder, keyFile), rights: 0o600) { authority_write_key($0, key) == 1 }
-        let pem = authority.pem
         try write(FilePath.joined(folder, certificateFile), rights: 0o644) {
             Glibc.write($0, pem, pem.count) == pem.count
         }

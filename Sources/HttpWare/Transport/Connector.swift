@@ -83,8 +83,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func judge(_ next: @escaping () -> Void) {
         guard endpoint.key.deniesPrivate else { return next() }
         let host = endpoint.key.host
-        let isLocal = host == "localhost" || host.hasSuffix(".localhost")
-        if isLocal || endpoint.addresses.contains(where: \.isPrivate) {
+        if Authority.isLocal(host) || endpoint.addresses.contains(where: \.isPrivate) {
             return answerCaller(.failure(Connector.denied(endpoint)))
         }
         guard endpoint.isNamed, let resolver else { return next() }
@@ -167,7 +166,9 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func connected(_ socket: SocketEvents) {
         guard let hop = endpoint.key.hop, endpoint.tls != nil || endpoint.key.isTunnel else { return reached(socket) }
         let shown = endpoint.key.host.utf8.contains(0x3a) ? "[\(endpoint.key.host)]" : endpoint.key.host
-        let handshake = ProxyHandshake(socket, hop, to: "\(shown):\(endpoint.key.port)") { result in
+        // At an address that is given, whatever the other proxy takes the name for.
+        let target = endpoint.isFixed ? endpoint.addresses.first.map { "\($0)" } : nil
+        let handshake = ProxyHandshake(socket, hop, to: target ?? "\(shown):\(endpoint.key.port)") { result in
             self.proxyHandshake = nil
             switch result {
             case .success(let socket): self.reached(socket)

@@ -11,6 +11,8 @@ final class ProxyHandshake: SocketEventHandler {
     private var completion: Completion?
     private var output: ArraySlice<UInt8> = []
     private var head = ConnectHead()
+    /// What was read of all heads, interim ones too: a proxy that sends them without end is none.
+    private var readCount = 0
 
     /// Begins; answers once, at once or later.
     init(_ socket: SocketEvents, _ hop: UpstreamProxy.Hop, to authority: String, completion: @escaping Completion) {
@@ -55,7 +57,8 @@ final class ProxyHandshake: SocketEventHandler {
                 let taken = recv(socket.descriptor, buffer.baseAddress, count, 0)
                 guard taken > 0 else { return }
                 head.append(UnsafeRawBufferPointer(rebasing: buffer[..<taken]))
-                guard head.bytes.count <= ConnectHead.most else { return fail("sends a head that is too large") }
+                readCount += taken
+                guard readCount <= ConnectHead.most else { return fail("sends a head that is too large") }
                 if head.isWhole { decide() }
             }
         }

@@ -7,8 +7,8 @@ final class SocksConnection: SocketConnection, DownstreamConnection {
     private var decoder: SocksDecoder
     private var bytes: [UInt8] = []
 
-    /// The longest message is a password's, 513 bytes; the next one may come with it, and the first bytes of the tunnel.
-    private static let most = 64 * 1024
+    /// The longest message is a password's, 513 bytes.
+    private static let most = 1024
     private static let lingerNanoseconds: Int64 = 2_000_000_000
     private var isRefused = false
 
@@ -36,12 +36,12 @@ final class SocksConnection: SocketConnection, DownstreamConnection {
     override func received(_ input: UnsafeRawBufferPointer) {
         guard !isRefused else { return }
         bytes.append(contentsOf: input)
-        guard bytes.count <= SocksConnection.most else { return close() }
         var position = 0
         while !isClosed, !isRefused {
             switch decoder.next(bytes, from: &position) {
             case .incomplete:
                 bytes.removeFirst(position)
+                if bytes.count > SocksConnection.most { close() }
                 return
             case .reply(let reply): reply.withUnsafeBytes { send($0) }
             case .refused(let reply):

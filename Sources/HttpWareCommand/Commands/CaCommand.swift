@@ -62,7 +62,8 @@ struct CaInitCommand: ParsableCommand {
 
     func run() throws {
         let key = FilePath.joined(folder.path, CertificateAuthority.keyFile)
-        if !force, access(key, F_OK) == 0 {
+        let certificate = FilePath.joined(folder.path, CertificateAuthority.certificateFile)
+        if !force, access(key, F_OK) == 0, access(certificate, F_OK) == 0 {
             let authority = try folder.read()
             try Terminal.result("The authority in \(folder.path) is kept; --force makes another one.")
             return try CaShowCommand.show(authority, in: folder.path)
@@ -74,7 +75,7 @@ struct CaInitCommand: ParsableCommand {
             return String(decoding: pattern.name, as: UTF8.self).drop { $0 == "." }.description
         }
         do throws(TlsFault) {
-            try CertificateAuthority.make(in: folder.path, name: CaFolder.owner, only: domains)
+            try CertificateAuthority.make(in: folder.path, name: CaFolder.owner, only: domains, isReplacing: force)
         } catch {
             Terminal.error("httpware ca init: \(error.reason)")
             throw ExitCode(1)

@@ -8,7 +8,7 @@ import Testing
     private let folder = FileManager.default.temporaryDirectory.appending(path: "httpware-ca-\(UUID())").path
 
     private func made(only domains: [String] = []) throws -> CertificateAuthority {
-        try CertificateAuthority.make(in: folder, name: "httpware CA a@b", only: domains)
+        try CertificateAuthority.make(in: folder, name: "httpware CA a@b", only: domains, isReplacing: true)
         return try CertificateAuthority(folder: folder)
     }
 
@@ -99,6 +99,42 @@ import Testing
         _ = try made()
         try key.write(to: URL(filePath: "\(folder)/ca.key"))
         #expect { try CertificateAuthority(folder: folder) } throws: { "\($0)".contains("not the key") }
+    }
+
+    @Test func `an authority that is there is kept, half of one is replaced`() throws {
+        let first = try made()
+        try CertificateAuthority.make(in: folder, name: "x")
+        #expect(try CertificateAuthority(folder: folder).fingerprint == first.fingerprint)
+        try FileManager.default.removeItem(atPath: "\(folder)/ca.pem")
+        try CertificateAuthority.make(in: folder, name: "x")
+        #expect(try CertificateAuthority(folder: folder).fingerprint != first.fingerprint)
+    }
+
+    @Test func `many that make an authority at once have one`() async throws {
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { [folder] in try? CertificateAuthority.make(in: folder, name: "x") } }
+        }
+        let one = try CertificateAuthority(folder: folder).fingerprint
+        #expect(try CertificateAuthority(folder: folder).fingerprint == one)
+    }
+
+    @Test(arguments: ["pkcs8", "ec"])
+    func `a key that openssl wrote is read, in both of its forms`(form: String) throws {
+        _ = try made()
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        let converted = "\(folder)/converted"
+        process.arguments =
+            form == "ec"
+            ? ["openssl", "ec", "-in", "\(folder)/ca.key", "-out", converted]
+            : ["openssl", "pkcs8", "-topk8", "-nocrypt", "-in", "\(folder)/ca.key", "-out", converted]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        try FileManager.default.removeItem(atPath: "\(folder)/ca.key")
+        try FileManager.default.moveItem(atPath: converted, toPath: "\(folder)/ca.key")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(folder)/ca.key")
+        _ = try CertificateAuthority(folder: folder)
     }
 
     @Test func `the same object serves until the files change`() throws {

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import time
+from pathlib import Path
 
 from Rig import http2 as h
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering, echo, ok
 from Rig.processes import Process, free_port
 from Rig.wire import Message, Wire
-from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
+from suite import Skip, Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
 from .command import NO, checked
 from .refused_requests import head
@@ -422,3 +425,96 @@ def _(t: Trial) -> None:
     result = checked(t, guarded)
     expect_same("exit", result.returncode, 1)
     check("intercept" in result.stderr, result.stderr)
+
+
+@case("intercept: a host that cannot be reached, and a slow client, still get the answer under TLS", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, routes="[{ match: { path: '/api/**' }, service: passthrough }]")
+    for port, path, status in ((t.setup.ports["closed"], b"/api/a", 502), (None, b"/b", 404)):
+        client, answer = proxy.connect(port=port)
+        expect_status(answer, 200)
+        time.sleep(0.6)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(str(proxy.ca))
+        inner = Wire(context.wrap_socket(client.sock, server_hostname="localhost"), 10)
+        inner.send(proxy.get(path, host=f"localhost:{port or proxy.origin}"))
+        expect_status(inner.read_response(), status)
+    # The look at a host that was silent, too, was no request.
+    expect_same("lines", len([line for line in proxy.lines(4) if '"method":"CONNECT"' in line]), 2)
+
+
+@case("intercept: a client that ends its side behind its bytes, or without any, hears the host", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        got = connection.read_rest()
+        connection.send(b"got " + str(len(got)).encode())
+
+    proxy = Proxy(t, script, tls=False)
+    for said, heard in ((b"\x00binary", b"got 7"), (b"", b"got 0")):
+        client, _ = proxy.connect()
+        if said:
+            client.send(said)
+        client.end_sending()
+        expect_same("heard", client.read_rest(), heard)
+
+
+@case("intercept: a name in a handshake counts where the CONNECT names an address that is not listed", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, intercept="hosts: [a.test]")
+    client, answer = proxy.connect("127.0.0.1")
+    expect_status(answer, 200)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(str(proxy.ca))
+    inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
+    inner.send(proxy.get(host=f"a.test:{proxy.origin}"))
+    expect_status(inner.read_response(), 200)
+    # Another name, or none, passes unread.
+    for name in ("localhost", "127.0.0.1"):
+        client, answer = proxy.connect("127.0.0.1")
+        inner = Wire(certificates().client().wrap_socket(client.sock, server_hostname=name), 10)
+        inner.send(proxy.get(host=f"{name}:{proxy.origin}"))
+        expect_status(inner.read_response(), 200)
+
+
+@case("intercept: opaque: refuse closes neither what except names nor pinned hosts", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, intercept='hosts: ["*"], except: [a.test], opaque: refuse')
+    client, _ = proxy.connect("127.0.0.1")
+    inner = Wire(certificates().client().wrap_socket(client.sock, server_hostname="a.test"), 10)
+    inner.send(proxy.get(host=f"a.test:{proxy.origin}"))
+    expect_status(inner.read_response(), 200)
+
+
+@case("intercept: the authority's key is in no core file, neither after a reload that reads it anew", nginx=NO)
+def _(t: Trial) -> None:
+    if not shutil.which("gcore"):
+        raise Skip("gdb is not installed")
+    proxy = Proxy(t)
+    text = subprocess.run(["openssl", "pkey", "-in", str(proxy.ca.parent / "ca.key"), "-noout", "-text"], capture_output=True, text=True, check=True).stdout
+    number = bytes.fromhex("".join(text.split("priv:")[1].split("pub:")[0].split()).replace(":", ""))[-32:]
+    proxy.secured().close()
+    for _ in range(3):
+        (proxy.ca.parent / "ca.key").touch()
+        before = proxy.process.log.count("reloaded: ")
+        proxy.process.signal(signal.SIGHUP)
+        check(eventually(lambda: proxy.process.log.count("reloaded: ") > before, 5), proxy.process.log)
+    proxy.secured().close()
+    core = proxy.folder / "core"
+    subprocess.run(["gcore", "-o", str(core), str(proxy.process.pid)], capture_output=True, timeout=60, check=True)
+    content = (proxy.folder / f"core.{proxy.process.pid}").read_bytes()
+    check(number not in content and number[::-1] not in content, "the key is in the core file")
+    check(number[16:] not in content, "half of the key is in the core file")
+
+
+@case("ca init: two at once, and a half one, end with one authority", nginx=NO)
+def _(t: Trial) -> None:
+    for number in range(5):
+        folder = str(t.setup.place.subfolder("authority") / "ca")
+        both = [subprocess.Popen([t.setup.binary, "ca", "init", "--dir", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+        expect_same("exits", [one.wait(20) for one in both], [0, 0])
+        for one in both:
+            one.stdout.close(), one.stderr.close()
+        shown = subprocess.run([t.setup.binary, "ca", "show", "--dir", folder], capture_output=True, text=True, timeout=20)
+        expect_same("show", shown.returncode, 0)
+    (Path(folder) / "ca.pem").unlink()
+    expect_same("init", subprocess.run([t.setup.binary, "ca", "init", "--dir", folder], capture_output=True, timeout=20).returncode, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ssl
 import subprocess
+import threading
 
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, answering
@@ -175,3 +176,64 @@ routes: [{ service: passthrough }]
         check("http://proxy.corp:3128" in result.stderr and "hunter" not in result.stderr, result.stderr)
     result = checked(t, text.replace('url: "URL"', 'url: "http://p.test", fromEnvironment: true'))
     check("remove one of them" in result.stderr, result.stderr)
+
+
+@case("upstreamProxy: a proxy that sends interim responses without end holds up nobody", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        connection.read_request_head()
+        while connection.send(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100):
+            pass
+
+    chained = Chained(t, script, ", except: [127.0.0.1]")
+    second = t.origin(answering(OK), "second")
+    expect_status(chained.tunnel()[1], 502)
+    expect_status(chained.ask(f"http://127.0.0.1:{second.port}/"), 200)
+
+
+@case("upstreamProxy: a slow proxy opens a tunnel that passes unread, and its client's bytes wait in the kernel", nginx=NO)
+def _(t: Trial) -> None:
+    go = threading.Event()
+
+    def script(connection: OriginConnection) -> None:
+        connection.requests.append(connection.read_request_head())
+        go.wait(10)
+        connection.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        connection.read_rest()
+        connection.origin.count = len(connection.received)
+        connection.send(b"done")
+
+    chained = Chained(t, script, intercept='intercept: { hosts: ["*"], ca: ca }')
+    client, response = chained.tunnel()
+    expect_status(response, 200)
+    client.send(b"SSH-2.0-x\r\n")
+    before = chained.process.status("VmRSS")
+    client.sock.settimeout(0.7)
+    sent = 0
+    try:
+        while sent < 64 << 20:
+            sent += client.sock.send(b"x" * 65536)
+    except TimeoutError:
+        pass
+    check(chained.process.status("VmRSS") - before < 16 << 10, "grew to", chained.process.status("VmRSS"))
+    go.set()
+    client.sock.settimeout(10)
+    client.end_sending()
+    expect_same("answer", client.read_rest(), b"done")
+    expect_same("bytes", t.main.count - len(b"SSH-2.0-x\r\n") >= sent, True)
+
+
+@case("upstreamProxy: a tunnel to an address is one to that address for the other proxy, whatever the handshake names", nginx=NO)
+def _(t: Trial) -> None:
+    chained = Chained(t, proxying(then=secure(answering(OK))), intercept='intercept: { hosts: ["*"], ca: ca }', deny="true")
+    client, response = chained.tunnel("93.184.216.34:443")
+    expect_status(response, 200)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(str(chained.ca))
+    inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
+    t.clients.append(inner)
+    inner.send(head(host=b"Host: a.test\r\n"))
+    expect_status(inner.read_response(), 200)
+    expect_same("CONNECT", t.main.requests[0].start, b"CONNECT 93.184.216.34:443 HTTP/1.1")
+    for host in ("127.1", "2130706433", "0x7f000001", "0177.0.0.1"):
+        expect_status(chained.ask(f"http://{host}/"), 403)
