@@ -24,7 +24,7 @@ import Testing
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Upstream"],
         "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
-        "HttpWareCommand": ["", "Commands", "Display"],
+        "HttpWareCommand": ["", "Commands", "Display", "Trust"],
     ]
 
     /// The modules of ours that each module may import: those above it.
@@ -176,6 +176,9 @@ import Testing
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",
+        "CertificateBundle.swift": "reads PEM that was written on any system",
+        "JavaTrustStore.swift": "writes object identifiers that contain the byte",
+        "NodePreload.swift": "is a script for Node, which edits heads that Node has made",
         "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
     ]
 
