@@ -176,8 +176,9 @@ import Testing
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",
-        "JavaTrustStore.swift": "reads the options of Java, which white space separates",
-        "NodePreload.swift": "contains a script for Node, which sends a CONNECT of its own",
+        "CertificateBundle.swift": "reads PEM that was written on any system",
+        "JavaTrustStore.swift": "writes object identifiers that contain the byte",
+        "NodePreload.swift": "is a script for Node, which edits heads that Node has made",
         "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
     ]
 

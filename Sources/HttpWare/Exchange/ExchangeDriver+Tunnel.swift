@@ -71,10 +71,14 @@ extension ExchangeDriver {
 
     /// Whether the request is for the host at which the proxy itself answers, and the listener reads tunnels.
     var isForOwnHost: Bool {
+        // Nearly all hosts have another length, and no copy is made for them.
+        guard server.intercept != nil, Int(exchange.heldRequest.target.host.count) == OwnHost.nameBytes.count else {
+            return false
+        }
         let target = exchange.heldRequest.target
-        guard server.intercept != nil, Int(target.host.count) == OwnHost.nameBytes.count, target.form != .authority,
-            target.bytes[target.host.range].elementsEqual(OwnHost.nameBytes)
-        else { return false }
+        guard target.form != .authority, target.bytes[target.host.range].elementsEqual(OwnHost.nameBytes) else {
+            return false
+        }
         return target.port == nil || target.port == (target.isSecure ? 443 : 80)
     }
 

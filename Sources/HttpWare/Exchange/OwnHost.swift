@@ -90,8 +90,8 @@ public enum OwnHost {
         <body>
         <h1>This proxy reads TLS</h1>
         <p>Your requests go through a proxy on which somebody runs httpware. It shows certificates of its own for the hosts that you
-        visit, and programs refuse them until they trust the authority below. Whoever has the authority's key can read the TLS of all
-        who trust it: install it only if this proxy is yours, or if you trust the person who runs it.</p>
+        visit, and programs refuse them until they trust the authority below. A person who has the authority's key can read the TLS of every
+        program that trusts it: install it only if this proxy is yours, or if you trust the person who runs it.</p>
         <p class="files"><a href="/ca.crt">Certificate (.crt)</a><a href="/ca.pem">Certificate (.pem)</a><a href="/ca.der">Certificate (.der)</a><a href="/proxy.pac">proxy.pac</a></p>
         <p>Name: <code>@SUBJECT@</code><br>SHA-256: <code>@FINGERPRINT@</code><br>Compare it with the output of <code>httpware ca show</code> on the proxy's machine: this page came without encryption.</p>
         <h2>How to trust it</h2>

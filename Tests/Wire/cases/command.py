@@ -36,8 +36,8 @@ routes: [{ service: api }]
 """
 
 
-def run(t: Trial, *arguments: str, environment: dict[str, str] | None = None, text: str = "") -> subprocess.CompletedProcess:
-    return subprocess.run([t.setup.binary, *arguments], capture_output=True, text=True, timeout=10, input=text,
+def run(t: Trial, *arguments: str, environment: dict[str, str] | None = None, text: str = "", timeout: float = 10) -> subprocess.CompletedProcess:
+    return subprocess.run([t.setup.binary, *arguments], capture_output=True, text=True, timeout=timeout, input=text,
                           env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})})
 
 

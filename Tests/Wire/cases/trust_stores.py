@@ -27,7 +27,9 @@ class Stores:
         self.pem = (self.home / ".local/share/httpware/ca/ca.pem").read_text()
 
     def ca(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-        return run(self.t, "ca", *arguments, environment={"HOME": str(self.home), "XDG_DATA_HOME": "", "PATH": self.path, "JAVA_HOME": "/nonexistent", **environment})
+        # A JVM is slow to start on a busy machine.
+        return run(self.t, "ca", *arguments, timeout=60,
+                   environment={"HOME": str(self.home), "XDG_DATA_HOME": "", "PATH": self.path, "JAVA_HOME": "/nonexistent", **environment})
 
     def on_root(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
         return self.ca(*arguments, "--root", str(self.root), **environment)
