@@ -19,12 +19,12 @@ struct TrustStoreOptions: ParsableArguments {
     }
 }
 
-/// The lines that tell what became of each store.
+/// The lines about the stores that were changed, and about those that were not.
 private struct StoreLines {
     var done: [String] = []
     var left: [String] = []
 
-    /// Prints them; what failed makes the exit status 1.
+    /// Prints them, the stores that were changed first.
     func finish(_ verb: String) throws {
         for line in done { try Terminal.result("\(verb): \(line)") }
         for line in left { try Terminal.result("not \(verb): \(line)") }

@@ -38,8 +38,8 @@ struct InspectCommand: ParsableCommand {
         try LocalProxy.makeAuthority(
             for: "inspect",
             hint: "let your programs trust it with httpware ca install, or start them with httpware with -- COMMAND")
-        let listen = try self.listen ?? FreePort.near(8888)
-        var proxy = LocalProxy(command: "inspect", listen: listen, admin: try admin ?? FreePort.near(9900))
+        let listen = self.listen ?? FreePort.near(8888)
+        var proxy = LocalProxy(command: "inspect", listen: listen, admin: admin ?? FreePort.near(9900))
         if !host.isEmpty { proxy.hosts = LocalProxy.hosts(host) }
         proxy.except = LocalProxy.hosts(except)
         proxy.only = LocalProxy.hosts(only)
@@ -75,7 +75,7 @@ struct InspectCommand: ParsableCommand {
 /// Ports of this machine.
 enum FreePort {
     /// The loopback address with this port, or with port 0 if another program listens there.
-    static func near(_ port: UInt16) throws -> String {
+    static func near(_ port: UInt16) -> String {
         let wanted = SocketAddress.loopback.with(port: port)
         return WithCommand.isListening(wanted) ? "127.0.0.1:0" : "\(wanted)"
     }

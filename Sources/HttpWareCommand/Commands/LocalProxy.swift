@@ -21,7 +21,7 @@ struct LocalProxy {
     /// The lowest level of its log.
     var logs = "notice"
 
-    /// The hosts that give the credentials of a machine in a cloud to whoever asks from there.
+    /// The hosts that give the credentials of a machine in a cloud to every program on it.
     static let metadataHosts = [
         "169.254.169.254", "[::ffff:169.254.169.254]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::254]",
         "[fd00:ec2::23]", "100.100.100.200", "192.0.0.192", "[fd20:ce::254]", "metadata.google.internal",
@@ -53,7 +53,7 @@ struct LocalProxy {
             """
     }
 
-    /// The checked configuration; ends the program if what the user brought into it is wrong.
+    /// The checked configuration; ends the program if an option of the user is invalid.
     func configuration() throws -> GatewayConfiguration {
         try BuiltinConfiguration.read(text, for: command).reachingEverything
     }

@@ -2,11 +2,11 @@ import ArgumentParser
 import Foundation
 import HttpWare
 
-/// A browser that `with` starts, with a profile of its own that trusts the proxy's authority and nothing less than usual.
+/// A browser that `with` starts. Its profile is its own, and trusts the proxy's authority beside the usual ones.
 enum Browser: String, ExpressibleByArgument, CaseIterable {
     case chromium, firefox
 
-    /// The programs that are it.
+    /// The names of its program.
     private var programs: [String] {
         switch self {
         case .chromium: ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
@@ -73,7 +73,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
         return (command + arguments + (url.map { [$0] } ?? []), variables)
     }
 
-    /// What Firefox reads at its start.
+    /// The preferences that Firefox reads at its start.
     private static func preferences(_ environment: CommandEnvironment) -> String {
         let bare = environment.host.filter { $0 != "[" && $0 != "]" }
         let values = [

@@ -2,7 +2,7 @@ import Foundation
 
 /// A tool of the system that does a piece of work: without standard input, so that it cannot ask.
 enum ToolRun {
-    /// What became of it.
+    /// The exit status and the output of a tool.
     struct Result {
         let status: Int32
         let output: String

@@ -13,9 +13,6 @@ enum TrustStoreKind: String, ExpressibleByArgument, CaseIterable {
 
 /// A store of certificates on this machine.
 struct TrustStore {
-    /// What becomes of a store.
-    enum Change { case done, nothing }
-
     /// For people, such as `system (/usr/local/share/ca-certificates)`.
     let label: String
     let kind: TrustStoreKind
@@ -32,10 +29,10 @@ struct TrustStores {
     /// The file with the authority's certificate.
     let file: String
     let user: [String: String]
-    /// What stands for the root of the file system.
+    /// The folder in place of the root of the file system.
     var root = "/"
 
-    /// What was found of a kind, and why nothing was.
+    /// The stores of a kind, or the reason for which there is none.
     struct Found {
         var stores: [TrustStore] = []
         var problem: String?

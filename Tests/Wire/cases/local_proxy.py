@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -122,6 +123,14 @@ def _(t: Trial) -> None:
         check("".join(text.split()) in "".join(bundle[1].split()), name, "is not in the bundle")
     expect_same("rights of others", rights, "0o0")
     check(not Path(folder).exists(), "the folder is left")
+    # A command that a signal ends leaves no folder either.
+    process = t.setup.place.command([t.setup.binary, "with", "--", "sh", "-c", 'echo "at $DENO_CERT"; exec sleep 20'], [],
+                                    environment={**own_home(t), "DENO_CERT": ""})
+    t.at_end(process.stop)
+    check(eventually(lambda: "at /" in process.log, 10), process.log)
+    process.signal(signal.SIGTERM)
+    expect_same("exit", process.wait(10), 143)
+    check(not Path(process.log.split("at ")[1].split()[0]).parent.exists(), "the folder is left after a signal")
 
 
 @case("with: a file of certificates that cannot be read is told", nginx=NO)
