@@ -143,7 +143,7 @@ final class Worker: @unchecked Sendable {
             let client = peer.map { "\($0)" } ?? "a client"
             switch outcome {
             case .failed: log.write(.debug, "\(name): the TLS handshake with \(client) for \(host): \(fault)")
-            case .refused: log.write(.info, "\(name): \(client) refused the certificate for \(host): \(fault)")
+            case .refused: log.write(.notice, "\(name): \(client) refused the certificate for \(host): \(fault)")
             case .tunnelled:
                 log.write(
                     .warning,
