@@ -135,7 +135,12 @@ extension InterceptedTunnel: TlsHandshakeOwner {
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
         // RFC 8446 §6.2: bad_certificate, certificate_unknown, unknown_ca.
         let isSure = [42, 46, 48].contains(fault.alert)
-        let isRefusal = isSure || fault.kind == .truncated
+        let hasClosed =
+            switch fault.kind {
+            case .truncated, .broken: true
+            default: false
+            }
+        let isRefusal = isSure || hasClosed
         let isPinned =
             isRefusal
             && rules.pinned.refused(

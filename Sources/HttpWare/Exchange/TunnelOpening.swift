@@ -35,7 +35,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
 
     func drain(idleFor nanoseconds: Int64) {
         drainNanoseconds = nanoseconds
-        if bytes.isEmpty { timer.set(dueNanoseconds: loop.now.nanoseconds &+ nanoseconds) }
+        if !isPassing { timer.set(dueNanoseconds: loop.now.nanoseconds &+ nanoseconds) }
     }
 
     override func received(_ input: UnsafeRawBufferPointer) {

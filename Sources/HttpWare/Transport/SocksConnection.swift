@@ -31,7 +31,7 @@ final class SocksConnection: SocketConnection, DownstreamConnection {
 
     var isIdle: Bool { false }
 
-    func drain(idleFor nanoseconds: Int64) {}
+    func drain(idleFor nanoseconds: Int64) { timer.set(dueNanoseconds: loop.now.nanoseconds &+ nanoseconds) }
 
     override func received(_ input: UnsafeRawBufferPointer) {
         guard !isRefused else { return }

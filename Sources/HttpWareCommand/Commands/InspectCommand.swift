@@ -31,6 +31,11 @@ struct InspectCommand: ParsableCommand {
         help: ArgumentHelp(
             "A host that clients can reach, or several with commas; others are answered 403.", valueName: "host"))
     var only: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "The proxy by which other hosts are reached; without this option, that of http_proxy, https_proxy and no_proxy.",
+            valueName: "url"))
+    var upstreamProxy: String?
     @Flag(help: "Print JSON, one object per line.")
     var json = false
 
@@ -43,6 +48,7 @@ struct InspectCommand: ParsableCommand {
         if !host.isEmpty { proxy.hosts = LocalProxy.hosts(host) }
         proxy.except = LocalProxy.hosts(except)
         proxy.only = LocalProxy.hosts(only)
+        proxy.upstream = upstreamProxy
         let gateway = try GatewayRun.start(try proxy.configuration(), workers: nil, observes: true)
         let status = gateway.status.now
         for listener in status.addresses {

@@ -18,6 +18,8 @@ struct LocalProxy {
     var except: [String] = []
     /// The only hosts that clients can reach; empty: all.
     var only: [String] = []
+    /// The proxy by which it reaches other hosts; `nil`: that of the environment, if there is one.
+    var upstream: String?
     /// The lowest level of its log.
     var logs = "notice"
 
@@ -37,6 +39,7 @@ struct LocalProxy {
             if !except.isEmpty { intercept += ", except: \(list(except))" }
             intercept += " }"
         }
+        let proxy = upstream.map { "url: \(BuiltinConfiguration.quoted($0))" } ?? "fromEnvironment: true"
         let allow = only.isEmpty ? "" : ", allow: \(list(only + [OwnHost.name]))"
         return """
             version: 1
@@ -44,7 +47,8 @@ struct LocalProxy {
               \(command):
                 bind: \(BuiltinConfiguration.quoted(listen))
                 mode: forward
-                forward: { denyPrivate: false }
+                forward: { denyPrivate: false, upstreamProxy: { \(proxy) } }
+                socks: true
                 chain: \(command)\(intercept)
             chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }] } }
             routes: [{ service: passthrough }]

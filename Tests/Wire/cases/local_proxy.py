@@ -160,3 +160,19 @@ def _(t: Trial) -> None:
     for arguments in (["-c", "x.yaml", "--tunnel", "--", "true"], ["-c", "x.yaml", "--only", "a.test", "--", "true"], ["http://a.test/", "--", "true"],
                       ["--browser", "lynx", "http://a.test/"]):
         expect_same(f"exit of {arguments}", with_command(t, *arguments).returncode, 64)
+
+
+@case("with and inspect: other hosts are reached by the proxy of the environment, or the one that is named", nginx=NO)
+def _(t: Trial) -> None:
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    t.origin(answering(OK))
+    proxy = f"http://127.0.0.1:{t.main.port}"
+    clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    result = subprocess.run([t.setup.binary, "with", "--", "curl", "-sS", "-m", "5", "http://a.test/x"], capture_output=True, text=True, timeout=30,
+                            env={**clean, **own_home(t), "http_proxy": proxy, "no_proxy": ""})
+    expect_same("curl", (result.stdout, t.main.requests[-1].target), ("ok", "http://a.test/x"))
+    _, port, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream-proxy", proxy)
+    for option in ("-x", "--socks5-hostname"):
+        result = subprocess.run(["curl", "-sS", "-m", "5", "--noproxy", "", option, f"127.0.0.1:{port}", "http://a.test/y"], capture_output=True, text=True, env=clean)
+        expect_same(option, (result.stdout, t.main.requests[-1].target), ("ok", "http://a.test/y"))
