@@ -45,7 +45,7 @@ struct Safety {
         }
     }
 
-    /// Who reads the tunnels of others has to know who they are.
+    /// A listener that reads the tunnels of other machines has to know its clients.
     private mutating func checkInterception(_ listener: ListenerDefinition) {
         guard let intercept = listener.intercept, !listener.bind.isLoopback else { return }
         let isKnown = listener.chain.entries.middlewares.contains { entry in

@@ -1,6 +1,6 @@
 /// The first message of a TLS client, read for the name of the host that it asks for, before anybody answers it. RFC 8446 §4.1.2.
 enum ClientHello {
-    /// What the bytes at the beginning of a connection are.
+    /// The meaning of the first bytes of a connection.
     enum Reading: Equatable {
         /// More bytes are needed to know.
         case incomplete
@@ -45,7 +45,7 @@ enum ClientHello {
     private struct Reader {
         var bytes: ArraySlice<UInt8>
 
-        /// The host name; `nil` where there is none, or the message is malformed.
+        /// The host name; `nil` without one, or if the message is malformed.
         mutating func serverName() -> String? {
             guard skip(2 + 32), let session = vector(1), session.count <= 32, let suites = vector(2), !suites.isEmpty,
                 let methods = vector(1), !methods.isEmpty
@@ -90,7 +90,7 @@ enum ClientHello {
             return bytes.prefix(size).reduce(0) { $0 << 8 | Int($1) }
         }
 
-        /// A part behind its length, which has so many bytes.
+        /// A part of the message, which follows its length of `size` bytes.
         private mutating func vector(_ size: Int) -> ArraySlice<UInt8>? {
             guard let count = number(size), bytes.count >= count else { return nil }
             defer { bytes = bytes.dropFirst(count) }

@@ -1,10 +1,10 @@
 /// The CONNECT that asks another proxy for a tunnel, and the head of its response, behind which not a byte may be read that is
 /// the tunnel's. RFC 9110 §9.3.6.
 struct ConnectHead {
-    /// What was read of the head of the response.
+    /// The bytes of the response head that were read so far.
     private(set) var bytes: [UInt8] = []
 
-    /// A longer head is none.
+    /// The maximum number of bytes of a head.
     static let most = 16 * 1024
 
     /// The request for an authority, with the value of `Proxy-Authorization` if there are credentials.

@@ -27,6 +27,7 @@ enum ToolRun {
         process.standardError = errors
         guard (try? process.run()) != nil else { return nil }
         // Both are read at once, for a tool waits for a full pipe.
+        // Unsafe: this thread reads it after the other one has signalled that it is written.
         nonisolated(unsafe) var error = Data()
         let hasRead = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
