@@ -500,7 +500,9 @@ def _(t: Trial) -> None:
         check(eventually(lambda: proxy.process.log.count("reloaded: ") > before, 5), proxy.process.log)
     proxy.secured().close()
     core = proxy.folder / "core"
-    subprocess.run(["gcore", "-o", str(core), str(proxy.process.pid)], capture_output=True, timeout=60, check=True)
+    made = subprocess.run(["gcore", "-o", str(core), str(proxy.process.pid)], capture_output=True, text=True, timeout=60)
+    if made.returncode:
+        raise Skip(f"no core file can be made here: {made.stderr[-200:]}")
     content = (proxy.folder / f"core.{proxy.process.pid}").read_bytes()
     check(number not in content and number[::-1] not in content, "the key is in the core file")
     check(number[16:] not in content, "half of the key is in the core file")
