@@ -42,7 +42,7 @@ struct Http2FrameHeads {
     static func isContent(type: UInt8, length: Int) -> Bool { type == 0 && length > 0 }
 }
 
-/// What a client of HTTP/2 sends first. RFC 9113 §3.4.
+/// The first bytes of an HTTP/2 client. RFC 9113 §3.4.
 enum Http2Preface {
     /// How long it is.
     static let count = 24

@@ -40,7 +40,7 @@ struct Http2Pieces {
     private static let step = 64
     /// Larger pieces are rare.
     private static let longest = 32
-    /// So many bytes are kept; what is beyond that goes back to the C library.
+    /// The maximum number of bytes that are kept; the rest goes back to the C library.
     static let mostKept = 2 << 20
 
     /// The first piece of each size; each piece holds the address of the next.
@@ -54,7 +54,7 @@ struct Http2Pieces {
     @inline(__always)
     private static func steps(of piece: UnsafeMutableRawPointer) -> Int { (piece - prefix).load(as: Int.self) }
 
-    /// A piece of at least so many bytes; `nil` without memory.
+    /// A piece of memory, at least that large; `nil` if there is none.
     @inline(__always)
     mutating func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
         guard count >= 0, count <= Http2Pieces.longest * Http2Pieces.step else { return Http2Pieces.make(0, count) }

@@ -1,6 +1,6 @@
 /// The server's side of SOCKS version 5, up to the request of the client: CONNECT only. RFC 1928, RFC 1929.
 struct SocksDecoder {
-    /// What comes next.
+    /// The next step of the conversation.
     enum Step: Equatable {
         /// More bytes are needed.
         case incomplete
@@ -12,7 +12,7 @@ struct SocksDecoder {
         case refused([UInt8])
     }
 
-    /// What a request is answered with. RFC 1928 §6.
+    /// The reply to a request. RFC 1928 §6.
     enum Reply: UInt8 {
         case succeeded = 0
         case failed = 1
@@ -22,7 +22,7 @@ struct SocksDecoder {
         case commandNotSupported = 7
         case addressTypeNotSupported = 8
 
-        /// The reply for a response to the CONNECT, and why it is none of success.
+        /// The reply that tells the client of a response to the CONNECT; `fault` is the reason of a failure.
         init(_ status: HttpStatus, _ fault: GatewayError.Fault?) {
             self =
                 switch (status.code / 100, fault) {
