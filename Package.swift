@@ -39,7 +39,7 @@ let fuzzTargets: [Target] =
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
-            "TunnelBytes",
+            "TunnelBytes", "Placeholders",
             "TraceContext",
         ].map {
             .executableTarget(

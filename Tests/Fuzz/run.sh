@@ -9,7 +9,7 @@ set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
-    StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes
+    StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes Placeholders
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no

@@ -20,6 +20,7 @@ public final class Credential: Sendable {
     /// Which gateways share.
     private let lock: (any RefreshLock)?
     private let lineage: TokenLineage
+    private let issuing = Mutex<IssuedPlaceholder?>(nil)
 
     /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
     ///
@@ -79,6 +80,16 @@ public final class Credential: Sendable {
 
     /// The name in the configuration.
     public var name: String { definition.name }
+
+    /// The placeholder that a program has in place of the token; `nil` if none has.
+    public var issued: IssuedPlaceholder? { issuing.withLock { $0 } }
+
+    /// Makes a placeholder of the token for a program.
+    public func issuePlaceholder(run: String) -> IssuedPlaceholder {
+        let issued = IssuedPlaceholder(placeholder: .make(), run: run)
+        issuing.withLock { $0 = issued }
+        return issued
+    }
 
     // MARK: For requests
 

@@ -78,6 +78,8 @@ public struct CredentialDefinition: Sendable, Hashable {
     public var retry = 2
     public var lock = Lock.process
     public var window = Window()
+    /// The environment variable in which a program gets a placeholder of the token.
+    public var env: String?
 
     public init(name: String, grant: Grant) {
         self.name = name
@@ -122,9 +124,23 @@ extension CredentialDefinition {
                 "per", into: &window.per, in: .seconds(1) ... .seconds(86_400),
                 doc: "period in which refreshes are counted")
         }
+        options.read(
+            "env", into: &env,
+            doc: "environment variable in which httpware with gives a program a placeholder of the token")
+        if let env, !CredentialDefinition.isVariable(env) {
+            options.fail(at: "env", "is not the name of a variable; write letters, digits and _, such as API_TOKEN")
+        }
         guard let grant else { return }
         self.grant = grant
         check(&options, lockWord: lockWord)
+    }
+
+    /// The name of an environment variable, as POSIX has it.
+    private static func isVariable(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return name.utf8.allSatisfy { byte in
+            byte == 0x5f || (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20)
+        }
     }
 
     /// Answers what was written.

@@ -6,6 +6,12 @@ public protocol CredentialUser: Ware {
     var credential: Credential? { get }
     /// What it does with it.
     var credentialUse: CredentialUse { get }
+    /// Whether it puts the token only where a placeholder of it stands.
+    var replacesPlaceholders: Bool { get }
+}
+
+extension CredentialUser {
+    public var replacesPlaceholders: Bool { false }
 }
 
 /// What a ware does with a credential.

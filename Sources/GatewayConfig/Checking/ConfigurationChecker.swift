@@ -66,6 +66,12 @@ struct ConfigurationChecker {
         // A route that could not be read may have what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        for index in listeners.indices {
+            let chains = [listeners[index].chain] + listeners[index].routes.map(\.chain)
+            listeners[index].hasPlaceholders = chains.contains { chain in
+                chain.entries.middlewares.contains { ($0.ware as? any CredentialUser)?.replacesPlaceholders == true }
+            }
+        }
         let pathReadings = PathReadings(&listeners)
         var credentialRules = CredentialRules()
         for listener in listeners {
@@ -80,13 +86,14 @@ struct ConfigurationChecker {
         diagnostics.append(references.diagnostics.all)
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
-        diagnostics.append(Safety(listeners: listeners, admin: admin).found)
+        diagnostics.append(Safety(listeners: listeners, admin: admin, credentials: credentials).found)
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors, !isForClient {
             diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
             diagnostics.append(pathReadings.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
             for credential in credentials { warnOfUnused("credentials", credential.name, at: credential.location) }
+            warnOfPlaceholders(credentials, listeners)
             for store in stores where store.name != StoreDefinition.builtinName {
                 warnOfUnused("stores", store.name, at: store.location)
             }
@@ -105,12 +112,18 @@ struct ConfigurationChecker {
     /// The credentials; one whose definition did not change is the one that runs.
     private mutating func readCredentials(_ entries: [ConfigNode.Entry]) -> [ConfiguredCredential] {
         var found: [ConfiguredCredential] = []
+        var variables: [String: String] = [:]
         for entry in named("credentials", entries) {
             let errors = diagnostics.all.count { $0.severity == .error }
             let definition = read(entry, "credentials") { CredentialDefinition(name: entry.key, options: &$0) }
             guard errors == diagnostics.all.count(where: { $0.severity == .error }) else {
                 builder.objects.add(nil, noun: "credentials", name: entry.key)
                 continue
+            }
+            if let env = definition.env, let other = variables.updateValue(entry.key, forKey: env) {
+                diagnostics.error(
+                    at: entry.location, "credentials.\(entry.key).env",
+                    "\(env) is the variable of credentials.\(other); each credential needs its own")
             }
             let kept = former.first { $0.credential.definition == definition }?.credential
             let credential = kept ?? Credential(definition, after: former.map(\.credential))
@@ -147,6 +160,29 @@ struct ConfigurationChecker {
             let store = kept ?? NamedStore(definition)
             builder.objects.add(store, noun: "stores", name: definition.name)
             return ConfiguredStore(location: location, store: store)
+        }
+    }
+
+    /// Placeholders that nobody replaces, and listeners whose clients have placeholders and can open no tunnel.
+    private mutating func warnOfPlaceholders(_ credentials: [ConfiguredCredential], _ listeners: [ListenerDefinition]) {
+        var replaced: Set<ObjectIdentifier> = []
+        for entry in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }).flatMap(\.entries.middlewares) {
+            guard let user = entry.ware as? any CredentialUser, user.replacesPlaceholders else { continue }
+            if let credential = user.credential { replaced.insert(ObjectIdentifier(credential)) }
+        }
+        for credential in credentials where credential.credential.definition.env != nil {
+            guard !replaced.contains(ObjectIdentifier(credential.credential)) else { continue }
+            diagnostics.warning(
+                at: credential.location, "credentials.\(credential.name).env",
+                "gives programs a placeholder that nothing replaces; write tokenInject: { credential: \(credential.name), placeholder: {} } in a chain"
+            )
+        }
+        for listener in listeners
+        where listener.hasPlaceholders && listener.mode == .forward && listener.intercept == nil {
+            diagnostics.warning(
+                at: listener.location, "listeners.\(listener.name)",
+                "replaces placeholders of tokens and reads no tunnels, so each CONNECT is answered 403; write intercept: { hosts: [\"*\"] }"
+            )
         }
     }
 

@@ -1,3 +1,4 @@
+import Credentials
 import HttpWare
 
 /// Errors: entries that are valid and would be unsafe to run.
@@ -6,8 +7,9 @@ struct Safety {
 
     var found: [ConfigError] { diagnostics.all }
 
-    init(listeners: [ListenerDefinition], admin: AdminDefinition?) {
+    init(listeners: [ListenerDefinition], admin: AdminDefinition?, credentials: [ConfiguredCredential] = []) {
         checkBinds(listeners, admin)
+        checkAdmin(admin, listeners, credentials)
         for listener in listeners {
             checkIsClosed(listener)
             checkInterception(listener)
@@ -31,6 +33,19 @@ struct Safety {
                 at: admin.bindLocation, "admin.bind",
                 "\(admin.bind) is taken by listener \(first.name) at \(first.bindLocation)")
         }
+    }
+
+    /// A program that must not see tokens could ask the admin listener, which is on the same host.
+    private mutating func checkAdmin(
+        _ admin: AdminDefinition?, _ listeners: [ListenerDefinition], _ credentials: [ConfiguredCredential]
+    ) {
+        guard let admin, admin.token == nil else { return }
+        let hasVariable = credentials.contains { $0.credential.definition.env != nil }
+        guard hasVariable || listeners.contains(where: \.hasPlaceholders) else { return }
+        diagnostics.error(
+            at: admin.bindLocation, "admin.token",
+            "is missing; programs that have placeholders in place of tokens could see and change the gateway here; write a token, or remove admin"
+        )
     }
 
     /// SOCKS5 knows a user and a password, and no token.

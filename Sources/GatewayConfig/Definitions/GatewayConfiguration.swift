@@ -20,6 +20,8 @@ public struct GatewayConfiguration: Sendable {
     public let log: LogDefinition
     /// Each chain by name, with the chains that it uses; only if the file was read for a client.
     public internal(set) var chains: [String: WareChain] = [:]
+    /// Is told of placeholders of tokens that go where they do not belong; `nil` if no program has any.
+    public var placeholders: (any PlaceholderWatch)?
     /// The content of the files, joined and interpolated: the keys of the first file and of the files it includes, in file order.
     let written: [ConfigNode.Entry]
     /// Every ware, by its place: what a reload may keep.
@@ -32,6 +34,7 @@ public struct GatewayConfiguration: Sendable {
         var copy = self
         var moved = listener
         moved.bind = bind
+        if credentials.contains(where: { $0.credential.definition.env != nil }) { moved.hasPlaceholders = true }
         copy.listeners = [moved]
         copy.admin = nil
         return copy

@@ -67,6 +67,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var trustedProxies: [IPNetwork] = []
     /// The limits for its clients.
     public internal(set) var limits = Limits()
+    /// Whether its clients may be programs that have placeholders in place of tokens.
+    public internal(set) var hasPlaceholders = false
     /// The listener's own chain, which runs alone if no route matches.
     public internal(set) var chain = WareChain.empty
     /// The routes that serve this listener, in file order; the first matching route is used.

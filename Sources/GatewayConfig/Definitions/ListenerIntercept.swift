@@ -15,6 +15,8 @@ public struct ListenerIntercept: Sendable {
     public let hosts: InterceptRules.Hosts
     /// The hosts whose tunnels pass unread, even if `hosts` lists them.
     public let except: InterceptRules.Hosts
+    /// The hosts whose tunnels may pass unread even for programs that have placeholders in place of tokens.
+    public let allowOpaque: InterceptRules.Hosts
     /// The authority that signs the certificates.
     public let authority: CertificateAuthority
     /// How long a host passes unread for a client that refuses the certificate; zero: never.
@@ -31,6 +33,7 @@ public struct ListenerIntercept: Sendable {
         location = options.location
         var hosts: [AnyHost] = []
         var except: [AnyHost] = []
+        var allowOpaque: [AnyHost] = []
         var path: String?
         var passPinned = Duration.seconds(600)
         var opaque = Opaque.tunnel
@@ -48,6 +51,9 @@ public struct ListenerIntercept: Sendable {
                 "how long a host passes unread for a client that refused its certificate twice within a minute; 0s: never"
         )
         options.read("opaque", into: &opaque, doc: "the handling of what is neither TLS nor HTTP inside a tunnel")
+        options.read(
+            "allowOpaque", into: &allowOpaque,
+            doc: "the hosts whose tunnels may pass unread even where programs have placeholders in place of tokens")
         options.read("alpn", into: &protocols, doc: "the protocols for clients inside a tunnel, in order of preference")
         guard isGiven, !options.isDescribing else { return nil }
         options.require("hosts")
@@ -59,10 +65,11 @@ public struct ListenerIntercept: Sendable {
         guard !options.hasErrors else { return nil }
         self.hosts = hosts.list
         self.except = except.list
+        self.allowOpaque = allowOpaque.list
         self.passPinned = passPinned
         self.opaque = opaque
         let folder =
-            path.map { ListenerIntercept.folder($0, from: options.location(of: "ca").file) }
+            path.map { FilePath.joined($0, writtenIn: options.location(of: "ca").file) }
             ?? CertificateAuthority.usualFolder()
         for name in [CertificateAuthority.certificateFile, CertificateAuthority.keyFile] {
             options.noteFile("\(folder)/\(name)", content: Array(CertificateAuthority.stamp(of: folder).utf8))
@@ -80,13 +87,6 @@ public struct ListenerIntercept: Sendable {
                     : error.reason)
             return nil
         }
-    }
-
-    /// The folder as it is opened: `~/` is the user's home, and a relative path is relative to the file that names it.
-    private static func folder(_ path: String, from file: String) -> String {
-        guard path.hasPrefix("~/") else { return FilePath.joined(path, writtenIn: file) }
-        let home = getenv("HOME").map { String(cString: $0) } ?? ""
-        return FilePath.joined(home, String(path.dropFirst(2)))
     }
 }
 

@@ -99,6 +99,7 @@ public final class Gateway: @unchecked Sendable {
                 }
             }
         }
+        (configuration.placeholders as? PlaceholderRun)?.report { [log] in log.write(.warning, $0) }
         let left = Countdown(loops)
         swap(to: running, bound) { [control] in control.execute { if left.countDown() { self.serves() } } }
         sockets.closeInherited()
@@ -440,9 +441,11 @@ public final class Gateway: @unchecked Sendable {
             let services = Array(next.services.services.values)
             let records = records?.rings[index]
             let isCounted = next.configuration.admin != nil
+            let placeholders = next.configuration.placeholders
             worker.loop.execute {
                 worker.serve(
-                    listeners, services: services, watches: index == 0, records: records, isCounted: isCounted)
+                    listeners, services: services, watches: index == 0, records: records, isCounted: isCounted,
+                    placeholders: placeholders)
                 done()
             }
         }

@@ -32,6 +32,8 @@ final class Worker: @unchecked Sendable {
     private let log: GatewayLog
     /// The ring for records of its exchanges; `nil` if they are not observed.
     private var records: RecordRing?
+    /// Is told of placeholders of tokens that go where they do not belong; `nil` if no program has any.
+    private var placeholders: (any PlaceholderWatch)?
     /// The counters of each listener; empty if they are not needed. A server that ends leaves its numbers here.
     private var counters: [String: ExchangeCounters] = [:]
 
@@ -52,10 +54,12 @@ final class Worker: @unchecked Sendable {
     ///
     /// Exchanges are kept in `records`, and counted if asked for. `watches` lets this loop follow the endpoints for all.
     func serve(
-        _ listeners: [Listener], services: [UpstreamService], watches: Bool, records: RecordRing?, isCounted: Bool
+        _ listeners: [Listener], services: [UpstreamService], watches: Bool, records: RecordRing?, isCounted: Bool,
+        placeholders: (any PlaceholderWatch)?
     ) {
         guard let transport else { return }
         self.records = records
+        self.placeholders = placeholders
         count(isCounted ? listeners.map(\.definition.name) : [])
         for listener in listeners {
             if let descriptor = listener.descriptor {
@@ -102,6 +106,7 @@ final class Worker: @unchecked Sendable {
     private func change(_ acceptor: Acceptor, to listener: Listener, _ transport: LoopTransport) {
         acceptor.mostConnections = listener.mostConnections
         acceptor.server.records = records
+        acceptor.server.placeholders = placeholders
         acceptor.server.counters = counters[listener.definition.name]
         let definition = listener.definition
         let settings = ServerSettings(definition)
@@ -125,6 +130,7 @@ final class Worker: @unchecked Sendable {
             trustedProxies: definition.trustedProxies, bindAddress: definition.bind, router: listener.router)
         server.records = records
         server.counters = counters[definition.name]
+        server.placeholders = placeholders
         server.onFailure = { [log] exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(
@@ -232,5 +238,7 @@ extension ForwardRules {
         connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
         deniesPrivate = listener.denyPrivate
         upstreamProxy = listener.upstreamProxy
+        // Without interception every tunnel would pass unread.
+        if listener.hasPlaceholders { unreadHosts = listener.intercept?.allowOpaque ?? .init([]) }
     }
 }

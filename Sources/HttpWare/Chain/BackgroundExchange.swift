@@ -11,6 +11,8 @@ public protocol BackgroundReceiver: AnyObject {
 /// Starts background exchanges: the driver.
 protocol BackgroundStarter: AnyObject {
     func startBackground(_ request: HttpRequest, to receiver: any BackgroundReceiver) -> Bool
+    /// The content that has come so far, and whether that is all.
+    var contentSoFar: (bytes: [UInt8], isWhole: Bool) { get }
 }
 
 extension Exchange {

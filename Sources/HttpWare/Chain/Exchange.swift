@@ -104,6 +104,8 @@ public final class Exchange {
     var releases: [Release] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
+    /// The tokens that take the place of placeholders; `nil` where none does.
+    var tokenSwaps: TokenSwaps?
     private var madeId: String?
 
     init(loop: EventLoop) {
@@ -236,6 +238,10 @@ public final class Exchange {
     /// Lets the response's content pass through a filter on its way downstream. For postwares and response halves.
     public func filterResponseContent(with filter: any ContentFilter) { responseFilters.append(filter) }
 
+    /// The request's content as far as it has come, and whether that is all. For wares whose `contentNeed` is `beginning`, while
+    /// they are asked.
+    public var beginningOfContent: (bytes: [UInt8], isWhole: Bool) { starter?.contentSoFar ?? ([], true) }
+
     // MARK: Time
 
     /// The loop's time.
@@ -277,6 +283,7 @@ public final class Exchange {
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
+        if tokenSwaps != nil { tokenSwaps = nil }
         madeId = nil
         traceId = nil
     }

@@ -138,28 +138,9 @@ public enum ContentNeed: Sendable, Equatable {
     case whole(upTo: Int)
     /// It streams on, and one copy of at most this many bytes is kept for a replay.
     case kept(upTo: Int)
-}
-
-/// Sees content as it passes and may change it. One instance serves one message.
-public protocol ContentFilter: AnyObject {
-    /// Whether the content keeps its length: then `Content-Length` stays.
-    var keepsLength: Bool { get }
-    /// Takes a piece of content and appends what goes on in its place. The bytes are valid during the call only. Throwing
-    /// cuts the message off.
-    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws
-    /// Whether it holds content back that it could bring at once: then it is asked to when no more comes for a while.
-    var holdsBack: Bool { get }
-    /// No more came for a while: appends what is held back.
-    func flush(into output: inout [UInt8]) throws
-    /// The content ended: appends what is left.
-    func finish(into output: inout [UInt8]) throws
-}
-
-extension ContentFilter {
-    public var keepsLength: Bool { false }
-    public var holdsBack: Bool { false }
-    public func flush(into output: inout [UInt8]) throws {}
-    public func finish(into output: inout [UInt8]) throws {}
+    /// The ware is asked when all of the request's content is there, when 1 MiB of it is, or when its client pauses: see
+    /// `Exchange.beginningOfContent`. The rest streams on. Middlewares only.
+    case beginning
 }
 
 /// The place of a ware among those of a joined chain: a stable sort, in both directions together.

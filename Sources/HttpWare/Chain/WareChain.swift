@@ -38,6 +38,8 @@ public final class WareChain: Sendable {
         let label: String
         /// Content of the request that must be there before the ware is asked.
         let whole: Int?
+        /// The beginning of the request's content is waited for before the ware is asked.
+        let needsBeginning: Bool
         let failsOpen: Bool
         let mayReplay: Bool
         /// Neither a condition nor a need for content nor a replay: it is only asked.
@@ -115,8 +117,9 @@ public final class WareChain: Sendable {
                 ware: MiddlewareCall(ware), responseHalf: (ware as? any Postware).map(PostwareCall.init),
                 asked: ware is any Postware ? ware.responseStatuses.bounds : nil, condition: entry.condition,
                 label: entry.label, whole: ware.contentNeed.wholeLimit,
-                failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
-                isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil && !ware.mayReplay,
+                needsBeginning: ware.contentNeed == .beginning, failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
+                isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil
+                    && ware.contentNeed != .beginning && !ware.mayReplay,
                 watchesAuthority: index >= binder, isMarked: ware.mayReplay || index >= binder)
         }
         let responseSteps = zip(after, responseWares).map { entry, ware in

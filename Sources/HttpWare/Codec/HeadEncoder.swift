@@ -174,6 +174,8 @@ extension HeadEncoder {
         var basePath = ""
         /// The default fields of the service: added when absent.
         var defaults: [FieldLine] = []
+        /// Goes in place of the exchange's request.
+        var outgoing: OutgoingRequest?
     }
 
     /// Writes a request's head in origin form. It is not changed: `inout` spares a copy of what is stored in a class.

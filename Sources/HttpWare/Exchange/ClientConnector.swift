@@ -47,7 +47,7 @@ private final class ClientStream: UpstreamStream {
         responseTimeout: Int64, idleTimeout: Int64
     ) {
         self.receiver = receiver
-        request = exchange.heldRequest
+        request = options.outgoing?.request ?? exchange.heldRequest
         for line in options.defaults where !request.fields.contains(line.name) { request.fields.append(line) }
         timeout = .nanoseconds(responseTimeout)
         if case .none = options.framing { start() }

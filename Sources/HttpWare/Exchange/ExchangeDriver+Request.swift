@@ -152,6 +152,7 @@ extension ExchangeDriver: RequestReceiver {
             }
         }
         if let limit = chain.middlewares[index].whole, takeWholeContent(upTo: limit) == .over { return .stopped }
+        if chain.middlewares[index].needsBeginning, awaitContent() == .over { return .stopped }
         return .come
     }
 
@@ -321,7 +322,7 @@ extension ExchangeDriver: RequestReceiver {
 
     var requestRelay: SocketConnection? {
         guard
-            phase == .tunnel
+            phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
                     && exchange.heldRequest.content.limit == nil
         else { return nil }
@@ -350,6 +351,9 @@ extension ExchangeDriver: RequestReceiver {
         case .middlewares, .collectingRequest, .connecting:
             inward.held.append(contentsOf: bytes)
             if phase != .collectingRequest, inward.held.count >= 65536 { sink?.pauseRequest() }
+        case .awaitingContent:
+            inward.held.append(contentsOf: bytes)
+            awaitedContentCame()
         case .replaying:
             if inward.kept == nil { giveUpReplay() }
         case .countingRequest, .awaitingRequest, .tunnel, .ended: break
@@ -387,6 +391,7 @@ extension ExchangeDriver: RequestReceiver {
             phase = .middlewares
             takeHeld(into: &exchange.heldRequest.content)
             runMiddlewares()
+        case .awaitingContent: contentAwaited()
         case .countingRequest: contentCounted()
         case .awaitingResponse, .responseWares, .collectingResponse, .streaming:
             if call.isForwarding { _ = forwardEnd() }

@@ -7,6 +7,7 @@ extension ExchangeDriver: ResponseReceiver {
 
     func responseInterim(_ response: inout HttpResponse) {
         guard phase == .awaitingResponse else { return }
+        if exchange.tokenSwaps?.scrubs == true, response.status != .continue { return }
         if response.status == .continue {
             // It may have been sent already: by us, or for an attempt before this one.
             if inward.hasSentContinue { return }
@@ -22,6 +23,13 @@ extension ExchangeDriver: ResponseReceiver {
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
         if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
+        if let swaps = exchange.tokenSwaps, swaps.scrubs {
+            do throws(GatewayError) {
+                try ResponseScrub.apply(to: &response, swaps) { exchange.filterResponseContent(with: $0) }
+            } catch {
+                return fail(error)
+            }
+        }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }
@@ -52,7 +60,7 @@ extension ExchangeDriver: ResponseReceiver {
     /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
     func fail(_ error: GatewayError) {
         switch phase {
-        case .middlewares, .collectingRequest, .countingRequest: fail(error, from: inward.index - 1)
+        case .middlewares, .collectingRequest, .awaitingContent, .countingRequest: fail(error, from: inward.index - 1)
         // The half that asked for the replay has answered.
         case .replaying: fail(error, from: outward.halfIndex - 1)
         default: fail(error, from: chain.middlewares.count - 1)
@@ -468,7 +476,7 @@ extension ExchangeDriver: ResponseReceiver {
 
     var responseRelay: SocketConnection? {
         switch phase {
-        case .tunnel: sink?.relayTarget
+        case .tunnel: exchange.tokenSwaps?.receivedFilter == nil ? sink?.relayTarget : nil
         case .streaming:
             exchange.responseFilters.isEmpty && response.content.limit == nil ? sink?.relayTarget : nil
         default: nil
@@ -563,7 +571,13 @@ extension ExchangeDriver: ResponseReceiver {
         call.isForwarding = false
         if call.isAtEndpoint { leaveEndpoint() }
         if trailers != nil || outward.trailers != nil { outward.trailers = trailers }
-        if outward.trailers != nil { dropUntrueTrailers() }
+        if outward.trailers != nil {
+            dropUntrueTrailers()
+            if let swaps = exchange.tokenSwaps, var trailers = outward.trailers {
+                ResponseScrub.scrub(&trailers, swaps)
+                outward.trailers = trailers
+            }
+        }
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {

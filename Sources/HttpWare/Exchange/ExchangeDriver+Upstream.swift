@@ -20,6 +20,8 @@ extension ExchangeDriver: ConnectionWaiter {
         guard !exchange.isOffline else {
             return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent call.stream while offline"))
         }
+        if let refusal = reasonAgainstUnread() { return fail(refusal) }
+        if let watch = server.placeholders, searchForPlaceholders(watch) == .over { return }
         if let answer = maxForwardsAnswer() {
             exchange.responder = .gateway
             return answerClient(with: answer, from: chain.middlewares.count - 1)
@@ -70,6 +72,7 @@ extension ExchangeDriver: ConnectionWaiter {
             return fail(error)
         }
         let exchange = self.exchange
+        if exchange.tokenSwaps != nil, let refusal = reasonAgainstSwap(at: endpoint) { return fail(refusal) }
         if exchange.record.hasAttempt { keepAttempt() }
         call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds
@@ -230,11 +233,15 @@ extension ExchangeDriver: ConnectionWaiter {
                 if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
             }
         }
-        let extent = exchange.heldRequest.content.extent
-        let isStreamed = exchange.heldRequest.content.bytes == nil && extent != .none
+        let outgoing = exchange.tokenSwaps?.outgoing
+        options.outgoing = outgoing
+        let extent = outgoing?.request.content.extent ?? exchange.heldRequest.content.extent
+        let isAtHand = (outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes) != nil
+        let isStreamed = !isAtHand && extent != .none
         if exchange.heldRequest.expectsContinue, !isStreamed || inward.hasSentContinue {
             // The content comes at once, or there is none: nothing is left to expect. RFC 9110 §10.1.1.
             exchange.heldRequest.fields.remove(.expect as FieldName)
+            outgoing?.request.fields.remove(.expect as FieldName)
             exchange.heldRequest.expectsContinue = false
         }
         call.lengthLeft = nil
@@ -261,7 +268,7 @@ extension ExchangeDriver: ConnectionWaiter {
         } else {
             // A ware has it whole, or put its own in its place: what the client still sends is not for upstream.
             inward.held = []
-            if let bytes = exchange.heldRequest.content.bytes {
+            if let bytes = outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes {
                 guard bytes.withUnsafeBytes({ forward($0) }) == .goesOn else { return }
                 if call.isForwarding, forwardEnd() == .over { return }
             }
@@ -319,6 +326,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 return .over
             }
         }
+        if inward.trailers != nil, !trailersArePassable() { return .over }
         upstream.sendEnd(inward.trailers)
         guard aftermath == .goesOn else { return .over }
         if exchange.record.firstByte == 0 { exchange.record.requestSent = loop.now.nanoseconds }
@@ -327,6 +335,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// The content cannot go on: the client is told, unless a response is on its way already.
     private func filterFailed(_ error: any Error) {
+        if let fault = error as? PlaceholderFault, let watch = server.placeholders { return refuse(fault, watch) }
         inward.isRefused = true
         fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
@@ -377,7 +386,9 @@ extension ExchangeDriver: ConnectionWaiter {
             // The response that was to be discarded; without it there is nothing to go back to.
             break
         case .tunnel: end(.completed)
-        case .awaitingRequest, .middlewares, .collectingRequest, .countingRequest, .connecting, .ended: break
+        case .awaitingRequest, .middlewares, .collectingRequest, .awaitingContent, .countingRequest, .connecting,
+            .ended:
+            break
         }
     }
 
@@ -388,7 +399,8 @@ extension ExchangeDriver: ConnectionWaiter {
             && (exchange.heldRequest.method.isIdempotent || error.isUnprocessed)
             && (exchange.heldRequest.content.isEmpty || !call.hasSentContent
                 || exchange.requestFilters.isEmpty
-                    && (exchange.heldRequest.content.bytes != nil || inward.kept != nil && inward.isWhole))
+                    && (exchange.heldRequest.content.bytes != nil || inward.kept != nil && inward.isWhole
+                        || exchange.tokenSwaps?.outgoing?.request.content.bytes != nil))
     }
 
     // MARK: Tunnels
@@ -406,7 +418,12 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .tunnel, let sink else { return }
         exchange.record.responseBytes += bytes.count
         exchange.record.unfilteredBytes += bytes.count
-        sink.sendTunnel(bytes)
+        if let filter = exchange.tokenSwaps?.receivedFilter {
+            guard let filtered = filteredTunnel(bytes, by: filter, isSent: false) else { return }
+            filtered.withUnsafeBytes { sink.sendTunnel($0) }
+        } else {
+            sink.sendTunnel(bytes)
+        }
         transport.output.flush()
         if sink.isBlocked { call.stream?.pause() }
     }
@@ -414,7 +431,12 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let upstream = call.stream else { return }
         exchange.record.requestBytes += bytes.count
-        upstream.sendTunnel(bytes)
+        if let filter = exchange.tokenSwaps?.sentFilter {
+            guard let filtered = filteredTunnel(bytes, by: filter, isSent: true) else { return }
+            filtered.withUnsafeBytes { upstream.sendTunnel($0) }
+        } else {
+            upstream.sendTunnel(bytes)
+        }
         transport.output.flush()
         if upstream.isBlocked { sink?.pauseRequest() }
     }

@@ -19,10 +19,12 @@
 // |-------------------|-------------------------------------------------------------|---------------------------------------------|
 // | requestContent    | middlewares, connecting                                     | held; the client is paused at 64 KiB        |
 // |                   | collectingRequest                                           | held, up to the limit of the ware           |
+// |                   | awaitingContent                                             | held, up to 1 MiB; then the wares go on     |
 // |                   | awaitingResponse, responseWares, collectingResponse,        | goes upstream, as long as the request is    |
 // |                   | streaming                                                   | forwarded                                   |
 // |                   | replaying                                                   | kept; too much of it ends the replay        |
 // | requestEnded      | collectingRequest                                           | the ware is asked                           |
+// |                   | awaitingContent                                             | the wares go on; so do they after a pause   |
 // |                   | countingRequest                                             | the answer of the ware goes out             |
 // |                   | awaitingResponse … streaming                                | the end goes upstream                       |
 // |                   | replaying                                                   | the replay starts, unless it waits          |
@@ -46,7 +48,8 @@
 // | total timeout     | middlewares … streaming                                     | fail: 408 if only the client is waited for, |
 // |                   |                                                             | else 504                                    |
 // | fail              | streaming, tunnel                                           | end: cut off                                |
-// |                   | middlewares, collectingRequest, countingRequest             | a response of ours, from the ware before    |
+// |                   | middlewares, collectingRequest, awaitingContent,            | a response of ours, from the ware before    |
+// |                   | countingRequest                                             |                                             |
 // |                   | replaying                                                   | the same, from the half before              |
 // |                   | connecting, awaitingResponse, responseWares,                | the same, from the last ware that may still |
 // |                   | collectingResponse                                          | be asked                                    |
@@ -74,6 +77,8 @@ final class ExchangeDriver: LoopTimerHandler {
         case middlewares
         /// 4. The ware at `requestIndex` needs all of the content first.
         case collectingRequest
+        /// 4. The beginning of the content is needed first: all of it, or what comes before the client pauses.
+        case awaitingContent
         /// 4. A ware has answered. The rest of the content is read, because a ware limits it.
         case countingRequest
         /// 5. A connection is being made.
@@ -321,6 +326,8 @@ final class ExchangeDriver: LoopTimerHandler {
             if let hold = waiting.hold {
                 hold.timedOut()
                 ended(hold)
+            } else if phase == .awaitingContent {
+                contentAwaited()
             } else {
                 contentPaused()
             }
@@ -346,7 +353,7 @@ final class ExchangeDriver: LoopTimerHandler {
     private var isClientAwaited: Bool {
         guard !inward.isWhole else { return false }
         switch phase {
-        case .collectingRequest, .countingRequest: return true
+        case .collectingRequest, .awaitingContent, .countingRequest: return true
         case .replaying: return !outward.isReplayTimed
         case .awaitingResponse:
             let isContinueAwaited =

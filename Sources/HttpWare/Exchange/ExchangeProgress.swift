@@ -18,6 +18,8 @@ struct RequestProgress {
     var isWhole = false
     /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
     var isRefused = false
+    /// The beginning of the content was waited for.
+    var hasAwaited = false
     /// The client was told to send its content.
     var hasSentContinue = false
     var trailers: HttpFields?

@@ -30,6 +30,8 @@ public final class LoopListener: ExchangeSource {
     public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.
     public var onFailure: ((Exchange) -> Void)?
+    /// Is told of placeholders that go where they do not belong; requests are searched for them while this is set.
+    public var placeholders: (any PlaceholderWatch)?
     /// Called when the last connection has gone.
     public var onEmpty: (() -> Void)?
 

@@ -413,6 +413,17 @@ public struct HttpFields: Sendable {
         appendLine(name, value.utf8)
     }
 
+    /// Gives a line another value, which may stand there, in its place among the others.
+    mutating func setValue(_ value: [UInt8], ofLine index: Int) {
+        noteChange()
+        lines[index].valueStart = UInt32(truncatingIfNeeded: bytes.count)
+        lines[index].valueCount = UInt32(truncatingIfNeeded: value.count)
+        lines[index].flags &= ~Line.exact
+        bytes.append(contentsOf: value)
+        // The room between lines is never written, but each line ends like one.
+        LineEnd.append(to: &bytes)
+    }
+
     private func check(_ value: String, for name: FieldName) throws(InvalidFieldValue) {
         guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
     }

@@ -7,7 +7,8 @@ public struct GatewayError: Error, Equatable, Sendable {
     public enum Fault: Sendable, CaseIterable {
         // The client's request.
         case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
-        case transferCodingUnsupported, protocolUnsupported, contentTooLarge, methodNotAllowed, requestDenied, noRoute
+        case transferCodingUnsupported, contentCodingUnsupported, protocolUnsupported, contentTooLarge, methodNotAllowed
+        case requestDenied, noRoute
         /// The connection, or the tunnel, is for another host. RFC 9110 §15.5.20.
         case misdirected
         // Finding and reaching the origin server.
@@ -60,6 +61,7 @@ extension GatewayError {
         case .requestTimeout: .requestTimeout
         case .versionUnsupported: .versionNotSupported
         case .transferCodingUnsupported, .protocolUnsupported: .notImplemented
+        case .contentCodingUnsupported: .unsupportedMediaType
         case .contentTooLarge: .contentTooLarge
         case .methodNotAllowed: .methodNotAllowed
         case .requestDenied, .destinationProhibited: .forbidden
@@ -81,8 +83,8 @@ extension GatewayError {
     public var proxyStatusName: String {
         switch fault {
         case .requestMalformed, .requestTargetTooLong, .requestHeadTooLarge, .requestTimeout, .versionUnsupported,
-            .transferCodingUnsupported, .protocolUnsupported, .contentTooLarge, .methodNotAllowed, .misdirected,
-            .clientLeft:
+            .transferCodingUnsupported, .contentCodingUnsupported, .protocolUnsupported, .contentTooLarge,
+            .methodNotAllowed, .misdirected, .clientLeft:
             "http_request_error"
         case .requestDenied: "http_request_denied"
         case .noRoute: "destination_not_found"

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The path of a file, as an option has it. A relative one is relative to the file in which it is written, not to the
 /// working directory: `OptionsReader` joins the two.
 public struct FilePath: Sendable, Hashable, CustomStringConvertible {
@@ -15,10 +17,17 @@ public struct FilePath: Sendable, Hashable, CustomStringConvertible {
         joined(directory(of: file), path)
     }
 
-    /// A path relative to a directory, which is empty for the working directory; an absolute one as it is.
+    /// A path relative to a directory, which is empty for the working directory; an absolute one as it is. `~/` is the user's home.
     public static func joined(_ directory: String, _ path: String) -> String {
-        directory.isEmpty || path.hasPrefix("/")
+        if path.hasPrefix("~/") { return joined(home, String(path.dropFirst(2))) }
+        return directory.isEmpty || path.hasPrefix("/")
             ? path : directory.hasSuffix("/") ? directory + path : "\(directory)/\(path)"
+    }
+
+    /// The home folder of the user: `$HOME`, or what the system knows.
+    public static var home: String {
+        if let home = getenv("HOME"), home.pointee != 0 { return String(cString: home) }
+        return getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/"
     }
 
     /// What stands before the last slash; empty for a plain name.

@@ -101,7 +101,7 @@ extension ExchangeReport {
 
         id = String(recorded.number)
         exchange = recorded.id
-        time = ExchangeReport.stamp(record.startedAt)
+        time = record.startedAt.rfc3339
         duration = milliseconds(record.ended - record.started)
         listener = recorded.listener
         route = recorded.route
@@ -174,19 +174,6 @@ extension ExchangeReport {
             ("phases", .list(phases.map(\.value))),
             ("wares", .list(wares.map(\.value))), ("cut", .bool(cut)),
         ])
-    }
-
-    /// `2026-11-21T05:20:11.123456Z`. RFC 3339.
-    private static func stamp(_ time: WallTime) -> String {
-        func padded(_ number: Int, _ digits: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
-        }
-        let days = time.seconds >= 0 ? time.seconds / 86_400 : (time.seconds - 86_399) / 86_400
-        let inDay = Int(time.seconds - days * 86_400)
-        let (year, month, day) = HttpDate.civil(days)
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(inDay / 3600, 2)):"
-            + "\(padded(inDay / 60 % 60, 2)):\(padded(inDay % 60, 2)).\(padded(Int(time.nanoseconds) / 1000, 6))Z"
     }
 }
 

@@ -40,6 +40,8 @@ public struct ForwardRules: Sendable, Equatable {
     public var connectPorts: [UInt16] = [443]
     /// Loopback, private, link-local and metadata addresses are refused, judged after resolution.
     public var deniesPrivate = true
+    /// The hosts whose tunnels may pass unread; `nil`: all. Ports are part of it where patterns name them.
+    public var unreadHosts: InterceptRules.Hosts?
     /// Another proxy, by which origin servers are reached; `nil`: none.
     public var upstreamProxy: UpstreamProxy?
 

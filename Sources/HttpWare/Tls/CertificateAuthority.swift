@@ -315,10 +315,8 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     /// The folder of this user: in `$XDG_DATA_HOME`, or else below `~/.local/share`.
     public static func usualFolder() -> String {
-        let variable = { (name: String) in getenv(name).map { String(cString: $0) } }
-        let data = variable("XDG_DATA_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let home = variable("HOME") ?? getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/"
-        return FilePath.joined(data ?? FilePath.joined(home, ".local/share"), "httpware/ca")
+        let data = getenv("XDG_DATA_HOME").map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+        return FilePath.joined(data ?? FilePath.joined("", "~/.local/share"), "httpware/ca")
     }
 }
 

@@ -131,6 +131,13 @@ public final class Endpoint: Sendable {
         return Endpoint(self, at: key.addresses.isEmpty ? nil : key.addresses, limits: limits, isPassing: true)
     }
 
+    /// It is on this host: what is sent to it crosses no network.
+    var isOnThisHost: Bool {
+        guard key.hop == nil else { return false }
+        if !addresses.isEmpty { return addresses.allSatisfy(\.isLoopback) }
+        return key.host == "localhost" || key.host.hasSuffix(".localhost")
+    }
+
     /// It stands for one of its name's addresses.
     var isFixed: Bool { !key.addresses.isEmpty }
     /// It is found by a name that has to be resolved.

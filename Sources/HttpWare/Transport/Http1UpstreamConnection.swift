@@ -118,7 +118,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         isRequestSent = exchange.heldRequest.content.isEmpty
         isContinueAwaited = exchange.heldRequest.expectsContinue
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
-        sendHead(exchange.heldRequest.encodedBound + options.encodedBound) { $0.write(&exchange.heldRequest, options) }
+        if let outgoing = options.outgoing {
+            sendHead(outgoing.request.encodedBound + options.encodedBound) { $0.write(&outgoing.request, options) }
+        } else {
+            sendHead(exchange.heldRequest.encodedBound + options.encodedBound) {
+                $0.write(&exchange.heldRequest, options)
+            }
+        }
     }
 
     /// Content goes to it unseen.

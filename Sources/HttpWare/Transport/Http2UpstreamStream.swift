@@ -67,10 +67,14 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         idleNanoseconds = idleTimeout
         progressed()
         if options.upgrade != nil, exchange.heldRequest.isWebSocketHandshake {
-            awaiting = (exchange.heldRequest, options)
+            awaiting = (options.outgoing?.request ?? exchange.heldRequest, options)
             return connection.hasSettings || connection.isClosed ? settingsKnown() : connection.awaitSettings(self)
         }
-        submit(&exchange.heldRequest, options, hasContent: !isRequestSent)
+        if let outgoing = options.outgoing {
+            submit(&outgoing.request, options, hasContent: !isRequestSent)
+        } else {
+            submit(&exchange.heldRequest, options, hasContent: !isRequestSent)
+        }
     }
 
     private func submit(_ request: inout HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool) {

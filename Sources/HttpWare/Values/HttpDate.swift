@@ -53,3 +53,18 @@ public enum HttpDate {
         }
     }
 }
+
+extension WallTime {
+    /// `2026-11-21T05:20:11.123456Z`, in UTC. RFC 3339.
+    public var rfc3339: String {
+        func padded(_ number: Int, _ digits: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+        }
+        let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
+        let inDay = Int(seconds - days * 86_400)
+        let (year, month, day) = HttpDate.civil(days)
+        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(inDay / 3600, 2)):"
+            + "\(padded(inDay / 60 % 60, 2)):\(padded(inDay % 60, 2)).\(padded(Int(nanoseconds) / 1000, 6))Z"
+    }
+}

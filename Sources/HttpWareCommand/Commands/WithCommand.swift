@@ -4,6 +4,7 @@ import GatewayConfig
 import Glibc
 import HttpGateway
 import HttpWare
+import Wares
 
 /// `httpware with -- COMMAND …`: runs a command behind a forward proxy.
 struct WithCommand: ParsableCommand {
@@ -24,6 +25,10 @@ struct WithCommand: ParsableCommand {
             already runs on its address, the command uses that gateway. Without -c every request is passed on, to local \
             servers too, but not to the metadata addresses of clouds. NO_PROXY is kept; if it is not set, it is set to an \
             empty value, so that no host is left out.
+
+            If a credential of the file has env, the command gets a placeholder of its token in that variable, and never the \
+            token. A listener of its own starts then on a free port, and the other listeners of the file stay closed. Requests \
+            that carry a placeholder to any other place are answered 403.
 
             --browser starts a browser in place of a command, with a new profile that trusts the authority. It is removed \
             when the browser ends. Arguments after -- go to the browser.
@@ -80,12 +85,15 @@ struct WithCommand: ParsableCommand {
                     for: "with", hint: "programs that httpware with starts trust it, and nothing else does")
             }
         }
-        let configuration = try chosen()
+        var configuration = try chosen()
         let listener = configuration.listeners[0]
+        let run = PlaceholderRun(
+            configuration.credentials.map(\.credential), chains: [listener.chain] + listener.routes.map(\.chain))
+        if !run.variables.isEmpty { configuration.placeholders = run }
         let child = Child(
             folder: folder, user: user, command: command, browser: browser, url: url,
-            authority: listener.intercept?.authority)
-        if config != nil, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
+            authority: listener.intercept?.authority, placeholders: run.variables)
+        if config != nil, run.variables.isEmpty, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
                 Terminal.error("a gateway already runs on \(listener.bind); httpware trace -f shows its requests")
             }
@@ -167,6 +175,8 @@ private struct Child {
     let url: String?
     /// The authority whose certificates the proxy shows; `nil` if it reads no tunnels.
     let authority: CertificateAuthority?
+    /// The variables that hold placeholders of tokens.
+    let placeholders: [String: String]
 
     /// Runs it to its end; its exit status.
     func run(at address: SocketAddress, _ signals: ChildProcess.Signals) throws -> Int32 {
@@ -185,9 +195,10 @@ private struct Child {
             Terminal.error("httpware with: \(folder.path) cannot be written: \(error.localizedDescription)")
             throw ExitCode(1)
         }
-        let started =
+        var started =
             try browser?.prepared(url, command, environment, user, authority)
             ?? (command, environment.variables(user))
+        started.1.merge(placeholders) { $1 }
         do throws(SystemError) {
             return try ChildProcess(started.0, environment: started.1, signals).wait()
         } catch {

@@ -15,6 +15,8 @@ public struct TokenInject: Middleware, CredentialUser {
     public let scheme: String
     /// Whether a field from the client is replaced.
     public let overwrite: Bool
+    /// How placeholders of the token are replaced; `nil` if the token is added to each request.
+    public let placeholders: PlaceholderRules?
     /// The line of a token that never changes.
     private let standing: FieldLine?
     private let made = LastLine()
@@ -27,7 +29,9 @@ public struct TokenInject: Middleware, CredentialUser {
     public static let usualOverwrite = false
 
     public var credentialUse: CredentialUse { .injects }
+    public var replacesPlaceholders: Bool { placeholders != nil }
     public var bindsAuthority: Bool { true }
+    public var contentNeed: ContentNeed { placeholders?.needsContent == true ? .beginning : .none }
 
     /// Adds the tokens of a credential.
     public init(
@@ -47,8 +51,10 @@ public struct TokenInject: Middleware, CredentialUser {
     }
 
     private init(
-        _ credential: Credential?, _ header: FieldName, _ scheme: String, _ overwrite: Bool, _ standing: FieldLine?
+        _ credential: Credential?, _ header: FieldName, _ scheme: String, _ overwrite: Bool, _ standing: FieldLine?,
+        _ placeholders: PlaceholderRules? = nil
     ) {
+        self.placeholders = placeholders
         self.credential = credential
         self.header = header
         self.scheme = scheme
@@ -57,6 +63,7 @@ public struct TokenInject: Middleware, CredentialUser {
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if let placeholders { return placeholders.handle(&request, in: exchange, credential) }
         if !overwrite, request.fields.contains(header) {
             exchange.note("the client's own \(header)", asDecision: false)
             return .pass
@@ -167,6 +174,16 @@ extension TokenInject: ConfigurableWare {
 
             Put `tokenRefresh` with the same credential before this ware. Without it, a request waits for the first
             token with the defaults of `tokenRefresh`, and a 401 goes to the client.
+
+            With `placeholder`, the token only takes the place of its placeholder, which `httpware with` gives to a
+            program in the variable `env` of the credential. Requests without the placeholder get no token. The program
+            never sees the token; logs and records show the placeholder. With `scrub`, the token becomes the placeholder
+            again in responses: in fields, trailers, content and WebSocket messages; as it is, percent-encoded, escaped
+            in JSON, and in base64. For this, `Range` and `If-Range` are removed from the request, and content codings
+            are removed from the response. A partial response (206), and one with a coding that cannot be decoded, is
+            answered with 502. `audit` writes a line of JSON for each exchange: `time`, `run`, `credential`, `action`
+            (`used`, `refused` or `scrubbed`), `host`, `method`, `path`, `status` and `reason`. The article *Keeping
+            tokens away from programs* tells what this can promise.
             """#,
         otherNames: ["credentialInjector", "injectToken"])
 
@@ -186,6 +203,38 @@ extension TokenInject: ConfigurableWare {
         options.read(
             "overwrite", into: &overwrite,
             doc: "replaces the field if the client sent it; otherwise the client's field is kept")
+        var placeholders: PlaceholderRules?
+        let replaces = options.isGiven("placeholder")
+        options.read(
+            "placeholder", doc: "puts the token only where its placeholder is; needs a credential with env"
+        ) { placeholders = PlaceholderRules(options: &$0) }
+        var scrub = false
+        options.read(
+            "scrub", into: &scrub, doc: "puts the placeholder in place of the token in responses; only with placeholder"
+        )
+        let audits = options.isGiven("audit")
+        var audit: LogSink?
+        options.read("audit", doc: "a line for each exchange in which the token is used; only with placeholder") {
+            audit = TokenAudit.readSink(&$0)
+        }
+        if replaces {
+            placeholders?.scrubs = scrub
+            placeholders?.audit = audits ? audit : nil
+            for key in ["value", "file", "header", "scheme", "overwrite"] where options.isGiven(key) {
+                options.fail(at: key, "has no effect with placeholder; remove one of them")
+            }
+            if let credential, credential.definition.env == nil {
+                options.fail(
+                    at: "placeholder",
+                    "credential \(credential.name) has no placeholder; write env: NAME under credentials.\(credential.name)"
+                )
+            }
+        } else {
+            placeholders = nil
+            for key in ["scrub", "audit"] where options.isGiven(key) {
+                options.fail(at: key, "has no effect without placeholder; write placeholder: {}, or remove it")
+            }
+        }
         if header.isGatewayOwned || header == .host {
             options.fail(at: "header", "\(header) is set by the gateway itself; it cannot carry a token")
             header = TokenInject.usualHeader
@@ -206,6 +255,6 @@ extension TokenInject: ConfigurableWare {
         } else if (try? TokenInject.line(header, scheme, Secret("x"))) == nil {
             options.fail(at: "scheme", "is invalid in a field")
         }
-        self.init(credential, header, scheme, overwrite, standing)
+        self.init(credential, header, scheme, overwrite, standing, placeholders)
     }
 }

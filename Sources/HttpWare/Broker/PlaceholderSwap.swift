@@ -1,0 +1,96 @@
+/// Lets a token take the place of its placeholder in a request when that goes upstream.
+///
+/// The request that wares, logs and records see keeps the placeholder.
+public struct PlaceholderSwap: Sendable {
+    /// Where placeholders are replaced.
+    public struct Places: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// In values of fields, inside Basic credentials too.
+        public static let headers = Places(rawValue: 1)
+        /// In values of the query.
+        public static let query = Places(rawValue: 2)
+        /// In values of `application/x-www-form-urlencoded` content.
+        public static let form = Places(rawValue: 4)
+        /// In strings of JSON content that are not names.
+        public static let json = Places(rawValue: 8)
+        /// Those inside content.
+        static let content: Places = [.form, .json]
+    }
+
+    public let placeholder: TokenPlaceholder
+    public let places: Places
+    /// The token becomes the placeholder again in what the origin server sends.
+    let scrubs: Bool
+    let secret: Secret
+    let token: [UInt8]
+    /// The token as a value of a query or a form holds it. RFC 3986 §2.1.
+    let inForm: [UInt8]
+    /// The token as a string of JSON holds it. RFC 8259 §7.
+    let inJson: [UInt8]
+
+    /// The token takes the placeholder's place there. With `scrubs`, it becomes the placeholder again in the response.
+    public init(_ placeholder: TokenPlaceholder, by token: Secret, in places: Places, scrubs: Bool = false) {
+        self.placeholder = placeholder
+        self.scrubs = scrubs
+        secret = token
+        self.places = places
+        let token = Array(token.revealed.utf8)
+        self.token = token
+        inForm = PercentText.encoded(token)
+        inJson = token.flatMap { byte -> [UInt8] in
+            switch byte {
+            case 0x22, 0x5c: [0x5c, byte]
+            case 0..<0x20: Array("\\u00".utf8) + [PercentText.digit(byte >> 4), PercentText.digit(byte & 15)]
+            default: [byte]
+            }
+        }
+    }
+}
+
+/// Percent-encoding. RFC 3986 §2.1.
+enum PercentText {
+    static func encoded(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { byte -> [UInt8] in
+            ByteClass.isUnreserved(byte) && byte < 0x80 ? [byte] : [0x25, digit(byte >> 4), digit(byte & 15)]
+        }
+    }
+
+    static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x37 }
+
+    /// The bytes that a text stands for; what is no escape stands for itself.
+    static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
+        let text = Array(text)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            if text[index] == 0x25, index + 2 < text.count, let high = ByteClass.hexValue(text[index + 1]),
+                let low = ByteClass.hexValue(text[index + 2])
+            {
+                bytes.append(high << 4 | low)
+                index += 3
+            } else {
+                bytes.append(text[index])
+                index += 1
+            }
+        }
+        return bytes
+    }
+}
+
+/// A placeholder that is on its way to where it does not belong.
+struct PlaceholderFault: Error, Sendable {
+    let placeholder: TokenPlaceholder
+    /// What it was found in: `the query`.
+    let place: String
+    /// It is replaced elsewhere in requests to this host.
+    let isKnown: Bool
+
+    init(_ placeholder: TokenPlaceholder, in place: String, _ swaps: [PlaceholderSwap]) {
+        self.placeholder = placeholder
+        self.place = place
+        isKnown = swaps.contains { $0.placeholder == placeholder }
+    }
+}

@@ -1,0 +1,137 @@
+/// Looks for placeholders in a request's head, and puts tokens in their place where that is wanted.
+struct RequestSearch {
+    let swaps: [PlaceholderSwap]
+    /// The placeholders that were replaced.
+    private(set) var used: [TokenPlaceholder] = []
+
+    init(_ swaps: [PlaceholderSwap]) { self.swaps = swaps }
+
+    /// Whether the head holds a text of the form of placeholders.
+    static func isNeeded(_ request: borrowing HttpRequest) -> Bool {
+        if contains(request.target.bytes) || request.target.bytes.contains(0x25) { return true }
+        if contains(request.fields.bytes) { return true }
+        return request.fields.contains(.authorization)
+    }
+
+    private static func contains(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { TokenPlaceholder.first(in: $0) != nil }
+    }
+
+    /// Whether a placeholder is in the head, where it may be replaced or not.
+    static func holds(_ request: borrowing HttpRequest, _ placeholder: TokenPlaceholder) -> Bool {
+        guard isNeeded(request) else { return false }
+        let swap = PlaceholderSwap(placeholder, by: Secret(""), in: [.headers, .query])
+        var search = RequestSearch([swap])
+        var copy = copy request
+        do {
+            try search.replace(in: &copy)
+            return !search.used.isEmpty
+        } catch {
+            return error.placeholder == placeholder || !search.used.isEmpty
+        }
+    }
+
+    /// Puts tokens in place of their placeholders. Throws if a placeholder is left.
+    mutating func replace(in request: inout HttpRequest) throws(PlaceholderFault) {
+        try searchTarget(&request)
+        try searchFields(&request.fields)
+    }
+
+    /// Trailer fields, in which nothing is replaced.
+    func searchTrailers(_ fields: HttpFields) throws(PlaceholderFault) {
+        try refuse(fields.bytes, in: "a trailer field")
+    }
+
+    // MARK: The target
+
+    private mutating func searchTarget(_ request: inout HttpRequest) throws(PlaceholderFault) {
+        let host = Array(request.target.bytes[request.target.host.range])
+        try refuse(host, in: "the host")
+        try refuse(PercentText.decoded(request.target.bytes[request.target.upstreamPath.range]), in: "the path")
+        guard request.target.hasQuery else { return }
+        let query = request.target.bytes[request.target.query.range]
+        guard RequestSearch.contains(PercentText.decoded(query)) else { return }
+        var parts: [[UInt8]] = []
+        for pair in query.split(separator: 0x26, omittingEmptySubsequences: false) {
+            guard let equals = pair.firstIndex(of: 0x3d) else {
+                try refuse(PercentText.decoded(pair), in: "the query")
+                parts.append(Array(pair))
+                continue
+            }
+            try refuse(PercentText.decoded(pair[..<equals]), in: "the query")
+            let value = PercentText.decoded(pair[(equals + 1)...])
+            guard let replaced = try replaced(value, .query, "the query") else {
+                parts.append(Array(pair))
+                continue
+            }
+            parts.append(Array(pair[...equals]) + PercentText.encoded(replaced))
+        }
+        try? request.setQuery(String(decoding: Array(parts.joined(separator: [0x26])), as: UTF8.self))
+    }
+
+    // MARK: Fields
+
+    private mutating func searchFields(_ fields: inout HttpFields) throws(PlaceholderFault) {
+        for index in fields.lines.indices where !fields.lines[index].isRemoved {
+            let line = fields.lines[index]
+            let value = Array(fields.bytes[line.value])
+            try refuse(Array(fields.bytes[line.name]), in: "the name of a field")
+            let words = "the field \(String(decoding: fields.bytes[line.name], as: UTF8.self))"
+            if line.known == .host {
+                try refuse(value, in: words)
+            } else if let replaced = try replaced(value, .headers, words) {
+                fields.setValue(replaced, ofLine: index)
+            } else if let basic = RequestSearch.basic(value),
+                let replaced = try replaced(basic.bytes, .headers, words)
+            {
+                fields.setValue(basic.scheme + Array(Base64Text.encode(replaced).utf8), ofLine: index)
+            }
+        }
+    }
+
+    /// The decoded credentials of `Basic`, if they hold a placeholder, and what stands before them. RFC 7617 §2.
+    private static func basic(_ value: [UInt8]) -> (scheme: [UInt8], bytes: [UInt8])? {
+        let scheme = value.prefix(6)
+        guard scheme.count == 6, scheme.map(ByteClass.lower) == Array("basic ".utf8) else { return nil }
+        let start = value.dropFirst(6).firstIndex { $0 != 0x20 } ?? value.endIndex
+        guard let bytes = Base64.decode(value[start...]), contains(bytes) else { return nil }
+        return (Array(value[..<start]), bytes)
+    }
+
+    // MARK: One text
+
+    /// The text with tokens in place of their placeholders; `nil` if there is none in it.
+    private mutating func replaced(
+        _ text: [UInt8], _ place: PlaceholderSwap.Places, _ words: String
+    ) throws(PlaceholderFault) -> [UInt8]? {
+        var result: [UInt8] = []
+        var from = 0
+        while let index = text.withUnsafeBytes({ TokenPlaceholder.first(in: $0, from: from) }) {
+            let found = TokenPlaceholder(bytes: Array(text[index..<index + TokenPlaceholder.length]))
+            guard let swap = swaps.first(where: { $0.placeholder == found }), swap.places.contains(place) else {
+                throw PlaceholderFault(found, in: words, swaps)
+            }
+            result += text[from..<index] + swap.token
+            if !used.contains(found) { used.append(found) }
+            from = index + TokenPlaceholder.length
+        }
+        guard from > 0 else { return nil }
+        return result + text[from...]
+    }
+
+    private func refuse(_ text: [UInt8], in place: String) throws(PlaceholderFault) {
+        if let fault = RequestSearch.fault(in: text, place, swaps) { throw fault }
+    }
+
+    private static func fault(in text: [UInt8], _ place: String, _ swaps: [PlaceholderSwap]) -> PlaceholderFault? {
+        text.withUnsafeBytes { bytes in
+            TokenPlaceholder.first(in: bytes).map {
+                PlaceholderFault(placeholder(in: bytes, at: $0), in: place, swaps)
+            }
+        }
+    }
+
+    static func placeholder(in bytes: UnsafeRawBufferPointer, at index: Int) -> TokenPlaceholder {
+        TokenPlaceholder(bytes: Array(bytes[index..<index + TokenPlaceholder.length]))
+    }
+}

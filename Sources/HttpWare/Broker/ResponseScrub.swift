@@ -1,0 +1,87 @@
+/// Puts placeholders in place of tokens in what an origin server sends.
+enum ResponseScrub {
+    /// Edits the head; `filter` takes the filters that the content has to pass, messages of a WebSocket have theirs in the swaps.
+    /// Throws where the content cannot be searched.
+    static func apply(
+        to response: inout HttpResponse, _ swaps: TokenSwaps, filter: (any ContentFilter) -> Void
+    ) throws(GatewayError) {
+        if response.status == .partialContent {
+            throw .badResponse("a part of the content cannot be searched for the token that the request carried")
+        }
+        // What the origin server writes there is for people.
+        response.reason = nil
+        var codings = response.fields.values(of: .contentEncoding)
+        for (placeholder, tokens) in swaps.searched {
+            if response.fields.scrub(tokens, placeholder: placeholder) { swaps.found.insert(placeholder) }
+            guard
+                let content = ScrubbedContent(
+                    tokens, placeholder: placeholder, codings: codings, found: { swaps.found.insert(placeholder) })
+            else {
+                throw .badResponse(
+                    "the response has a coding that cannot be searched for the token that the request carried")
+            }
+            codings = []
+            if response.status == .switchingProtocols {
+                swaps.receivedFilter = WebSocketFilter(isMasked: false) {
+                    MessageScrub(swaps)
+                }
+            } else if !response.content.isEmpty {
+                filter(content)
+            }
+        }
+        describe(&response)
+    }
+
+    /// What is said of the content is true of what the client gets, or goes.
+    private static func describe(_ response: inout HttpResponse) {
+        for name in untrue { response.fields.remove(name) }
+        // Not byte by byte the same: RFC 9110 §8.8.1.
+        if let tag = response.fields[.etag], tag.hasPrefix("\"") {
+            response.fields.setOwn(.etag, "W/\(tag)")
+        }
+    }
+
+    /// What holds for other bytes: their coding, number, ranges and digests.
+    private static let untrue: [FieldName] =
+        [.contentEncoding, .contentLength, .acceptRanges, "Content-MD5"] + HttpFields.digests
+
+    /// The trailers of the response.
+    static func scrub(_ trailers: inout HttpFields, _ swaps: TokenSwaps) {
+        for (placeholder, tokens) in swaps.searched where trailers.scrub(tokens, placeholder: placeholder) {
+            swaps.found.insert(placeholder)
+        }
+    }
+}
+
+/// A message of a WebSocket: all tokens are looked for.
+private final class MessageScrub: ContentFilter {
+    private var filters: [ScrubbedContent] = []
+
+    init(_ swaps: TokenSwaps) {
+        filters = swaps.searched.compactMap { placeholder, tokens in
+            ScrubbedContent(tokens, placeholder: placeholder) { swaps.found.insert(placeholder) }
+        }
+    }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
+        try run(Array(input), from: 0, into: &output)
+    }
+
+    func finish(into output: inout [UInt8]) throws {
+        for index in filters.indices {
+            var rest: [UInt8] = []
+            try filters[index].finish(into: &rest)
+            try run(rest, from: index + 1, into: &output)
+        }
+    }
+
+    private func run(_ bytes: [UInt8], from first: Int, into output: inout [UInt8]) throws {
+        var bytes = bytes
+        for filter in filters.dropFirst(first) {
+            var further: [UInt8] = []
+            try bytes.withUnsafeBytes { try filter.filter($0, into: &further) }
+            bytes = further
+        }
+        output += bytes
+    }
+}

@@ -1,0 +1,272 @@
+/// Puts a placeholder in place of a token in a stream of bytes, in linear time and wherever the stream is cut.
+///
+/// The token is found as it is, percent-encoded (RFC 3986 §2.1), escaped in JSON (RFC 8259 §7), and in base64 at each of its three
+/// alignments. In base64 what follows is shifted, so that the run decodes to the text with the placeholder. Bytes that may be the
+/// beginning of the token are held back until the next ones decide.
+struct TokenScrubber {
+    /// How often the token was found.
+    private(set) var finds = 0
+    private let placeholder: [UInt8]
+    private let tokenLength: Int
+
+    private var literal: SequenceMatcher
+    private var percent: SequenceMatcher
+    private var json: SequenceMatcher
+    /// By the number of bytes that stand before the token in its group of three.
+    private var base64: [SequenceMatcher]
+    /// The bytes with which a match may begin.
+    private let isStart: [Bool]
+
+    /// What came, from `base` in the stream on.
+    private var pending: [UInt8] = []
+    private var base = 0
+    /// Up to where the stream went out.
+    private var sent = 0
+    /// The next byte that is looked at, in the stream.
+    private var position = 0
+    /// Where an escape began that is not whole: `%41`, `\u0041`.
+    private var percentStart: Int?
+    private var jsonStart: Int?
+    private var splice: Base64Splice?
+    /// The run of base64 has ended in padding, of which the rest is thrown away.
+    private var dropsPadding = false
+
+    /// The shortest token that is looked for: shorter ones are found in text that has nothing to do with them.
+    static let leastToken = 4
+
+    /// Looks for a token. `nil` if it is too short.
+    init?(_ token: [UInt8], placeholder: TokenPlaceholder) {
+        guard token.count >= TokenScrubber.leastToken else { return nil }
+        self.placeholder = placeholder.bytes
+        tokenLength = token.count
+        literal = SequenceMatcher(token)
+        percent = SequenceMatcher(token)
+        json = SequenceMatcher(token)
+        base64 = (0..<3).map { SequenceMatcher(Base64Digits.digits(of: token, behind: $0)) }
+        var isStart = [Bool](repeating: false, count: 256)
+        for byte in [token[0], 0x25, 0x5c] { isStart[Int(byte)] = true }
+        let firsts = Set(base64.map { $0.pattern[0] })
+        for (byte, value) in Base64Digits.values.enumerated() where firsts.contains(value) { isStart[byte] = true }
+        self.isStart = isStart
+    }
+
+    // MARK: The stream
+
+    /// Takes a piece of the stream, and appends what goes on.
+    mutating func feed(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+        pending.append(contentsOf: input)
+        let end = base + pending.count
+        while position < end {
+            if isAtRest {
+                // Nothing is matched: on to the next byte that may begin something.
+                let rest = pending[(position - base)...]
+                guard let next = rest.firstIndex(where: { isStart[Int($0)] }) else {
+                    position = end
+                    break
+                }
+                position = base + next
+            }
+            let byte = pending[position - base]
+            position += 1
+            look(at: byte, into: &output)
+        }
+        send(upTo: held, into: &output)
+        pending.removeFirst(sent - base)
+        base = sent
+    }
+
+    /// Whether one byte is held back that may go.
+    var holdsBack: Bool { isAtRest && sent < base + pending.count }
+
+    /// No more came for a while: what is not the beginning of a token goes on.
+    mutating func flush(into output: inout [UInt8]) {
+        if holdsBack { send(upTo: base + pending.count, into: &output) }
+    }
+
+    /// The stream has ended: what is held back is not the token.
+    mutating func finish(into output: inout [UInt8]) {
+        send(upTo: base + pending.count, into: &output)
+        endSplice(isPadded: false, into: &output)
+        forget()
+    }
+
+    /// A text in which the token is replaced; `nil` if it is not in there.
+    mutating func scrubbed(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+        let before = finds
+        var output: [UInt8] = []
+        feed(text, into: &output)
+        finish(into: &output)
+        return finds > before ? output : nil
+    }
+
+    private var isAtRest: Bool {
+        literal.matched == 0 && percent.matched == 0 && json.matched == 0 && percentStart == nil && jsonStart == nil
+            && base64[0].matched == 0 && base64[1].matched == 0 && base64[2].matched == 0
+    }
+
+    private mutating func forget() {
+        literal.forget()
+        percent.forget()
+        json.forget()
+        for index in base64.indices { base64[index].forget() }
+        percentStart = nil
+        jsonStart = nil
+    }
+
+    // MARK: Finding
+
+    private mutating func look(at byte: UInt8, into output: inout [UInt8]) {
+        let index = position - 1
+        if let began = literal.step(byte, at: index) { return found(from: began, into: &output) }
+        if let began = lookForPercent(byte, index) ?? lookForJson(byte, index) {
+            return found(from: began, into: &output)
+        }
+        let value = Base64Digits.values[Int(byte)]
+        for alignment in 0..<3 {
+            if let began = base64[alignment].step(value, at: index) {
+                return foundBase64(alignment, from: began, into: &output)
+            }
+        }
+    }
+
+    /// Takes the byte of an escape, or one that stands for itself.
+    private mutating func lookForPercent(_ byte: UInt8, _ index: Int) -> Int? {
+        guard let start = percentStart else {
+            if byte == 0x25 {
+                percentStart = index
+                return nil
+            }
+            return percent.step(byte, at: index)
+        }
+        guard ByteClass.hexValue(byte) != nil else {
+            percentStart = nil
+            return replayPercent(from: start, byte, index)
+        }
+        guard index - start == 2, let high = ByteClass.hexValue(pending[start + 1 - base]),
+            let low = ByteClass.hexValue(byte)
+        else { return nil }
+        percentStart = nil
+        return percent.step(high << 4 | low, at: start)
+    }
+
+    /// It was no escape: its bytes stand for themselves.
+    private mutating func replayPercent(from start: Int, _ byte: UInt8, _ index: Int) -> Int? {
+        for place in start..<index {
+            if let began = percent.step(pending[place - base], at: place) { return began }
+        }
+        return lookForPercent(byte, index)
+    }
+
+    private mutating func lookForJson(_ byte: UInt8, _ index: Int) -> Int? {
+        guard let start = jsonStart else {
+            if byte == 0x5c {
+                jsonStart = index
+                return nil
+            }
+            return json.step(byte, at: index)
+        }
+        if index - start == 1, byte != 0x75 {
+            jsonStart = nil
+            switch byte {
+            case 0x22, 0x2f, 0x5c: return json.step(byte, at: start)
+            default:
+                // An escape that no token needs.
+                json.forget()
+                return nil
+            }
+        }
+        if index - start > 1, ByteClass.hexValue(byte) == nil {
+            jsonStart = nil
+            json.forget()
+            return lookForJson(byte, index)
+        }
+        guard index - start == 5 else { return nil }
+        jsonStart = nil
+        let digits = pending[(start + 2 - base)...(index - base)].compactMap { ByteClass.hexValue($0) }
+        let unit = digits.reduce(UInt16(0)) { $0 << 4 | UInt16($1) }
+        guard unit < 0x80 else {
+            json.forget()
+            return nil
+        }
+        return json.step(UInt8(unit), at: start)
+    }
+
+    /// The token stands from there up to the byte that was looked at last.
+    private mutating func found(from began: Int, into output: inout [UInt8]) {
+        send(upTo: began, into: &output)
+        endSplice(isPadded: false, into: &output)
+        output.append(contentsOf: placeholder)
+        skip()
+    }
+
+    private mutating func foundBase64(_ alignment: Int, from began: Int, into output: inout [UInt8]) {
+        // The digit before holds bits of the token, too.
+        let head = alignment > 0 && began > sent ? Base64Digits.values[Int(pending[began - 1 - base])] : 255
+        guard alignment == 0 || head != 255 else { return found(from: began, into: &output) }
+        let isUrl = pending[(began - base)..<(position - base)].contains { $0 == 0x2d || $0 == 0x5f }
+        send(upTo: alignment == 0 ? began : began - 1, into: &output)
+        var splice = self.splice ?? Base64Splice(digits: alignment, isUrl: isUrl)
+        if alignment > 0 { splice.keep(head, first: alignment == 1 ? 2 : 4, into: &output) }
+        splice.replace(
+            digits: base64[alignment].pattern.count, by: placeholder,
+            dropping: 8 * (alignment + tokenLength) % 6, into: &output)
+        self.splice = splice
+        skip()
+    }
+
+    /// What was found is replaced, and looked at no more.
+    private mutating func skip() {
+        finds += 1
+        sent = position
+        forget()
+    }
+
+    // MARK: What goes out
+
+    /// Where the first byte is that may belong to a token.
+    private var held: Int {
+        var held = base + pending.count
+        for matcher in [literal, percent, json] where matcher.matched > 0 { held = min(held, matcher.began) }
+        if let percentStart { held = min(held, percentStart) }
+        if let jsonStart { held = min(held, jsonStart) }
+        for (alignment, matcher) in base64.enumerated() where matcher.matched > 0 {
+            held = min(held, max(sent, matcher.began - (alignment == 0 ? 0 : 1)))
+        }
+        // A digit may be the one before the token's.
+        if held == base + pending.count, held > sent, let last = pending.last, Base64Digits.values[Int(last)] != 255 {
+            held -= 1
+        }
+        return held
+    }
+
+    private mutating func send(upTo end: Int, into output: inout [UInt8]) {
+        guard end > sent else { return }
+        while sent < end, splice != nil || dropsPadding {
+            send(pending[sent - base], into: &output)
+            sent += 1
+        }
+        output.append(contentsOf: pending[(sent - base)..<(end - base)])
+        sent = end
+    }
+
+    /// A byte behind a token in base64.
+    private mutating func send(_ byte: UInt8, into output: inout [UInt8]) {
+        if dropsPadding {
+            dropsPadding = false
+            if byte != 0x3d { output.append(byte) }
+            return
+        }
+        let value = Base64Digits.values[Int(byte)]
+        if value != 255 {
+            splice?.append(value, into: &output)
+        } else {
+            endSplice(isPadded: byte == 0x3d, into: &output)
+            if byte == 0x3d { dropsPadding = true } else { output.append(byte) }
+        }
+    }
+
+    private mutating func endSplice(isPadded: Bool, into output: inout [UInt8]) {
+        splice?.finish(isPadded: isPadded, into: &output)
+        splice = nil
+    }
+}

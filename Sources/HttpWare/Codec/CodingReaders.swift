@@ -1,0 +1,137 @@
+import CBrotli
+import CZlib
+import CZstd
+
+/// gzip (RFC 1952) with all of its members, and what is called `deflate`: zlib's format (RFC 1950), or raw Deflate as some servers
+/// send it.
+final class InflateReader: CodingReader {
+    enum Format { case gzip, deflate }
+
+    /// Behind a pointer, for zlib keeps its address.
+    private let stream: UnsafeMutablePointer<z_stream>
+    private let format: Format
+    private var isMember = false
+    private var isAfterMember = false
+    private var isStarted = false
+
+    init?(_ format: Format) {
+        self.format = format
+        stream = .allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        let result = inflateInit2_(
+            stream, format == .gzip ? 15 + 16 : 15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
+        // What follows is done by deinit.
+        guard result == Z_OK else { return nil }
+    }
+
+    deinit {
+        inflateEnd(stream)
+        stream.deinitialize(count: 1)
+        stream.deallocate()
+    }
+
+    var isWhole: Bool { !isMember }
+
+    func read(_ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws -> (
+        consumed: Int, produced: Int
+    ) {
+        if isAfterMember {
+            guard input.count > 0 else { return (0, 0) }
+            guard format == .gzip else { throw ContentDecoder.Fault(description: "bytes follow the coded content") }
+            isAfterMember = false
+            inflateReset(stream)
+        }
+        if input.count > 0 {
+            isMember = true
+            // zlib's format begins with a method of 8 and a window of at most 32 KiB; raw Deflate never does so in practice.
+            if !isStarted, format == .deflate, input[0] & 0x0f != 8 || input[0] >> 4 > 7 {
+                inflateReset2(stream, -15)
+            }
+            isStarted = true
+        }
+        let piece = min(input.count, 1 << 30)
+        // zlib only reads from there; its type says otherwise.
+        stream.pointee.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
+        stream.pointee.avail_in = UInt32(piece)
+        stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
+        stream.pointee.avail_out = UInt32(clamping: room.count)
+        let result = inflate(stream, Z_NO_FLUSH)
+        defer {
+            stream.pointee.next_in = nil
+            stream.pointee.next_out = nil
+        }
+        guard result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR else {
+            throw ContentDecoder.Fault(description: "the content is not what its coding says")
+        }
+        if result == Z_STREAM_END {
+            isMember = false
+            isAfterMember = true
+        }
+        return (piece - Int(stream.pointee.avail_in), room.count - Int(stream.pointee.avail_out))
+    }
+}
+
+/// Brotli (RFC 7932).
+final class BrotliReader: CodingReader {
+    private let state: OpaquePointer
+    private var isStarted = false
+
+    init?() {
+        guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else { return nil }
+        self.state = state
+    }
+
+    deinit { BrotliDecoderDestroyInstance(state) }
+
+    var isWhole: Bool { !isStarted || BrotliDecoderIsFinished(state) != 0 }
+
+    func read(_ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws -> (
+        consumed: Int, produced: Int
+    ) {
+        if input.count > 0 { isStarted = true }
+        if isStarted, BrotliDecoderIsFinished(state) != 0 {
+            guard input.count == 0 else { throw ContentDecoder.Fault(description: "bytes follow the coded content") }
+            return (0, 0)
+        }
+        var inputLeft = input.count
+        var next = input.bindMemory(to: UInt8.self).baseAddress
+        var roomLeft = room.count
+        var target = room.bindMemory(to: UInt8.self).baseAddress
+        let result = BrotliDecoderDecompressStream(state, &inputLeft, &next, &roomLeft, &target, nil)
+        guard result != BROTLI_DECODER_RESULT_ERROR else {
+            throw ContentDecoder.Fault(description: "the content is not what its coding says")
+        }
+        return (input.count - inputLeft, room.count - roomLeft)
+    }
+}
+
+/// Zstandard (RFC 8878) with all of its frames. A window of up to 8 MiB is taken, as RFC 9659 §3 has it.
+final class ZstdReader: CodingReader {
+    private let context: OpaquePointer
+    /// What zstd still wants of the frame.
+    private var wanted = 0
+
+    init?() {
+        guard let context = ZSTD_createDCtx() else { return nil }
+        self.context = context
+        guard ZSTD_isError(ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 23)) == 0 else { return nil }
+    }
+
+    deinit { ZSTD_freeDCtx(context) }
+
+    var isWhole: Bool { wanted == 0 }
+
+    func read(_ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws -> (
+        consumed: Int, produced: Int
+    ) {
+        if input.count == 0, wanted == 0 { return (0, 0) }
+        var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
+        var target = ZSTD_outBuffer(dst: room.baseAddress, size: room.count, pos: 0)
+        let result = ZSTD_decompressStream(context, &target, &source)
+        guard ZSTD_isError(result) == 0 else {
+            throw ContentDecoder.Fault(description: "the content is not what its coding says")
+        }
+        wanted = result
+        return (source.pos, target.pos)
+    }
+}

@@ -1,0 +1,214 @@
+// The guard: while placeholders of tokens are in use, each request is searched for them before it goes upstream.
+
+extension ExchangeDriver {
+    /// How much of the content is held back until it is known that no placeholder is in it.
+    private static let mostHeld = 1 << 20
+    /// A client that pauses for so long waits for a response: its content streams from then on.
+    private static let pauseOfContent = Duration.milliseconds(50)
+
+    // MARK: The beginning of the content
+
+    /// Waits until the content is whole, larger than what may be held, or its client pauses. Once for each exchange.
+    func awaitContent() -> Aftermath {
+        let content = exchange.isRequestLent ? request.content : exchange.heldRequest.content
+        guard !inward.hasAwaited, !inward.isWhole, !content.isEmpty, content.bytes == nil,
+            inward.held.count < ExchangeDriver.mostHeld
+        else { return .goesOn }
+        takeRequestBack()
+        phase = .awaitingContent
+        setDeadline()
+        watchPauseOfContent()
+        if askForContent() == .goesOn { sink?.resumeRequest() }
+        return .over
+    }
+
+    private func watchPauseOfContent() {
+        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
+        pauseTimer = timer
+        timer.set(after: ExchangeDriver.pauseOfContent)
+    }
+
+    /// More of it came.
+    func awaitedContentCame() {
+        if inward.held.count >= ExchangeDriver.mostHeld { return contentAwaited() }
+        watchPauseOfContent()
+    }
+
+    /// Enough of it is here, or all of it, or no more came for a while.
+    func contentAwaited() {
+        guard phase == .awaitingContent else { return }
+        pauseTimer?.clear()
+        inward.hasAwaited = true
+        phase = .middlewares
+        if !inward.isWhole, inward.held.count >= 65536 { sink?.pauseRequest() }
+        runMiddlewares()
+    }
+
+    /// The content that has come so far, and whether that is all.
+    var contentSoFar: (bytes: [UInt8], isWhole: Bool) {
+        let content = exchange.isRequestLent ? request.content : exchange.heldRequest.content
+        if let bytes = content.bytes { return (bytes, true) }
+        return (inward.held, inward.isWhole || content.isEmpty)
+    }
+
+    // MARK: The search
+
+    /// Searches the request as it is about to go upstream, and makes the one that goes in its place if tokens are to be put into it.
+    func searchForPlaceholders(_ watch: any PlaceholderWatch) -> Aftermath {
+        if awaitContent() == .over { return .over }
+        let exchange = self.exchange
+        let swaps = exchange.tokenSwaps ?? TokenSwaps()
+        swaps.outgoing = nil
+        exchange.requestFilters.removeAll { $0 is SearchedContent }
+        // What the other side can agree to must be readable here.
+        if let upgrade = exchange.heldRequest.upgrade, upgrade.lowercased() != "websocket" {
+            exchange.heldRequest.upgrade = nil
+        }
+        exchange.heldRequest.fields.remove("Sec-WebSocket-Extensions" as FieldName)
+        do {
+            if RequestSearch.isNeeded(exchange.heldRequest) {
+                var search = RequestSearch(swaps.swaps)
+                let outgoing = OutgoingRequest(exchange.heldRequest)
+                try search.replace(in: &outgoing.request)
+                if !search.used.isEmpty {
+                    swaps.outgoing = outgoing
+                    for placeholder in search.used { swaps.use(placeholder) }
+                }
+            }
+            if let trailers = inward.trailers { try RequestSearch(swaps.swaps).searchTrailers(trailers) }
+            try searchContent(swaps)
+        } catch let fault as PlaceholderFault {
+            refuse(fault, watch)
+            return .over
+        } catch let error as GatewayError {
+            inward.isRefused = true
+            fail(error)
+            return .over
+        } catch {
+            inward.isRefused = true
+            fail(GatewayError(.downstream, .requestMalformed, "\(error)"))
+            return .over
+        }
+        if exchange.heldRequest.upgrade != nil {
+            swaps.sentFilter = WebSocketFilter(isMasked: true) {
+                SearchedContent(swaps, words: "a WebSocket message")
+            }
+            exchange.tokenSwaps = swaps
+        }
+        if !swaps.used.isEmpty { exchange.tokenSwaps = swaps }
+        return .goesOn
+    }
+
+    private func searchContent(_ swaps: TokenSwaps) throws {
+        guard !exchange.heldRequest.content.isEmpty else { return }
+        guard let search = SearchedContent(exchange.heldRequest, swaps) else {
+            throw GatewayError(
+                .downstream, .contentCodingUnsupported,
+                "the content has a coding that cannot be searched for placeholders of tokens; send it as it is, or with "
+                    + ContentDecoder.names.joined(separator: ", "))
+        }
+        let (bytes, isWhole) = contentSoFar
+        if isWhole, exchange.requestFilters.isEmpty {
+            var searched: [UInt8] = []
+            let used = swaps.used.count
+            try bytes.withUnsafeBytes { try search.filter($0, into: &searched) }
+            try search.finish(into: &searched)
+            guard swaps.used.count > used || searched != bytes else { return }
+            let outgoing = swaps.outgoing ?? OutgoingRequest(exchange.heldRequest)
+            outgoing.request.content = .bytes(searched)
+            if search.decodes { outgoing.request.fields.remove(.contentEncoding as FieldName) }
+            for name in HttpFields.digests { outgoing.request.fields.remove(name) }
+            swaps.outgoing = outgoing
+            exchange.tokenSwaps = swaps
+            return
+        }
+        if search.decodes {
+            let outgoing = swaps.outgoing ?? OutgoingRequest(exchange.heldRequest)
+            outgoing.request.fields.remove(.contentEncoding as FieldName)
+            swaps.outgoing = outgoing
+        }
+        if !search.keepsLength {
+            // A placeholder may still come: what the origin server answers may hold its token.
+            for swap in swaps.swaps where !swap.places.isDisjoint(with: .content) { swaps.use(swap.placeholder) }
+        }
+        exchange.tokenSwaps = swaps
+        exchange.filterRequestContent(with: search)
+    }
+
+    /// Whether the trailers of content that streams hold no placeholder; if they do, the request is refused.
+    func trailersArePassable() -> Bool {
+        guard let watch = server.placeholders, let trailers = inward.trailers else { return true }
+        do throws(PlaceholderFault) {
+            try RequestSearch(exchange.tokenSwaps?.swaps ?? []).searchTrailers(trailers)
+            return true
+        } catch {
+            refuse(error, watch)
+            return false
+        }
+    }
+
+    // MARK: Refusing
+
+    /// Refuses a request with a placeholder that does not belong there: nothing of it has gone upstream, or it is broken off before
+    /// that byte.
+    func refuse(_ fault: PlaceholderFault, _ watch: any PlaceholderWatch) {
+        let host = exchange.heldRequest.host ?? "the host"
+        let reason: String
+        if let name = watch.credential(of: fault.placeholder) {
+            reason =
+                fault.isKnown
+                ? "\(fault.place) holds the placeholder of \(name), which is not replaced there"
+                : "\(fault.place) holds the placeholder of \(name), which is not for \(host)"
+        } else {
+            reason = "\(fault.place) holds a placeholder that is not in force here"
+        }
+        inward.isRefused = true
+        watch.refused(fault.placeholder, reason, exchange)
+        fail(GatewayError(.downstream, .requestDenied, reason))
+    }
+
+    /// Why a request with a token may not go to that endpoint: it would cross a network without TLS. `nil` if it may.
+    func reasonAgainstSwap(at endpoint: Endpoint) -> GatewayError? {
+        guard let watch = server.placeholders, let swaps = exchange.tokenSwaps, let used = swaps.used.first,
+            endpoint.key.tls == nil, !endpoint.isOnThisHost
+        else { return nil }
+        let name = watch.credential(of: used) ?? "the credential"
+        let reason = "the token of \(name) would go to \(endpoint.name) without TLS"
+        watch.refused(used, reason, exchange)
+        return GatewayError(.downstream, .requestDenied, reason)
+    }
+
+    // MARK: Tunnels
+
+    /// Why a CONNECT may not pass unread; `nil` if it may.
+    func reasonAgainstUnread() -> GatewayError? {
+        guard let hosts = server.forward.unreadHosts, exchange.heldRequest.method == .connect else { return nil }
+        let host = interception?.address.map { "\($0)" } ?? exchange.heldRequest.host ?? ""
+        let port = exchange.heldRequest.port ?? 443
+        if hosts.contains(host, port) { return nil }
+        return GatewayError(
+            .downstream, .requestDenied,
+            "the tunnel to \(host):\(port) would pass unread, which programs that hold placeholders of tokens may not"
+                + " open; list the host in intercept.allowOpaque to let it pass")
+    }
+
+    /// Bytes that the client sends into a tunnel, as they go on; `nil` if the tunnel ends with them.
+    func filteredTunnel(
+        _ bytes: UnsafeRawBufferPointer, by filter: any ContentFilter, isSent: Bool
+    ) -> [UInt8]? {
+        var output: [UInt8] = []
+        do {
+            try filter.filter(bytes, into: &output)
+            return output
+        } catch {
+            if let fault = error as? PlaceholderFault, let watch = server.placeholders {
+                refuse(fault, watch)
+            } else {
+                fail(
+                    GatewayError(
+                        isSent ? .downstream : .upstream, isSent ? .requestMalformed : .responseMalformed, "\(error)"))
+            }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,97 @@
+public import Credentials
+public import HttpWare
+
+/// How `tokenInject` puts a token in place of its placeholder.
+public struct PlaceholderRules: Sendable {
+    /// A place in requests where placeholders are replaced.
+    public enum Place: String, OptionWord {
+        case headers, query, form, json
+    }
+
+    /// Where placeholders are replaced.
+    public let places: PlaceholderSwap.Places
+    /// Whether the token becomes the placeholder again in responses.
+    public internal(set) var scrubs = false
+    /// Where a line is written for each exchange in which the token is used.
+    var audit: LogSink?
+
+    /// Whether placeholders in content are replaced.
+    var needsContent: Bool { !places.isDisjoint(with: [.form, .json]) }
+
+    /// Reads `placeholder` of the ware.
+    init(options: inout OptionsReader) {
+        var places: [Place] = [.headers]
+        options.read(
+            "in", into: &places,
+            doc:
+                "where placeholders are replaced: headers (also inside Basic), values of the query, of forms and of JSON content"
+        )
+        if options.isGiven("in"), places.isEmpty, !options.hasErrors {
+            options.fail(at: "in", "is empty; write headers, query, form or json")
+        }
+        self.places = PlaceholderSwap.Places(
+            places.map { place in
+                switch place {
+                case .headers: .headers
+                case .query: .query
+                case .form: .form
+                case .json: .json
+                }
+            })
+    }
+
+    /// Lets a request with the placeholder have the token; one without it passes as it is.
+    func handle(_ request: inout HttpRequest, in exchange: Exchange, _ credential: Credential?) -> Verdict {
+        guard let credential, let issued = credential.issued else { return .pass }
+        if exchange[WantsCredentials.self] == false || request.method == .connect { return .pass }
+        // The response to TRACE is the request: the client would have the token. RFC 9110 §9.3.8.
+        guard request.method != .trace, exchange.holdsPlaceholder(issued.placeholder, request, in: places) else {
+            exchange.forgetSwap(of: issued.placeholder)
+            return .pass
+        }
+        let wall = exchange.wallNow
+        if let token = credential.current(wall) { return swap(token, of: credential, issued, &request, exchange) }
+        return TokenHold.holdRequest(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
+            request, exchange in
+            guard let token = credential.current(exchange.wallNow) else {
+                return .abort(with: TokenHold.refusal(credential, nil))
+            }
+            return swap(token, of: credential, issued, &request, exchange)
+        }
+    }
+
+    private func swap(
+        _ token: IssuedToken, of credential: Credential, _ issued: IssuedPlaceholder, _ request: inout HttpRequest,
+        _ exchange: Exchange
+    ) -> Verdict {
+        exchange.swapPlaceholder(
+            PlaceholderSwap(issued.placeholder, by: token.value, in: places, scrubs: scrubs))
+        CarriedTokens.note(credential, token.number, in: exchange)
+        exchange.bindAuthority(of: request)
+        exchange.note("the placeholder", asDecision: false)
+        if scrubs { PlaceholderRules.askForWhole(&request) }
+        TokenAudit.watch(issued.placeholder, of: credential.name, issued.run, audit, exchange)
+        return .pass
+    }
+
+    /// The response must be one that can be searched: whole, and in a coding that can be decoded.
+    private static func askForWhole(_ request: inout HttpRequest) {
+        request.fields.remove(.range as FieldName)
+        request.fields.remove(.ifRange as FieldName)
+        guard request.fields.contains(.acceptEncoding) else { return }
+        let known = request.fields.values(of: .acceptEncoding).flatMap { $0.split(separator: ",") }.map {
+            $0.trimmed
+        }.filter { member in
+            let name = String(member.prefix { $0 != ";" }).trimmed.lowercased()
+            return name == "identity" || name == "x-gzip" || ContentDecoder.names.contains(name)
+        }
+        // What remains of valid members is valid.
+        try? request.fields.set(.acceptEncoding, to: known.isEmpty ? "identity" : known.joined(separator: ", "))
+    }
+}
+
+extension StringProtocol {
+    fileprivate var trimmed: String {
+        String(drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+    }
+}

@@ -1,0 +1,91 @@
+import HttpWare
+
+/// Writes what became of a credential in an exchange: one line of JSON for each, at its end. Never the token.
+enum TokenAudit {
+    /// What is to be written of an exchange: one entry for each credential.
+    private enum Notes: ExchangeKey {
+        typealias Value = [Entry]
+    }
+
+    private struct Entry {
+        let credential: String
+        let run: String
+        let placeholder: TokenPlaceholder
+        let sink: LogSink?
+        /// Why the request was refused; `nil` if it was not.
+        var refusal: String?
+        /// Takes the line if there is no sink, and the request was refused.
+        var log: (@Sendable (String) -> Void)?
+    }
+
+    /// The exchange may carry the token.
+    static func watch(
+        _ placeholder: TokenPlaceholder, of credential: String, _ run: String, _ sink: LogSink?, _ exchange: Exchange
+    ) {
+        note(
+            Entry(credential: credential, run: run, placeholder: placeholder, sink: sink, refusal: nil, log: nil),
+            exchange)
+    }
+
+    /// The request was refused.
+    static func refuse(
+        _ placeholder: TokenPlaceholder, of credential: String, _ run: String, _ sink: LogSink?, _ reason: String,
+        _ exchange: Exchange, log: @escaping @Sendable (String) -> Void
+    ) {
+        note(
+            Entry(credential: credential, run: run, placeholder: placeholder, sink: sink, refusal: reason, log: log),
+            exchange)
+    }
+
+    private static func note(_ entry: Entry, _ exchange: Exchange) {
+        var entries = exchange[Notes.self] ?? []
+        if entries.isEmpty { exchange.onEnd(write) }
+        if let index = entries.firstIndex(where: { $0.credential == entry.credential }) {
+            if entry.refusal != nil { entries[index] = entry }
+        } else {
+            entries.append(entry)
+        }
+        exchange[Notes.self] = entries
+    }
+
+    private static func write(_ exchange: Exchange) {
+        for entry in exchange[Notes.self] ?? [] {
+            let action: String
+            if entry.refusal != nil {
+                action = "refused"
+            } else if exchange.hasScrubbed(entry.placeholder) {
+                action = "scrubbed"
+            } else if exchange.hasSwapped(entry.placeholder) {
+                action = "used"
+            } else {
+                continue
+            }
+            if let sink = entry.sink {
+                sink.append(text: line(entry, action, exchange))
+            } else if let refusal = entry.refusal {
+                entry.log?("\(exchange.request?.host ?? "-"): \(refusal)")
+            }
+        }
+    }
+
+    private static func line(_ entry: Entry, _ action: String, _ exchange: Exchange) -> String {
+        let request = exchange.request
+        return Json.object([
+            ("time", .text(exchange.wallNow.rfc3339)), ("run", .text(entry.run)),
+            ("credential", .text(entry.credential)), ("action", .text(action)), ("host", .optional(request?.host)),
+            ("method", .optional(request?.method.name)), ("path", .optional(request?.path)),
+            ("status", exchange.finalStatus.map { .number($0.code) } ?? .null), ("reason", .optional(entry.refusal)),
+        ]).text
+    }
+
+    /// Reads `audit` of the ware.
+    static func readSink(_ options: inout OptionsReader) -> LogSink? {
+        var output = LogOutput.stderr
+        options.read("output", into: &output, doc: "place where lines are written: stdout, stderr, syslog or file:PATH")
+        if options.isDescribing { return nil }
+        if let problem = output.problem { options.fail(at: "output", problem) }
+        return LogWriter.shared.sink(for: output) { dropped in
+            Json.object([("dropped", .number(dropped))]).text
+        }
+    }
+}

@@ -1,0 +1,107 @@
+@testable import HttpWare
+
+extension Fuzzing {
+    private static let placeholder = TokenPlaceholder(bytes: Array("hwp_0123456789ABCDEFGHIJKLMNOPQRSTUV".utf8))
+    private static let token = Array("abab+/ac".utf8)
+
+    /// What the broker reads of peers: content in codings, tokens and placeholders in it, messages of WebSockets, and heads. In pieces
+    /// or whole, the result is the same; a token is never left, and a placeholder neither.
+    public static func placeholders(_ start: UnsafePointer<UInt8>?, _ count: Int) {
+        var bytes = Array(UnsafeBufferPointer(start: start, count: count))
+        guard let kind = bytes.popLast(), let cut = bytes.popLast() else { return }
+        let piece = Int(cut) % 17 + 1
+        switch kind % 5 {
+        case 0: scrub(bytes, piece)
+        case 1: search(bytes, piece, type: "application/json")
+        case 2: search(bytes, piece, type: "application/x-www-form-urlencoded")
+        case 3: frames(bytes, piece)
+        default: decode(bytes, piece, ["gzip", "deflate", "br", "zstd"][Int(cut) % 4])
+        }
+    }
+
+    private static func pass(_ bytes: [UInt8], _ piece: Int, _ filter: any ContentFilter) -> [UInt8]? {
+        var output: [UInt8] = []
+        var rest = bytes[...]
+        do {
+            while !rest.isEmpty {
+                try Array(rest.prefix(piece)).withUnsafeBytes { try filter.filter($0, into: &output) }
+                rest = rest.dropFirst(piece)
+            }
+            try filter.finish(into: &output)
+            return output
+        } catch {
+            return nil
+        }
+    }
+
+    private static func scrub(_ bytes: [UInt8], _ piece: Int) {
+        let filter = { ScrubbedContent([Secret(String(decoding: token, as: UTF8.self))], placeholder: placeholder) {} }
+        guard let first = filter(), let second = filter() else { return }
+        let whole = pass(bytes, .max, first)
+        require(whole == pass(bytes, piece, second), "cut into pieces of \(piece)")
+        guard let whole, whole.count >= token.count else { return }
+        for index in 0...(whole.count - token.count) {
+            require(!whole[index...].starts(with: token), "the token is left")
+        }
+    }
+
+    private static func search(_ bytes: [UInt8], _ piece: Int, type: String) {
+        guard var request = try? HttpRequest(.post, "http://a.test/"),
+            (try? request.fields.set(.contentType, to: type)) != nil
+        else { return }
+        let filter = { () -> SearchedContent? in
+            let swaps = TokenSwaps()
+            swaps.add(PlaceholderSwap(placeholder, by: Secret("token"), in: [.json, .form]))
+            return SearchedContent(request, swaps)
+        }
+        guard let first = filter(), let second = filter() else { return }
+        let whole = pass(bytes, .max, first)
+        require(whole == pass(bytes, piece, second), "cut into pieces of \(piece)")
+        if let whole {
+            require(whole.withUnsafeBytes { TokenPlaceholder.first(in: $0) } == nil, "a placeholder is left")
+        }
+        if let head = String(validating: bytes, as: UTF8.self),
+            let target = try? HttpRequest(.get, "http://a.test/?\(head)")
+        {
+            var copy = target
+            var search = RequestSearch([PlaceholderSwap(placeholder, by: Secret("t"), in: [.query, .headers])])
+            if (try? search.replace(in: &copy)) != nil {
+                require(
+                    copy.target.bytes[copy.target.query.range].withUnsafeBytes { TokenPlaceholder.first(in: $0) }
+                        == nil,
+                    "a placeholder is left in the query")
+            }
+        }
+    }
+
+    private static func frames(_ bytes: [UInt8], _ piece: Int) {
+        for isMasked in [false, true] {
+            let filter = { WebSocketFilter(isMasked: isMasked) { SearchedContent(TokenSwaps(), words: "a message") } }
+            let whole = pass(bytes, .max, filter())
+            let pieces = pass(bytes, piece, filter())
+            // In pieces, long frames become several: whether they pass is the same.
+            require((whole == nil) == (pieces == nil), "cut into pieces of \(piece)")
+        }
+    }
+
+    private static func decode(_ bytes: [UInt8], _ piece: Int, _ coding: String) {
+        let run = { (piece: Int) -> [UInt8]? in
+            guard let decoder = ContentDecoder([coding]) else { return nil }
+            var output: [UInt8] = []
+            var rest = bytes[...]
+            do {
+                while !rest.isEmpty {
+                    try Array(rest.prefix(piece)).withUnsafeBytes {
+                        try decoder.decode($0) { if output.count < 1 << 20 { output.append(contentsOf: $0) } }
+                    }
+                    rest = rest.dropFirst(piece)
+                }
+                try decoder.finish()
+                return output
+            } catch {
+                return nil
+            }
+        }
+        require(run(.max) == run(piece), "\(coding) cut into pieces of \(piece)")
+    }
+}
