@@ -1,3 +1,5 @@
+import HttpWare
+
 /// A user and a password as `Authorization` or `Proxy-Authorization` carries them. RFC 7617 §2.
 public struct BasicCredentials: Sendable {
     public let user: String
