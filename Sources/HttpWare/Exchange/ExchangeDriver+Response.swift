@@ -21,7 +21,9 @@ extension ExchangeDriver: ResponseReceiver {
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
-        if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
+        exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
+            if $0.reachability.isDown { $0.reachability.reached() }
+        }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }
@@ -34,6 +36,13 @@ extension ExchangeDriver: ResponseReceiver {
             return
         }
         self.response = response
+        startAnswer(from: index)
+    }
+
+    /// The same for the response at hand, while nothing comes from upstream.
+    func startAnswer(from index: Int) {
+        assert(call.stream == nil)
+        call.isForwarding = false
         takeSource()
         startResponse(from: index)
     }
