@@ -65,7 +65,7 @@ public struct ConfigurationDifference: Sendable {
         for noun in WrittenNouns.names(before, after) {
             switch noun {
             case "routes":
-                // The key is a label or a ware's name: what is secret of one ware is so of all.
+                // The key is a label or a ware's name: a secret option of one ware is secret in all.
                 let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
                 compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
@@ -236,7 +236,7 @@ public struct ConfigurationDifference: Sendable {
         }
     }
 
-    // MARK: What is kept
+    // MARK: Kept state
 
     /// A service stays while everything but its chain is as it was: the chain belongs to the routes that join it.
     private mutating func keepServices(_ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {

@@ -32,7 +32,7 @@ public struct AdminDefinition: Sendable {
 
     private static let shortestToken = 16
 
-    /// Whether it is a `b64token`. RFC 6750 §2.1.
+    /// Whether the token is a `b64token`. RFC 6750 §2.1.
     private static func canBeSent(_ token: String) -> Bool {
         let body = token.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
         return !body.isEmpty

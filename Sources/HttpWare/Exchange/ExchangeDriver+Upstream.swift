@@ -34,7 +34,9 @@ extension ExchangeDriver: ConnectionWaiter {
         setDeadline()
         if !call.isCounted {
             call.isCounted = true
-            service.notes.requests.add(all: true, marked: false, at: loop.now)
+            exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
+                $0.requests.add(all: true, marked: false, at: loop.now)
+            }
         }
         call.endpointsTried = 0
         call.tryStarted = loop.now.nanoseconds

@@ -197,7 +197,7 @@ public final class LoopListener: ExchangeSource {
     }
 
     /// A driver that is ready for an exchange, and answers to the sink.
-    func makeDriver(for sink: any ResponseSink, _ facts: ConnectionFacts) -> ExchangeDriver {
+    func makeDriver(for sink: any ResponseSink, _ facts: consuming ConnectionFacts) -> ExchangeDriver {
         let driver = takeSpare() ?? ExchangeDriver(server: self)
         driver.prepare(sink: sink, connection: facts)
         return driver
@@ -210,7 +210,7 @@ public final class LoopListener: ExchangeSource {
     private func takeSpare() -> ExchangeDriver? {
         guard let driver = spare.popLast() else { return nil }
         surplus.shrank(to: spare.count)
-        return driver
+        return driver.isExchangeHeld ? nil : driver
     }
 
     func recycle(_ driver: ExchangeDriver) {

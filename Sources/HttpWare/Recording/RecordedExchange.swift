@@ -34,7 +34,7 @@ public struct RecordedExchange: Sendable {
 
     /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
     /// is used again; so nothing is copied or allocated.
-    mutating func takeExchange(_ exchange: inout Exchange, endpoint: Endpoint?, number: UInt64) {
+    mutating func takeExchange(_ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, number: UInt64) {
         let received = exchange.heldRequest.target.received.range.prefix(RecordedExchange.mostTarget)
         let named = exchange.heldRequest.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)
         exchange.heldRequest.target.bytes.withUnsafeBufferPointer { bytes in
@@ -56,11 +56,11 @@ public struct RecordedExchange: Sendable {
         end = exchange.end
         responder = exchange.responder
         cacheResult = exchange.cacheResult
-        if isKnownUniquelyReferenced(&exchange) {
-            swap(&record, &exchange.record)
-        } else {
-            // Somebody who keeps the exchange may still read it.
+        if isHeld {
+            // The holder may still read it.
             record = exchange.record
+        } else {
+            swap(&record, &exchange.record)
         }
     }
 }
