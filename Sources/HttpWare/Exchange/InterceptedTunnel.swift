@@ -19,7 +19,7 @@ final class InterceptedTunnel: ExchangeSource {
         outer = connection
         client = exchange.client
         principal = exchange.principal?.name
-        facts = TunnelFacts(request, host: request.host ?? "", port: request.port ?? 443)
+        facts = TunnelFacts(request, host: request.host ?? "", port: request.port ?? 443, principal: principal)
     }
 
     private var transport: LoopTransport { listener.transport }
@@ -38,7 +38,8 @@ final class InterceptedTunnel: ExchangeSource {
             guard rules.decision(serverName, facts.port) == .intercepted else {
                 return opening.passUnread(host: serverName)
             }
-            facts = TunnelFacts(request, host: serverName, port: facts.port, address: address)
+            facts = TunnelFacts(
+                request, host: serverName, port: facts.port, address: address, principal: principal)
             if rules.pinned.isPinned(key, at: transport.loop.now.nanoseconds) {
                 return opening.passUnread(host: serverName)
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import signal
 import socket
@@ -321,6 +322,39 @@ def _(t: Trial) -> None:
     request = t.main.requests[-1]
     expect_same("upstream", (request.get("X-User"), request.has("Proxy-Authorization")), ("anna", False))
     check(base64.b64encode(b"anna:myPassword").decode() not in "".join(proxy.lines(3)) + proxy.process.log)
+
+
+@case("intercept: the record of a request inside names the tunnel, and who opened it", nginx=NO)
+def _(t: Trial) -> None:
+    users, admin = t.setup.place.subfolder("users") / "users.htpasswd", free_port()
+    users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
+    proxy = Proxy(t, intercept="hosts: [a.test, localhost]", chain=f"{{ basicAuth: {{ usersFile: '{users}' }} }}",
+                  routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}' }}")
+    right = b"Proxy-Authorization: Basic " + base64.b64encode(b"anna:myPassword")
+    inside = proxy.secured("localhost", right)
+    client, _ = proxy.connect("127.0.0.1", None, right)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(str(proxy.ca))
+    named = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
+    for wire, host in ((inside, "localhost"), (named, "a.test")):
+        wire.send(proxy.get(f"/of/{host}".encode(), host=f"{host}:{proxy.origin}"))
+        expect_status(wire.read_response(), 200)
+    plain = connect(("127.0.0.1", proxy.port), 10)
+    t.clients.append(plain)
+    plain.send(proxy.get(b"http://localhost:%d/plain" % t.setup.ports["second"], right, host=f"localhost:{t.setup.ports['second']}"))
+    plain.read_response()
+
+    def told(*arguments: str) -> str:
+        return subprocess.run([t.setup.binary, "trace", *arguments, "--admin", f"127.0.0.1:{admin}"], capture_output=True, text=True, timeout=10).stdout
+
+    check(eventually(lambda: len(told("--json").splitlines()) == 5, 5), told())
+    records = {each["target"]: each for each in map(json.loads, told("--json").splitlines())}
+    tunnel = {"host": "localhost", "port": proxy.origin, "principal": "anna"}
+    expect_same("tunnel", records["/of/localhost"]["tunnel"], tunnel)
+    expect_same("tunnel", records["/of/a.test"]["tunnel"], {**tunnel, "host": "a.test", "address": "127.0.0.1"})
+    check(all("tunnel" not in each for target, each in records.items() if not target.startswith("/of/")), records)
+    shown = told(records["/of/a.test"]["id"])
+    check(f"in a tunnel to a.test:{proxy.origin} at 127.0.0.1, opened by anna" in shown, shown)
 
 
 @case("intercept: a refusal inside a tunnel is 403, never 407", nginx=NO)
