@@ -231,6 +231,7 @@ extension ForwardRules {
         self.init()
         connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
         deniesPrivate = listener.denyPrivate
+        deniesMetadata = listener.deniesMetadata
         upstreamProxy = listener.upstreamProxy
     }
 }

@@ -40,6 +40,8 @@ public struct ForwardRules: Sendable, Equatable {
     public var connectPorts: [UInt16] = [443]
     /// Loopback, private, link-local and metadata addresses are refused, judged after resolution.
     public var deniesPrivate = true
+    /// The metadata addresses of clouds are refused, judged after resolution; the other private addresses only by `deniesPrivate`.
+    public var deniesMetadata = false
     /// Another proxy, by which origin servers are reached; `nil`: none.
     public var upstreamProxy: UpstreamProxy?
 

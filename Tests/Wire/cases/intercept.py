@@ -30,7 +30,8 @@ class Proxy:
     """A gateway with a forward listener that reads tunnels, an authority of its own, and an origin server that it trusts."""
 
     def __init__(self, t: Trial, script: Script = answering(OK), *, intercept: str = 'hosts: ["*"]', listener: str = "", chain: str = "",
-                 routes: str = "[{ service: passthrough }]", tls: bool = True, deny: str = "false", workers: int = 1):
+                 routes: str = "[{ service: passthrough }]", tls: bool = True, deny: str = "false", workers: int = 1,
+                 services: str = "", roots: str = "ca.pem"):
         self.t, self.port, self.origin = t, free_port(), t.main.port
         t.origin(secure(script) if tls else script)
         self.folder = t.setup.place.subfolder("intercept")
@@ -48,14 +49,14 @@ listeners:
     chain: dev
     {listener}
 chains: {{ dev: {{ middlewares: [{chain}], postwares: [{{ accessLog: {{ output: "file:{self.log}" }} }}] }} }}
-services: {{ other: {{ baseUrl: "http://127.0.0.1:{t.setup.ports['second']}" }} }}
+services: {{ other: {{ baseUrl: "http://127.0.0.1:{t.setup.ports['second']}" }}{services} }}
 routes: {routes}
 """
-        file = self.folder / "httpware.yaml"
-        file.write_text(self.text)
+        self.file = self.folder / "httpware.yaml"
+        self.file.write_text(self.text)
         self.process: Process = t.setup.place.command(
-            [t.setup.binary, "run", "-c", str(file), "--workers", str(workers)], [self.port],
-            environment={"SSL_CERT_FILE": str(certificates() / "ca.pem")})
+            [t.setup.binary, "run", "-c", str(self.file), "--workers", str(workers)], [self.port],
+            environment={"SSL_CERT_FILE": str(certificates() / roots)})
         t.at_end(self.process.stop)
 
     def connect(self, host: str = "localhost", port: int | None = None, *lines: bytes) -> tuple[Wire, Message]:

@@ -25,9 +25,9 @@ from .tls import secure
 # inspect
 
 
-def inspecting(t: Trial, *arguments: str, environment: dict[str, str] | None = None) -> tuple[Process, int, int]:
+def inspecting(t: Trial, *arguments: str, environment: dict[str, str] | None = None, within: list[str] | None = None) -> tuple[Process, int, int]:
     """A running inspector, the port of its proxy and that of its admin listener."""
-    process = t.setup.place.command([t.setup.binary, "inspect", *arguments], [],
+    process = t.setup.place.command([*(within or []), t.setup.binary, "inspect", *arguments], [],
                                     environment={**own_home(t), "SSL_CERT_FILE": str(certificates() / "ca.pem"), **(environment or {})})
     t.at_end(process.stop)
     check(eventually(lambda: "try: " in process.log, 10), process.log)
@@ -176,3 +176,33 @@ def _(t: Trial) -> None:
     for option in ("-x", "--socks5-hostname"):
         result = subprocess.run(["curl", "-sS", "-m", "5", "--noproxy", "", option, f"127.0.0.1:{port}", "http://a.test/y"], capture_output=True, text=True, env=clean)
         expect_same(option, (result.stdout, t.main.requests[-1].target), ("ok", "http://a.test/y"))
+
+
+@case("with and inspect: a name that resolves to a cloud's metadata address is 403: plain, in tunnels, and by SOCKS", nginx=NO)
+def _(t: Trial) -> None:
+    hosts = t.setup.place.subfolder("hosts") / "hosts"
+    hosts.write_text("169.254.169.254 harmless.test\nfd00:ec2::254 harmless6.test\n127.0.0.1 local.test\n")
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    ca = Path(own_home(t)["HOME"]) / ".local/share/httpware/ca/ca.pem"
+    t.origin(answering(OK))
+    own = ["unshare", "-m", "sh", "-c", f'mount --bind "{hosts}" /etc/hosts && exec "$@"', "sh"]
+    if subprocess.run([*own, "true"], capture_output=True).returncode:
+        raise Skip("only root can give a process a file of hosts of its own")
+    _, port, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", within=own)
+
+    def status(url: str, *options: str) -> str:
+        options = options or ("-x", f"http://127.0.0.1:{port}")
+        return subprocess.run(["curl", "-s", "--max-time", "10", "--cacert", str(ca), "-o", "/dev/null", "-w", "%{http_code}", *options, url],
+                              capture_output=True, text=True).stdout
+
+    expect_same("a local server", status(f"http://local.test:{t.main.port}/"), "200")
+    for url in ("http://harmless.test/", "http://harmless6.test/", "https://harmless.test/", "https://harmless6.test/"):
+        expect_same(url, status(url), "403")
+    expect_same("SOCKS", status("https://harmless.test/", "--socks5-hostname", f"127.0.0.1:{port}"), "403")
+    # The client names the address, and only the handshake a name.
+    expect_same("an address", status("https://any.test/", "--socks5", f"127.0.0.1:{port}", "--resolve", "any.test:443:169.254.169.254"), "000")
+    check("metadata" in asked(t, port, "/", host="harmless.test").body.decode(), "the page does not say why")
+    result = subprocess.run([*own, t.setup.binary, "with", "--", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "https://harmless.test/"],
+                            capture_output=True, text=True, timeout=20, env={**os.environ, **own_home(t)})
+    expect_same("with", result.stdout, "403")
