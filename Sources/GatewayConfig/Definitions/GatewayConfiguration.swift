@@ -42,6 +42,13 @@ public struct GatewayConfiguration: Sendable {
         return copy
     }
 
+    /// The same with an admin listener at this address, whatever the file says of it. The token is in no text of the configuration.
+    public func inspected(at bind: SocketAddress, token: Secret) -> GatewayConfiguration {
+        var copy = self
+        copy.admin = AdminDefinition(bind: bind, token: token)
+        return copy
+    }
+
     /// The same with listeners that have no limits on destinations but the metadata addresses of clouds.
     public var reachingEverything: GatewayConfiguration {
         var copy = self
