@@ -520,6 +520,53 @@ def _(t: Trial) -> None:
     expect_status(inner.read_response(), 200)
 
 
+@case("intercept: tunnels on streams of one connection do not use up limits.connections", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, tls=False, listener="limits: { connections: 4 }")
+    wire = connect(("127.0.0.1", proxy.port), 10)
+    t.clients.append(wire)
+    client, streams = h.Http2Wire(wire), range(1, 17, 2)
+    for stream in streams:
+        client.send(h.headers(stream, [(":method", "CONNECT"), (":authority", f"localhost:{proxy.origin}")], end=False))
+        client.until(lambda w: w.answer(stream).heads)
+        expect_same("CONNECT", client.answer(stream).status, 200)
+        client.send(h.data(stream, proxy.get()))
+        client.until(lambda w: w.answer(stream).body.endswith(b"ok"))
+    others = [connect(("127.0.0.1", proxy.port), 10) for _ in range(3)]
+    t.clients.extend(others)
+    for other in others:
+        other.send(proxy.get(b"http://localhost:%d/" % proxy.origin))
+        expect_status(other.read_response(), 200)
+    # More than one connection may have streams: the tunnels of those that ended leave room.
+    for stream in streams:
+        client.send(h.data(stream, end=True))
+        client.read(stream)
+    for stream in range(17, 17 + 2 * 120, 2):
+        client.send(h.headers(stream, [(":method", "CONNECT"), (":authority", f"localhost:{proxy.origin}")], end=False))
+        client.until(lambda w: w.answer(stream).heads)
+        client.send(h.data(stream, proxy.get()), h.data(stream, end=True))
+        check(client.read(stream).body.endswith(b"ok"), stream, client.answer(stream))
+
+
+@case("intercept: a tunnel in its handshake does not hold up a drain", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    client, answer = proxy.connect()
+    expect_status(answer, 200)
+    hello = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    client.send(hello.read())
+    expect_same("the answer to the hello", client.read_exactly(1), b"\x16")
+    began = time.monotonic()
+    proxy.process.signal(signal.SIGTERM)
+    expect_same("exit", proxy.process.wait(8), 0)
+    check(time.monotonic() - began < 4, "the drain took", time.monotonic() - began)
+
+
 @case("intercept: the authority's key is in no core file, neither after a reload that reads it anew", nginx=NO)
 def _(t: Trial) -> None:
     if not shutil.which("gcore"):
