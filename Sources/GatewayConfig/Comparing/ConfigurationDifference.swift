@@ -82,15 +82,15 @@ public struct ConfigurationDifference: Sendable {
                 compareNamed(noun, before.named(noun), after.named(noun))
                 if noun == "services" {
                     compareFiles(
-                        noun, old.services.map { ($0.name, $0.files, $0.location) },
-                        new.services.map { ($0.name, $0.files, $0.location) },
+                        noun, old.allServices.map { ($0.name, $0.files, $0.location) },
+                        new.allServices.map { ($0.name, $0.files, $0.location) },
                         "its files changed; its connections close")
                 }
             }
         }
         comparePaths(old, new)
         keepServices(before.named("services"), after.named("services"))
-        for (service, former) in ConfigurationDifference.pairs(old.services, new.services)
+        for (service, former) in ConfigurationDifference.pairs(old.allServices, new.allServices)
         where service.files != former.files {
             keptServices.remove(service.name)
         }
@@ -248,7 +248,9 @@ public struct ConfigurationDifference: Sendable {
             guard let node = now[entry.key] else { continue }
             if definition(entry.value) == definition(node) { keptServices.insert(entry.key) }
         }
-        keptServices.insert(ServiceDefinition.passthroughName)
+        let name = ServiceDefinition.passthroughName
+        // The built-in one is there without an entry.
+        if now[name] == nil, !old.contains(where: { $0.key == name }) { keptServices.insert(name) }
     }
 
     private mutating func lose(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {

@@ -12,6 +12,13 @@ public struct AdminDefinition: Sendable {
     /// The place of the address in the file, else of the options.
     public let bindLocation: SourceLocation
 
+    /// One that no file describes.
+    init(bind: SocketAddress, token: Secret) {
+        self.bind = bind
+        self.token = token
+        bindLocation = .code
+    }
+
     /// The options under `admin`.
     init(options: inout OptionsReader) {
         bindLocation = options.location(of: "bind")

@@ -31,9 +31,10 @@ struct AdminApi: Middleware {
             refusal.fields.append(isBoth ? AdminApi.allowBoth : first.isWrite ? AdminApi.allowPost : AdminApi.allowGet)
             return .abort(with: refusal)
         }
-        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request) {
+        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request, in: exchange) {
             return .abort(with: refusal)
         }
+        if let response = guarding.opening(request, path: path, in: exchange) { return .abort(with: response) }
         return endpoint.answer(AdminRequest(argument: argument, query: request.query), exchange)
     }
 

@@ -11,6 +11,8 @@ public struct RecordedExchange: Sendable {
     var service: String?
     var endpoint: String?
     var client: IPAddress?
+    /// The tunnel that the request came in, where the gateway reads it.
+    var tunnel: RecordedTunnel?
     var method = HttpMethod.unread
     var version: HttpVersion?
     var target = WareTrail.Text()
@@ -30,7 +32,7 @@ public struct RecordedExchange: Sendable {
     public var endedAt: Int64 { record.ended }
 
     /// How much memory it holds, about.
-    var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes }
+    var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes + (tunnel?.bytes ?? 0) }
 
     /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
     /// is used again; so nothing is copied or allocated.
@@ -50,6 +52,7 @@ public struct RecordedExchange: Sendable {
         // One that no connection could be made to is worth its name, too.
         self.endpoint = exchange.upstreamAddress ?? (failure?.side == .upstream ? endpoint?.name : nil)
         client = exchange.client
+        tunnel = exchange.connection.tunnel?.recorded
         method = exchange.heldRequest.receivedMethod
         version = exchange.heldRequest.receivedVersion
         status = exchange.finalStatus
