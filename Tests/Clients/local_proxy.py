@@ -244,6 +244,20 @@ def _(t) -> None:
         expect(f"{url.removeprefix('https://')}{path}" in errors, "no line:", path, errors[-800:])
 
 
+@client("with: boto3 trusts the proxy by AWS_CA_BUNDLE")
+def _(t) -> None:
+    w, python = With(t), sys.executable
+    if subprocess.run([python, "-c", "import boto3"], capture_output=True).returncode:
+        raise Skipped("boto3 is not installed")
+    code = ("import sys, boto3; from botocore.config import Config; "
+            "s = boto3.client('s3', endpoint_url=sys.argv[1], region_name='x', aws_access_key_id='a', aws_secret_access_key='b', "
+            "config=Config(s3={'addressing_style': 'path'}, retries={'max_attempts': 0})); "
+            "print(s.get_object(Bucket='one', Key='two')['Body'].read().decode())")
+    with serving({"/one/two": b"content"}) as url:
+        output, errors = w.run(python, "-c", code, url)
+    expect(output == "content\n" and f"{url.removeprefix('https://')}/one/two" in errors, output, errors[-500:])
+
+
 @client("with: Java, its old and its new client", smoke=True)
 def _(t) -> None:
     w = With(t)
