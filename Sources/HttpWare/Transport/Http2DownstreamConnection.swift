@@ -44,6 +44,8 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     /// What was read before it was known to be HTTP/2; with nothing, our settings go out.
     func start(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
 
+    override var isLone: Bool { session.streams.count <= 1 }
+
     var isIdle: Bool { session.streams.isEmpty && !session.isReadingHead }
 
     func drain(idleFor nanoseconds: Int64) {
