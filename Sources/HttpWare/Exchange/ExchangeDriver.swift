@@ -148,6 +148,8 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // Observing.
 
+    /// Sees what passes; `nil` if nobody wants to.
+    var tap: (any ExchangeTap)?
     /// What wares do is noted.
     var isObserved = false
     var wareStarted: Int64 = 0
@@ -201,6 +203,7 @@ final class ExchangeDriver: LoopTimerHandler {
         call = UpstreamCall()
         outward = ResponseProgress()
         if interception != nil { interception = nil }
+        if tap != nil { tap = nil }
     }
 
     // MARK: 9. Endings
@@ -287,7 +290,14 @@ final class ExchangeDriver: LoopTimerHandler {
             next += 1
         }
         if next > 0 { exchange.endClosures.removeAll(keepingCapacity: true) }
-        if isObserved, let records = server.records { records.add(&exchange, endpoint: call.endpoint) }
+        var recorded: RecordedExchange?
+        if isObserved, let records = server.records {
+            recorded = records.add(&exchange, endpoint: call.endpoint, wantsCopy: tap != nil)
+        }
+        if let tap {
+            self.tap = nil
+            tap.ended(exchange, record: recorded)
+        }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.

@@ -34,8 +34,9 @@ public final class RecordRing: Sendable {
 
     // MARK: Adding
 
-    /// Keeps an exchange that has ended. On its loop.
-    func add(_ exchange: inout Exchange, endpoint: Endpoint?) {
+    /// Keeps an exchange that has ended. On its loop. Returns what is kept, if it is wanted.
+    @discardableResult
+    func add(_ exchange: inout Exchange, endpoint: Endpoint?, wantsCopy: Bool = false) -> RecordedExchange? {
         let live = state.withLock { state -> (RecordedExchange, [RecordSubscription])? in
             if state.count == mostRecords { RecordRing.dropFirst(&state, mostRecords) }
             let place = (state.first + state.count) % mostRecords
@@ -50,10 +51,12 @@ public final class RecordRing: Sendable {
                 RecordRing.dropFirst(&state, mostRecords)
                 state.slots[oldest] = RecordedExchange()
             }
-            return state.subscriptions.isEmpty || state.count == 0 ? nil : (state.slots[place], state.subscriptions)
+            return state.subscriptions.isEmpty && !wantsCopy || state.count == 0
+                ? nil : (state.slots[place], state.subscriptions)
         }
-        guard let (recorded, subscriptions) = live else { return }
+        guard let (recorded, subscriptions) = live else { return nil }
         for subscription in subscriptions { subscription.offer(recorded) }
+        return recorded
     }
 
     private static func dropFirst(_ state: inout State, _ mostRecords: Int) {

@@ -7,6 +7,8 @@ public indirect enum Json: Sendable {
     case decimal(Double)
     /// A number as it is written: `-1`, `0.5`, `1e9` (RFC 8259 §6).
     case digits(String)
+    /// A value that is JSON already.
+    case raw(String)
     case text(String)
     case list([Json])
     /// In this order.
