@@ -11,7 +11,7 @@ import Testing
 
     /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.
     private static let otherRooms = [
-        "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
+        "HttpCaching": ["Collapsing", "Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
         "Credentials": ["Grants", "Validation"],
         "Wares": [

@@ -15,6 +15,13 @@ public struct AdminDefinition: Sendable {
     /// The place of the address in the file, else of the options.
     public let bindLocation: SourceLocation
 
+    /// One that no file describes.
+    init(bind: SocketAddress, token: Secret) {
+        self.bind = bind
+        self.token = token
+        bindLocation = .code
+    }
+
     /// The options under `admin`.
     init(options: inout OptionsReader) {
         bindLocation = options.location(of: "bind")
@@ -40,7 +47,7 @@ public struct AdminDefinition: Sendable {
 
     private static let shortestToken = 16
 
-    /// Whether it is a `b64token`. RFC 6750 §2.1.
+    /// Whether the token is a `b64token`. RFC 6750 §2.1.
     private static func canBeSent(_ token: String) -> Bool {
         let body = token.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
         return !body.isEmpty

@@ -29,9 +29,10 @@ struct AdminApi: Middleware {
             refusal.fields.set(.allow, toList: methods.map(\.name))
             return .abort(with: refusal)
         }
-        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request) {
+        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request, in: exchange) {
             return .abort(with: refusal)
         }
+        if let response = guarding.opening(request, path: path, in: exchange) { return .abort(with: response) }
         return endpoint.answer(
             AdminRequest(argument: argument, query: request.query, content: request.content.bytes ?? []), exchange)
     }

@@ -79,7 +79,7 @@ enum CaptureJson {
         if let text = String(validating: piece.data, as: UTF8.self) {
             members.append(("data", .text(text)))
         } else {
-            members += [("data", .text(Base64Text.encode(piece.data))), ("encoding", .text("base64"))]
+            members += [("data", .text(Base64.encode(piece.data))), ("encoding", .text("base64"))]
         }
         return .object(members)
     }

@@ -243,6 +243,7 @@ extension ForwardRules {
         self.init()
         connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
         deniesPrivate = listener.denyPrivate
+        deniesMetadata = listener.deniesMetadata
         upstreamProxy = listener.upstreamProxy
         // Without interception every tunnel would pass unread.
         if listener.hasPlaceholders { unreadHosts = listener.intercept?.allowOpaque ?? .init([]) }

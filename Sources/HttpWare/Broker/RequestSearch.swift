@@ -84,7 +84,7 @@ struct RequestSearch {
             } else if let basic = RequestSearch.basic(value),
                 let replaced = try replaced(basic.bytes, .headers, words)
             {
-                fields.setValue(basic.scheme + Array(Base64Text.encode(replaced).utf8), ofLine: index)
+                fields.setValue(basic.scheme + Array(Base64.encode(replaced).utf8), ofLine: index)
             }
         }
     }

@@ -264,13 +264,14 @@ public final class Exchange {
     public func sleep(for duration: Duration) async throws { try await loop.sleep(for: duration) }
 
     /// Empties the exchange and keeps its memory, for one of this connection.
-    func reset(for connection: ConnectionFacts = .none) {
+    func reset(for connection: consuming ConnectionFacts = .none) {
+        let principal = connection.principal
         self.connection = connection
         route = nil
         serviceNotes = nil
         if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
         if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
-        if let principal = connection.principal { principals.append(principal) }
+        if let principal { principals.append(principal) }
         responder = .upstream
         cacheResult = nil
         failure = nil

@@ -22,7 +22,9 @@ extension ExchangeDriver: ResponseReceiver {
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
-        if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
+        exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
+            if $0.reachability.isDown { $0.reachability.reached() }
+        }
         if let swaps = exchange.tokenSwaps, swaps.scrubs {
             do throws(GatewayError) {
                 try ResponseScrub.apply(to: &response, swaps) { exchange.filterResponseContent(with: $0) }
@@ -43,6 +45,13 @@ extension ExchangeDriver: ResponseReceiver {
             return
         }
         self.response = response
+        startAnswer(from: index)
+    }
+
+    /// The same for the response at hand, while nothing comes from upstream.
+    func startAnswer(from index: Int) {
+        assert(call.stream == nil)
+        call.isForwarding = false
         takeSource()
         startResponse(from: index)
     }

@@ -34,7 +34,9 @@ extension ExchangeDriver: ConnectionWaiter {
         setDeadline()
         if !call.isCounted {
             call.isCounted = true
-            service.notes.requests.add(all: true, marked: false, at: loop.now)
+            exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
+                $0.requests.add(all: true, marked: false, at: loop.now)
+            }
         }
         call.endpointsTried = 0
         call.tryStarted = loop.now.nanoseconds
@@ -118,7 +120,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
             }
         }
-        let tls = isSecure ? SystemTrust.shared.client : nil
+        let tls = isSecure ? service.passing.tls ?? SystemTrust.shared.client : nil
         if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
         let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
         var hop: UpstreamProxy.Hop?
@@ -129,7 +131,8 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let endpoint = exchange.heldRequest.withHost(asReceived: false) {
             transport.passing.endpoint(
-                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate, speaks: speaks, hop: hop,
+                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate,
+                deniesMetadata: rules.deniesMetadata, limits: service.passing.limits, speaks: speaks, hop: hop,
                 isTunnel: isConnect && hop != nil)
         }
         return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint

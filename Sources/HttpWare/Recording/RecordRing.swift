@@ -34,15 +34,19 @@ public final class RecordRing: Sendable {
 
     // MARK: Adding
 
-    /// Keeps an exchange that has ended. On its loop. Returns what is kept, if it is wanted.
+    /// Keeps an exchange that has ended. On its loop. `isHeld`: others may still read the exchange's record, which stays as it is.
+    /// Returns what is kept, if it is wanted.
     @discardableResult
-    func add(_ exchange: inout Exchange, endpoint: Endpoint?, wantsCopy: Bool = false) -> RecordedExchange? {
+    func add(
+        _ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, wantsCopy: Bool = false
+    ) -> RecordedExchange? {
         let live = state.withLock { state -> (RecordedExchange, [RecordSubscription])? in
             if state.count == mostRecords { RecordRing.dropFirst(&state, mostRecords) }
             let place = (state.first + state.count) % mostRecords
             if place == state.slots.count { state.slots.append(RecordedExchange()) }
             state.added += 1
-            state.slots[place].takeExchange(&exchange, endpoint: endpoint, number: state.added * rings + index)
+            state.slots[place].takeExchange(
+                exchange, isHeld: isHeld, endpoint: endpoint, number: state.added * rings + index)
             state.count += 1
             state.bytes += state.slots[place].bytes
             // What is far beyond the usual size is let go, not used again.

@@ -135,8 +135,9 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     }
 
     func streamClosed(_ stream: consuming Http2Stream) {
-        if spare.count < Http2DownstreamConnection.mostSpare, let stream = stream as? Http2DownstreamStream {
-            spare.append(stream)
+        if spare.count < Http2DownstreamConnection.mostSpare {
+            // Of the streams that `makeStream` made.
+            spare.append(unsafeDowncast(stream, to: Http2DownstreamStream.self))
         }
         if session.streams.isEmpty {
             idleDeadline = loop.now.nanoseconds &+ source.idleNanoseconds

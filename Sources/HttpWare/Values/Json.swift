@@ -35,7 +35,7 @@ public indirect enum Json: Sendable {
         case .bool(let value): output += value ? "true" : "false"
         case .number(let value): output += String(value)
         case .decimal(let value): output += Json.decimal(value)
-        case .digits(let value): output += value
+        case .digits(let value), .raw(let value): output += value
         case .text(let value): output += value.jsonString
         case .list(let values):
             output += "["

@@ -27,6 +27,7 @@ from . import (  # noqa: F401
     mutations,
     operations,
     own_host,
+    passthrough,
     paths,
     redis,
     reload,
