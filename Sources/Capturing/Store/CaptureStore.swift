@@ -20,6 +20,16 @@ public final class CaptureStore: Sendable {
         var reserved = 0
         var lost = 0
         var watchers: [CaptureWatcher] = []
+
+        /// Where the number is, or would be.
+        func place(of id: Int) -> Int {
+            var (low, high) = (first, ids.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if ids[middle] < id { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
     }
 
     public let settings: CaptureSettings
@@ -183,18 +193,6 @@ public final class CaptureStore: Sendable {
     /// Ends that.
     public func unwatch(_ watcher: CaptureWatcher) {
         state.withLock { state in state.watchers.removeAll { $0 === watcher } }
-    }
-}
-
-extension CaptureStore.State {
-    /// Where the number is, or would be.
-    fileprivate func place(of id: Int) -> Int {
-        var (low, high) = (first, ids.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if ids[middle] < id { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 }
 

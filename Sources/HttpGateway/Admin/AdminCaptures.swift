@@ -33,12 +33,12 @@ extension AdminEndpoint {
                 found(request, store) { .json(.object([("messages", .list($0.messages.map(CaptureJson.message)))])) }
             },
             AdminEndpoint(path: "/v1/captures/*/pin", access: .known, isWrite: true) { request, _ in
-                change(request, store, "pinned", { if case .bool(let value) = $0 { value } else { nil } }) {
+                change(request, store, "pinned", { if case .boolean(let value) = $0 { value } else { nil } }) {
                     store.pin($0, $1)
                 }
             },
             AdminEndpoint(path: "/v1/captures/*/comment", access: .known, isWrite: true) { request, _ in
-                change(request, store, "comment", { $0.text.flatMap { $0.utf8.count <= 4096 ? $0 : nil } }) {
+                change(request, store, "comment", { $0.string.flatMap { $0.utf8.count <= 4096 ? $0 : nil } }) {
                     store.comment($0, $1)
                 }
             },
