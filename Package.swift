@@ -143,10 +143,11 @@ let package = Package(
             name: "DiskCaching", dependencies: ["HttpCaching", "HttpWare", "CLmdb"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
+        .target(name: "Capturing", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(
             name: "Wares",
             dependencies: [
-                "HttpWare", "Credentials", "HttpCaching", .product(name: "DequeModule", package: "swift-collections"),
+                "HttpWare", "Capturing", "Credentials", "HttpCaching", .product(name: "DequeModule", package: "swift-collections"),
             ],
             swiftSettings: settings + dataPath),
         .target(
@@ -154,12 +155,12 @@ let package = Package(
             swiftSettings: settings + dataPath),
         .target(
             name: "GatewayConfig",
-            dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
+            dependencies: ["HttpWare", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
             swiftSettings: settings),
         .target(
             name: "HttpGateway",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
             ],
             swiftSettings: settings + dataPath),
         .target(
@@ -193,6 +194,7 @@ let package = Package(
         .target(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
         ),
+        .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(
             name: "HttpWareTests",
             dependencies: ["HttpWare", "HttpWareTesting", "COpenSSL", "COpenSSLShims", "CZlib", "CZstd"],

@@ -13,6 +13,7 @@ import Testing
     private static let otherRooms = [
         "HttpCaching": ["Collapsing", "Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
+        "Capturing": ["Model", "Store", "Tap"],
         "Credentials": ["Grants", "Validation"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
@@ -32,12 +33,13 @@ import Testing
         "HttpWare": [],
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
+        "Capturing": ["HttpWare"],
         "Credentials": ["HttpWare"],
         "Wares": ["HttpWare", "HttpCaching", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
-        "GatewayConfig": ["HttpWare", "HttpCaching", "Credentials"],
+        "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
-            "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
         ],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],

@@ -319,7 +319,8 @@ extension ExchangeDriver: RequestReceiver {
     }
 
     var requestRelay: SocketConnection? {
-        guard
+        // Relayed bytes are not seen.
+        guard tap == nil,
             phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
                     && exchange.heldRequest.content.limit == nil
@@ -337,6 +338,7 @@ extension ExchangeDriver: RequestReceiver {
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         if inward.isRefused { return }
         exchange.record.requestBytes += bytes.count
+        tap?.requestContent(bytes)
         if let limit = exchange.isRequestLent ? request.content.limit : exchange.heldRequest.content.limit,
             exchange.record.requestBytes > limit
         {
@@ -383,6 +385,7 @@ extension ExchangeDriver: RequestReceiver {
 
     func requestEnded(_ trailers: HttpFields?) {
         inward.isWhole = true
+        tap?.requestEnded(trailers)
         if trailers != nil || inward.trailers != nil { inward.trailers = trailers }
         switch phase {
         case .collectingRequest:

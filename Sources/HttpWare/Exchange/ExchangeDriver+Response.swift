@@ -32,6 +32,7 @@ extension ExchangeDriver: ResponseReceiver {
                 return fail(error)
             }
         }
+        tap?.responseReceived(response)
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }
@@ -432,6 +433,7 @@ extension ExchangeDriver: ResponseReceiver {
     /// Sends the head of the response.
     @inline(__always)
     func sendHead(_ extent: HttpContent.Extent, to sink: any ResponseSink, via: Bool) -> Aftermath {
+        tap?.responseStarted(exchange.response)
         sink.send(responseOf: exchange, extent: extent, via: via)
         return aftermath
     }
@@ -475,7 +477,10 @@ extension ExchangeDriver: ResponseReceiver {
         if !response.status.hasNoContent(to: exchange.heldRequest.method) {
             exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
-            bytes.withUnsafeBytes { sink.sendContent($0) }
+            bytes.withUnsafeBytes {
+                tap?.responseContent($0)
+                sink.sendContent($0)
+            }
         }
         transport.output.flush()
         end(.completed)
@@ -484,7 +489,9 @@ extension ExchangeDriver: ResponseReceiver {
     // MARK: Content
 
     var responseRelay: SocketConnection? {
-        switch phase {
+        // Relayed bytes are not seen.
+        if tap != nil { return nil }
+        return switch phase {
         case .tunnel: exchange.tokenSwaps?.receivedFilter == nil ? sink?.relayTarget : nil
         case .streaming:
             exchange.responseFilters.isEmpty && response.content.limit == nil ? sink?.relayTarget : nil
@@ -510,14 +517,17 @@ extension ExchangeDriver: ResponseReceiver {
                     GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
             if response.content.length == exchange.record.unfilteredBytes { release() }
+            if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             if exchange.responseFilters.isEmpty {
                 exchange.record.responseBytes += bytes.count
+                tap?.responseContent(bytes)
                 sink.sendContent(bytes)
             } else {
                 do {
                     let filtered = try filter(bytes, exchange.responseFilters)
                     try ExchangeDriver.count(filtered.count, of: &outward.lengthLeft)
                     exchange.record.responseBytes += filtered.count
+                    if let tap { filtered.withUnsafeBytes { tap.responseContent($0) } }
                     sink.sendContent(filtered)
                 } catch {
                     return responseFilterFailed(error)
@@ -531,6 +541,7 @@ extension ExchangeDriver: ResponseReceiver {
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
             if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
         case .collectingResponse:
+            if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             outward.collected.append(contentsOf: bytes)
             if let limit = response.content.limit, outward.collected.count > limit {
                 fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
@@ -556,7 +567,12 @@ extension ExchangeDriver: ResponseReceiver {
             let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
             try ExchangeDriver.count(held.count, of: &outward.lengthLeft)
             exchange.record.responseBytes += held.count
-            if !held.isEmpty { held.withUnsafeBytes { sink.sendContent($0) } }
+            if !held.isEmpty {
+                held.withUnsafeBytes {
+                    tap?.responseContent($0)
+                    sink.sendContent($0)
+                }
+            }
             transport.output.flush()
         } catch {
             return responseFilterFailed(error)
@@ -587,6 +603,7 @@ extension ExchangeDriver: ResponseReceiver {
                 outward.trailers = trailers
             }
         }
+        tap?.responseEnded(outward.trailers)
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {
@@ -595,6 +612,7 @@ extension ExchangeDriver: ResponseReceiver {
                     try ExchangeDriver.count(rest.count, of: &outward.lengthLeft)
                     if let left = outward.lengthLeft, left > 0 { throw FilterFault.changedLength }
                     exchange.record.responseBytes += rest.count
+                    if let tap { rest.withUnsafeBytes { tap.responseContent($0) } }
                     sink?.sendContent(rest)
                 } catch {
                     return responseFilterFailed(error)

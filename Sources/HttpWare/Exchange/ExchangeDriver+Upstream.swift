@@ -255,6 +255,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
             call.lengthLeft = length
         }
+        tap?.requestSent(exchange, host: options.host)
         connection.send(
             requestOf: exchange, options, receiver: self,
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
@@ -298,11 +299,13 @@ extension ExchangeDriver: ConnectionWaiter {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
         if exchange.requestFilters.isEmpty {
+            if let tap, showsSentContent { tap.sentContent(bytes) }
             upstream.sendContent(bytes)
         } else {
             do {
                 let filtered = try filter(bytes, exchange.requestFilters)
                 try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
+                if let tap, showsSentContent { filtered.withUnsafeBytes { tap.sentContent($0) } }
                 filtered.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
                 filterFailed(error)
@@ -323,6 +326,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 let rest = try finish(exchange.requestFilters)
                 try ExchangeDriver.count(rest.count, of: &call.lengthLeft)
                 if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
+                if let tap, showsSentContent { rest.withUnsafeBytes { tap.sentContent($0) } }
                 rest.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
                 filterFailed(error)
@@ -423,8 +427,12 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.unfilteredBytes += bytes.count
         if let filter = exchange.tokenSwaps?.receivedFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: false) else { return }
-            filtered.withUnsafeBytes { sink.sendTunnel($0) }
+            filtered.withUnsafeBytes {
+                tap?.tunnelled($0, isSent: false)
+                sink.sendTunnel($0)
+            }
         } else {
+            tap?.tunnelled(bytes, isSent: false)
             sink.sendTunnel(bytes)
         }
         transport.output.flush()
@@ -434,6 +442,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let upstream = call.stream else { return }
         exchange.record.requestBytes += bytes.count
+        tap?.tunnelled(bytes, isSent: true)
         if let filter = exchange.tokenSwaps?.sentFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: true) else { return }
             filtered.withUnsafeBytes { upstream.sendTunnel($0) }

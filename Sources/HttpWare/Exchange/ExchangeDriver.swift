@@ -149,6 +149,8 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // Observing.
 
+    /// Sees what passes; `nil` if nobody wants to.
+    var tap: (any ExchangeTap)?
     /// What wares do is noted.
     var isObserved = false
     var wareStarted: Int64 = 0
@@ -205,6 +207,7 @@ final class ExchangeDriver: LoopTimerHandler {
         call = UpstreamCall()
         outward = ResponseProgress()
         if interception != nil { interception = nil }
+        if tap != nil { tap = nil }
     }
 
     // MARK: 9. Endings
@@ -290,8 +293,14 @@ final class ExchangeDriver: LoopTimerHandler {
             next += 1
         }
         if next > 0 { exchange.endClosures.removeAll(keepingCapacity: true) }
+        var recorded: RecordedExchange?
         if isObserved, let records = server.records {
-            records.add(exchange, isHeld: isExchangeHeld, endpoint: call.endpoint)
+            recorded = records.add(
+                exchange, isHeld: isExchangeHeld, endpoint: call.endpoint, wantsCopy: tap != nil)
+        }
+        if let tap {
+            self.tap = nil
+            tap.ended(exchange, record: recorded)
         }
     }
 

@@ -26,6 +26,8 @@ public final class LoopListener: ExchangeSource {
     public private(set) var isDraining = false
     /// Where ended exchanges are kept for those who look; `nil` where nobody can.
     public var records: RecordRing?
+    /// Gives taps to exchanges; `nil` if nobody wants to see what passes.
+    public var taps: (any ExchangeTapSource)?
     /// Counts connections and exchanges, if anybody wants to know.
     public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.

@@ -35,7 +35,11 @@ public final class RecordRing: Sendable {
     // MARK: Adding
 
     /// Keeps an exchange that has ended. On its loop. `isHeld`: others may still read the exchange's record, which stays as it is.
-    func add(_ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?) {
+    /// Returns what is kept, if it is wanted.
+    @discardableResult
+    func add(
+        _ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, wantsCopy: Bool = false
+    ) -> RecordedExchange? {
         let live = state.withLock { state -> (RecordedExchange, [RecordSubscription])? in
             if state.count == mostRecords { RecordRing.dropFirst(&state, mostRecords) }
             let place = (state.first + state.count) % mostRecords
@@ -51,10 +55,12 @@ public final class RecordRing: Sendable {
                 RecordRing.dropFirst(&state, mostRecords)
                 state.slots[oldest] = RecordedExchange()
             }
-            return state.subscriptions.isEmpty || state.count == 0 ? nil : (state.slots[place], state.subscriptions)
+            return state.subscriptions.isEmpty && !wantsCopy || state.count == 0
+                ? nil : (state.slots[place], state.subscriptions)
         }
-        guard let (recorded, subscriptions) = live else { return }
+        guard let (recorded, subscriptions) = live else { return nil }
         for subscription in subscriptions { subscription.offer(recorded) }
+        return recorded
     }
 
     private static func dropFirst(_ state: inout State, _ mostRecords: Int) {

@@ -70,6 +70,7 @@ public struct TokenInject: Middleware, CredentialUser {
         }
         if exchange[WantsCredentials.self] == false { return .pass }
         if request.method == .trace { return leaveTrace(exchange) }
+        exchange.noteInjection(into: header)
         if let standing {
             request.fields.set(standing)
             exchange.bindAuthority(of: request)

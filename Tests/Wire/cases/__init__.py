@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     balancing,
     broker,
     cache,
+    captures,
     chains,
     command,
     compress,

@@ -1,0 +1,141 @@
+public import HttpWare
+
+/// An exchange as it passed the gateway: both sides of each message, as far as they are kept.
+public struct CapturedExchange: Sendable {
+    /// The kind of the exchange.
+    public enum Kind: String, Sendable, Codable, CaseIterable {
+        case http, websocket, sse, grpc
+    }
+
+    /// Its number in this process, by which it is found; the same as that of its record.
+    public var id: Int
+    public var kind = Kind.http
+    /// Whether it has not ended yet.
+    public var isOpen = true
+    /// When it began.
+    public var started: WallTime
+    /// How long it took so far, in nanoseconds.
+    public var duration: Int64 = 0
+    /// The target URI: absolute, with the values of secret parameters masked.
+    public var url: String
+    public var method: String
+    /// As `HTTP/1.1`.
+    public var version: String
+    /// The status of the response to the client; `nil` before there is one.
+    public var status: Int?
+    public var listener: String
+    public var route: String?
+    public var service: String?
+    /// The addresses of the client and of the endpoint that was asked last, with ports.
+    public var client: String?
+    public var server: String?
+    /// The request as the client sent it, and as the origin server got it; `nil` if none went there.
+    public var request: CapturedMessage
+    public var sentRequest: CapturedMessage?
+    /// The response as the origin server sent it, and as the client got it.
+    public var receivedResponse: CapturedMessage?
+    public var response: CapturedMessage?
+    /// Messages of a WebSocket, events, and messages of gRPC, in the order of their times.
+    public var messages: [CapturedPiece] = []
+    /// Names of GraphQL operations.
+    public var operations: [String] = []
+    /// What went wrong, as its record names it.
+    public var fault: String?
+    /// The record of what each ware did; `nil` while the exchange runs.
+    public var report: ExchangeReport?
+    public var isPinned = false
+    public var comment = ""
+    /// The capture that this one repeats.
+    public var replayOf: Int?
+    /// The numbers of the rules that acted on it.
+    public var rules: [Int] = []
+
+    /// Makes one that has begun.
+    public init(
+        id: Int, started: WallTime, method: String, url: String, version: String, listener: String,
+        request: CapturedMessage
+    ) {
+        self.id = id
+        self.started = started
+        self.method = method
+        self.url = url
+        self.version = version
+        self.listener = listener
+        self.request = request
+    }
+}
+
+/// A request or a response on one side of the chain.
+public struct CapturedMessage: Sendable, Equatable {
+    /// A field line; repeated fields stay apart.
+    public struct Field: Sendable, Equatable {
+        public var name: String
+        public var value: String
+
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public var fields: [Field]
+    public var trailers: [Field] = []
+    public var content = CapturedContent()
+
+    public init(fields: [Field] = []) { self.fields = fields }
+
+    /// The values of a field, in order; names know no case.
+    public func values(of name: String) -> [String] {
+        fields.filter { $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() }.map(\.value)
+    }
+}
+
+/// Content as it went over the wire: the beginning, and what is known of the whole.
+public struct CapturedContent: Sendable, Equatable {
+    /// What is kept of it.
+    public var kept: [UInt8] = []
+    /// The number of bytes so far.
+    public var size = 0
+    /// The SHA-256 digest of the whole, in hexadecimal digits; `nil` until it has ended, or where all is kept.
+    public var sha256: String?
+    /// How many bytes were not kept because capturing fell behind.
+    public var dropped = 0
+
+    public init() {}
+
+    /// Whether all of it is kept.
+    public var isWhole: Bool { kept.count == size }
+}
+
+/// A message inside an exchange: of a WebSocket, an event, or of gRPC.
+public struct CapturedPiece: Sendable, Equatable {
+    public enum Direction: String, Sendable, Codable {
+        /// From the client, and to it.
+        case send, receive
+    }
+
+    public enum Form: Sendable, Equatable {
+        /// A message of a WebSocket with its opcode.
+        case webSocket(opcode: UInt8)
+        /// A server-sent event with its type and id.
+        case event(type: String?, id: String?)
+        /// A message of gRPC; its fields are in the data.
+        case grpc
+    }
+
+    public var direction: Direction
+    public var form: Form
+    public var time: WallTime
+    /// What is kept of its content.
+    public var data: [UInt8]
+    /// The number of bytes.
+    public var size: Int
+
+    public init(_ direction: Direction, _ form: Form, time: WallTime, data: [UInt8], size: Int) {
+        self.direction = direction
+        self.form = form
+        self.time = time
+        self.data = data
+        self.size = size
+    }
+}
