@@ -147,7 +147,8 @@ let package = Package(
         .target(
             name: "Wares",
             dependencies: [
-                "HttpWare", "Capturing", "Credentials", "HttpCaching", .product(name: "DequeModule", package: "swift-collections"),
+                "HttpWare", "Capturing", "Credentials", "HttpCaching",
+                .product(name: "DequeModule", package: "swift-collections"),
             ],
             swiftSettings: settings + dataPath),
         .target(
@@ -155,12 +156,15 @@ let package = Package(
             swiftSettings: settings + dataPath),
         .target(
             name: "GatewayConfig",
-            dependencies: ["HttpWare", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
+            dependencies: [
+                "HttpWare", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams"),
+            ],
             swiftSettings: settings),
         .target(
             name: "HttpGateway",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
+                "GatewayConfig",
             ],
             swiftSettings: settings + dataPath),
         .target(

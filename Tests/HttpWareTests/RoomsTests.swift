@@ -39,7 +39,8 @@ import Testing
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
-            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
+            "GatewayConfig",
         ],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],

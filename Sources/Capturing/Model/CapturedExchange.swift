@@ -86,7 +86,8 @@ public struct CapturedMessage: Sendable, Equatable {
 
     /// The values of a field, in order; names know no case.
     public func values(of name: String) -> [String] {
-        fields.filter { $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() }.map(\.value)
+        fields.filter { $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() }.map(
+            \.value)
     }
 }
 

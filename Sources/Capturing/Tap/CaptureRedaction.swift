@@ -26,7 +26,8 @@ struct CaptureRedaction {
 
     /// The scheme of credentials and the names of cookies tell what they are for.
     private func masked(_ value: String) -> String {
-        guard let space = value.firstIndex(of: " "), value[..<space].utf8.allSatisfy({ $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7a })
+        guard let space = value.firstIndex(of: " "),
+            value[..<space].utf8.allSatisfy({ $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7a })
         else { return Redaction.mark }
         return value[...space] + Redaction.mark
     }

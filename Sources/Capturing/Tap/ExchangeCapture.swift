@@ -30,7 +30,8 @@ final class ExchangeCapture: ExchangeTap {
         let redaction = CaptureRedaction(settings, exchange)
         var captured = CapturedExchange(
             id: captures.store.takeNumber(), started: exchange.wallNow,
-            method: request.receivedMethod.name, url: redaction.url(of: request), version: "HTTP/\(request.version.number)",
+            method: request.receivedMethod.name, url: redaction.url(of: request),
+            version: "HTTP/\(request.version.number)",
             listener: exchange.listener, request: CapturedMessage(fields: redaction.fields(request.fields.received)))
         captured.client = exchange.peer.map { "\($0)" }
         captured.route = exchange.route

@@ -13,6 +13,8 @@ extension CaptureSettings {
             doc: "maximum size of each content that is kept; beyond it, the size and the digest are")
         options.read(
             "redact", into: &redacted,
-            doc: "fields whose values are masked before anything is kept, with query parameters named like secrets; [] masks nothing")
+            doc:
+                "fields whose values are masked before anything is kept, with query parameters named like secrets; [] masks nothing"
+        )
     }
 }

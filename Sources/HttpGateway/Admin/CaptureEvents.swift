@@ -64,12 +64,15 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
 
     /// Sends what changed; false if nothing did, or if the client does not take more now.
     private func flush() -> Bool {
-        guard feed != nil, let (ids, dropped) = watcher?.takeChanges(), !ids.isEmpty || dropped > 0 else { return false }
+        guard feed != nil, let (ids, dropped) = watcher?.takeChanges(), !ids.isEmpty || dropped > 0 else {
+            return false
+        }
         var text = ""
         if dropped > 0 { text += "event: dropped\ndata: \(Json.object([("dropped", .number(dropped))]).text)\n\n" }
         let captures = ids.compactMap { store.find($0) }
         if !captures.isEmpty {
-            text += "event: capture\ndata: "
+            text +=
+                "event: capture\ndata: "
                 + Json.object([("captures", .list(captures.map(CaptureJson.row)))]).text + "\n\n"
         }
         guard !text.isEmpty else { return false }

@@ -49,7 +49,8 @@ enum CaptureJson {
 
     private static func message(_ message: CapturedMessage) -> Json {
         .object(given: [
-            ("headers", fields(message.fields)), ("trailers", message.trailers.isEmpty ? nil : fields(message.trailers)),
+            ("headers", fields(message.fields)),
+            ("trailers", message.trailers.isEmpty ? nil : fields(message.trailers)),
             (
                 "content",
                 .object([
@@ -87,7 +88,9 @@ enum CaptureJson {
     /// The content with its codings taken off, as far as that goes and it is not too much.
     static func decoded(_ message: CapturedMessage) -> [UInt8] {
         let kept = message.content.kept
-        guard let decoder = ContentDecoder(message.values(of: "content-encoding")), !decoder.isIdentity else { return kept }
+        guard let decoder = ContentDecoder(message.values(of: "content-encoding")), !decoder.isIdentity else {
+            return kept
+        }
         var output: [UInt8] = []
         do {
             try kept.withUnsafeBytes {
