@@ -74,6 +74,13 @@ extension ListenerDefinition {
 }
 
 extension GatewayConfiguration {
+    /// The secrets of credentials, as far as they are long enough to be told from other text.
+    public var credentialSecrets: [String] {
+        credentials.map(\.credential.definition).flatMap { definition in
+            [definition.clientSecret, definition.refreshToken, definition.value].compactMap { $0?.revealed }
+        }.filter { $0.utf8.count >= 4 }
+    }
+
     /// The texts in the files that must never be printed: from `${file:…}`, and of secret options.
     public var secretTexts: [String] {
         var texts = fileSecrets.union(written.flatMap(\.value.secretTexts))

@@ -7,13 +7,15 @@ extension ExchangeDriver: ResponseReceiver {
 
     func responseInterim(_ response: inout HttpResponse) {
         guard phase == .awaitingResponse else { return }
-        if exchange.tokenSwaps?.scrubs == true, response.status != .continue { return }
+        let isBare = exchange.tokenSwaps?.scrubs == true
+        if isBare, response.status != .continue { return }
         if response.status == .continue {
             // It may have been sent already: by us, or for an attempt before this one.
             if inward.hasSentContinue { return }
             inward.hasSentContinue = true
         }
-        sink?.sendInterim(response)
+        // Of an interim response that is not searched, nothing but its status goes on.
+        if isBare { sink?.sendInterim(HttpResponse(.continue)) } else { sink?.sendInterim(response) }
     }
 
     func responseStarted(_ arrived: inout HttpResponse) {
@@ -654,7 +656,7 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     /// What each filter still has, passed through those behind it.
-    private func drain(
+    func drain(
         _ filters: [any ContentFilter], _ take: (any ContentFilter, inout [UInt8]) throws -> Void
     ) throws -> [UInt8] {
         var rest: [UInt8] = []

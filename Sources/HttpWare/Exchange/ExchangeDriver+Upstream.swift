@@ -238,6 +238,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let outgoing = exchange.tokenSwaps?.outgoing
         options.outgoing = outgoing
+        if exchange.tokenSwaps != nil { exchange.tokenSwaps?.wasSent = true }
         let extent = outgoing?.request.content.extent ?? exchange.heldRequest.content.extent
         let isAtHand = (outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes) != nil
         let isStreamed = !isAtHand && extent != .none
@@ -311,6 +312,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 filterFailed(error)
                 return .over
             }
+            watchPauseOfRequest()
         }
         if upstream.isBlocked { sink?.pauseRequest() }
         return aftermath
@@ -341,9 +343,12 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// The content cannot go on: the client is told, unless a response is on its way already.
-    private func filterFailed(_ error: any Error) {
+    func filterFailed(_ error: any Error) {
         if let fault = error as? PlaceholderFault, let watch = server.placeholders { return refuse(fault, watch) }
         inward.isRefused = true
+        if error is ContentDecoder.Fault {
+            return fail(GatewayError(.downstream, .requestMalformed, "\(error)"))
+        }
         fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 

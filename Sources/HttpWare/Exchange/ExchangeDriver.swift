@@ -343,6 +343,7 @@ final class ExchangeDriver: LoopTimerHandler {
             } else if phase == .awaitingContent {
                 contentAwaited()
             } else {
+                requestPaused()
                 contentPaused()
             }
         }

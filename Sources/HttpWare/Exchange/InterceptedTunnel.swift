@@ -151,8 +151,10 @@ extension InterceptedTunnel: TlsHandshakeOwner {
             default: false
             }
         let isRefusal = isSure || hasClosed
+        // A host whose tunnels may not pass unread is not noted: it would be closed for all programs.
+        let mayPass = listener.forward.unreadHosts?.contains(facts.host, facts.port) ?? true
         let isPinned =
-            isRefusal
+            isRefusal && mayPass
             && rules.pinned.refused(
                 key, isSure: isSure, at: transport.loop.now.nanoseconds, for: rules.passPinned.nanoseconds)
         listener.onInterceptFailure?(

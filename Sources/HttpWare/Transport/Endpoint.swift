@@ -138,7 +138,7 @@ public final class Endpoint: Sendable {
     var isOnThisHost: Bool {
         guard key.hop == nil else { return false }
         if !addresses.isEmpty { return addresses.allSatisfy(\.isLoopback) }
-        return key.host == "localhost" || key.host.hasSuffix(".localhost")
+        return key.host == "localhost"
     }
 
     /// Whether it may not be reached at this address.

@@ -97,7 +97,8 @@ struct WithCommand: ParsableCommand {
         if !run.variables.isEmpty { configuration.placeholders = run }
         let child = Child(
             folder: folder, user: user, command: command, browser: browser, url: url,
-            authority: listener.intercept?.authority, placeholders: run.variables)
+            authority: listener.intercept?.authority, placeholders: run.variables,
+            secrets: configuration.credentialSecrets)
         let isOwn = inspect || !run.variables.isEmpty
         if config != nil, !isOwn, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
@@ -189,6 +190,8 @@ private struct Child {
     let authority: CertificateAuthority?
     /// The variables that hold placeholders of tokens.
     let placeholders: [String: String]
+    /// The secrets of credentials, which the command must not get.
+    let secrets: [String]
 
     /// Runs it to its end; its exit status.
     func run(at address: SocketAddress, _ signals: ChildProcess.Signals) throws -> Int32 {
@@ -210,6 +213,12 @@ private struct Child {
         var started =
             try browser?.prepared(url, command, environment, user, authority)
             ?? (command, environment.variables(user))
+        if !placeholders.isEmpty {
+            for (name, value) in started.1 where secrets.contains(where: { value.contains($0) }) {
+                Terminal.error("httpware with: \(name) holds a secret of a credential; the command does not get it")
+                started.1[name] = nil
+            }
+        }
         started.1.merge(placeholders) { $1 }
         do throws(SystemError) {
             return try ChildProcess(started.0, environment: started.1, signals).wait()

@@ -224,6 +224,12 @@ extension TokenInject: ConfigurableWare {
             for key in ["value", "file", "header", "scheme", "overwrite"] where options.isGiven(key) {
                 options.fail(at: key, "has no effect with placeholder; remove one of them")
             }
+            if scrub, let value = credential?.definition.value, TokenSearch(value) == nil {
+                options.fail(
+                    at: "scrub",
+                    "the token has fewer than \(TokenSearch.leastToken) characters, so it cannot be told from other text"
+                )
+            }
             if let credential, credential.definition.env == nil {
                 options.fail(
                     at: "placeholder",
