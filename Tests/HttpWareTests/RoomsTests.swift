@@ -14,6 +14,7 @@ import Testing
         "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
         "Credentials": ["Grants", "Validation"],
+        "Capturing": ["Filter", "Model"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
             "Routing",
@@ -33,7 +34,8 @@ import Testing
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
         "Credentials": ["HttpWare"],
-        "Wares": ["HttpWare", "HttpCaching", "Credentials"],
+        "Capturing": ["HttpWare"],
+        "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "HttpCaching", "Credentials"],
         "HttpGateway": [
@@ -174,6 +176,7 @@ import Testing
         "LineSplitter.swift": "splits content into lines with any of the three line ends",
         "ContentValues.swift": "passes over the blank lines between JSON values",
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
+        "FilterParser.swift": "passes over white space",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",
         "CertificateBundle.swift": "reads PEM that was written on any system",
