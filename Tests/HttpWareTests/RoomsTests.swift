@@ -14,7 +14,7 @@ import Testing
         "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
         "Credentials": ["Grants", "Validation"],
-        "Capturing": ["Filter", "Model"],
+        "Capturing": ["Filter", "Har", "Json", "Model"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
             "Routing",
@@ -176,7 +176,9 @@ import Testing
         "LineSplitter.swift": "splits content into lines with any of the three line ends",
         "ContentValues.swift": "passes over the blank lines between JSON values",
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
+        "JsonScanner.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "FilterParser.swift": "passes over white space",
+        "HarText.swift": "passes over white space in base64",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",
         "CertificateBundle.swift": "reads PEM that was written on any system",
