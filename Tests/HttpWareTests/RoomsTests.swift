@@ -14,7 +14,7 @@ import Testing
         "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
         "Credentials": ["Grants", "Validation"],
-        "Capturing": ["Filter", "Har", "Json", "Model"],
+        "Capturing": ["Filter", "Har", "Json", "Messages", "Model"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
             "Routing",
@@ -177,6 +177,9 @@ import Testing
         "ContentValues.swift": "passes over the blank lines between JSON values",
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
         "JsonScanner.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
+        "EventReader.swift": "splits server-sent events into lines with any of the three line ends",
+        "GraphQLOperations.swift": "reads multipart/form-data, RFC 7578",
+        "ProtobufField.swift": "judges whether bytes are text",
         "FilterParser.swift": "passes over white space",
         "HarText.swift": "passes over white space in base64",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
