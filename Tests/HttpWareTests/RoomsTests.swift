@@ -13,8 +13,8 @@ import Testing
     private static let otherRooms = [
         "HttpCaching": ["Collapsing", "Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
-        "Capturing": ["Model", "Store", "Tap"],
         "Credentials": ["Grants", "Validation"],
+        "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
             "Routing",
@@ -35,7 +35,7 @@ import Testing
         "DiskCaching": ["HttpWare", "HttpCaching"],
         "Capturing": ["HttpWare"],
         "Credentials": ["HttpWare"],
-        "Wares": ["HttpWare", "HttpCaching", "Credentials"],
+        "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
@@ -177,6 +177,12 @@ import Testing
         "LineSplitter.swift": "splits content into lines with any of the three line ends",
         "ContentValues.swift": "passes over the blank lines between JSON values",
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
+        "JsonScanner.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
+        "EventReader.swift": "splits server-sent events into lines with any of the three line ends",
+        "GraphQLOperations.swift": "reads multipart/form-data, RFC 7578",
+        "ProtobufField.swift": "judges whether bytes are text",
+        "FilterParser.swift": "passes over white space",
+        "HarText.swift": "passes over white space in base64",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",
         "CertificateBundle.swift": "reads PEM that was written on any system",

@@ -43,6 +43,8 @@ public struct CapturedExchange: Sendable {
     public var fault: String?
     /// The record of what each ware did; `nil` while the exchange runs.
     public var report: ExchangeReport?
+    /// The times of its phases, of an imported exchange, which has no record.
+    public var timings: CapturedTimings?
     public var isPinned = false
     public var comment = ""
     /// The capture that this one repeats.
@@ -101,6 +103,8 @@ public struct CapturedContent: Sendable, Equatable {
     public var sha256: String?
     /// How many bytes were not kept because capturing fell behind.
     public var dropped = 0
+    /// Content codings were taken off already, although `Content-Encoding` names them: archives keep content so.
+    public var isDecoded = false
 
     public init() {}
 

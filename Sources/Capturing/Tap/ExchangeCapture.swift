@@ -8,6 +8,9 @@ final class ExchangeCapture: ExchangeTap {
     private var sentRequest = ContentCopy()
     private var receivedResponse = ContentCopy()
     private var response = ContentCopy()
+    /// Of messages inside what the client sends, and of those that it gets; `nil` if there are none.
+    private var sentMessages: MessageReader?
+    private var receivedMessages: MessageReader?
     /// Memory that the store has set aside for the copies.
     private var reserved = 0
     /// What is left of it.
@@ -36,13 +39,22 @@ final class ExchangeCapture: ExchangeTap {
         captured.client = exchange.peer.map { "\($0)" }
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
+        sentMessages = MessageReader(content: .send, of: captured.request, limit: settings.content.bytes)
         self.captured = captured
     }
 
-    func requestContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &request) }
+    func requestContent(_ bytes: UnsafeRawBufferPointer) {
+        copy(bytes, to: &request)
+        readMessages(bytes, &sentMessages)
+    }
 
     func requestEnded(_ trailers: HttpFields?) {
         if let trailers { captured?.request.trailers = CaptureRedaction(settings).fields(trailers) }
+        if let captured {
+            self.captured?.operations = GraphQLOperations.names(
+                method: captured.method, url: captured.url,
+                mediaType: captured.request.values(of: "content-type").first, content: request.kept)
+        }
         hasChanged = true
     }
 
@@ -88,17 +100,35 @@ final class ExchangeCapture: ExchangeTap {
             default: break
             }
         }
+        if let message = captured?.response {
+            let limit = settings.content.bytes
+            if response.status == .switchingProtocols {
+                sentMessages = MessageReader(webSocket: .send, response: message, limit: limit)
+                receivedMessages = MessageReader(webSocket: .receive, response: message, limit: limit)
+            } else {
+                receivedMessages = MessageReader(content: .receive, of: message, limit: limit)
+            }
+        }
         hasChanged = true
     }
 
-    func responseContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &response) }
+    func responseContent(_ bytes: UnsafeRawBufferPointer) {
+        copy(bytes, to: &response)
+        readMessages(bytes, &receivedMessages)
+    }
 
     func responseEnded(_ trailers: HttpFields?) {
         if let trailers { captured?.response?.trailers = CaptureRedaction(settings).fields(trailers) }
     }
 
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
-        if isSent { copy(bytes, to: &request) } else { copy(bytes, to: &response) }
+        if isSent {
+            copy(bytes, to: &request)
+            readMessages(bytes, &sentMessages)
+        } else {
+            copy(bytes, to: &response)
+            readMessages(bytes, &receivedMessages)
+        }
     }
 
     // MARK: The copies
@@ -107,18 +137,31 @@ final class ExchangeCapture: ExchangeTap {
         hasChanged = true
         var count = min(bytes.count, max(0, settings.content.bytes - copy.kept.count))
         if copy.dropped > 0 { count = 0 }
+        if !take(count) {
+            copy.dropped += count - left
+            count = left
+            left = 0
+        }
+        copy.add(bytes, keeping: count)
+    }
+
+    /// Takes memory; false if there is not so much.
+    private func take(_ count: Int) -> Bool {
         if count > left {
             let more = (count - left + ExchangeCapture.step - 1) / ExchangeCapture.step * ExchangeCapture.step
-            if captures.store.reserve(more) {
-                reserved += more
-                left += more
-            } else {
-                copy.dropped += count - left
-                count = left
-            }
+            guard captures.store.reserve(more) else { return false }
+            reserved += more
+            left += more
         }
         left -= count
-        copy.add(bytes, keeping: count)
+        return true
+    }
+
+    private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
+        guard reader != nil else { return }
+        for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] where take(128 + piece.data.count) {
+            captured?.messages.append(piece)
+        }
     }
 
     // MARK: Showing

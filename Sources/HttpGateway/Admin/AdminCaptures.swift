@@ -10,15 +10,23 @@ extension AdminEndpoint {
         return [
             AdminEndpoint(path: "/v1/captures", access: .known) { request, _ in .abort(with: list(request, store)) },
             AdminEndpoint(path: "/v1/captures", access: .known, isDelete: true) { request, _ in
-                .abort(with: .json(.object([("deleted", .number(store.clear()))])))
-            },
-            AdminEndpoint(path: "/v1/captures/events", access: .known) { _, _ in
-                guard let events = CaptureEvents(store, streams) else {
-                    return .abort(
-                        with: .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open"))
+                filtered(request) { filter in
+                    .json(.object([("deleted", .number(store.clear { filter?.matches($0) ?? true }))]))
                 }
-                return .abort(
-                    with: HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events))
+            },
+            AdminEndpoint(path: "/v1/captures/events", access: .known) { request, _ in
+                filtered(request) { filter in
+                    guard let events = CaptureEvents(store, streams, filter) else {
+                        return .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open")
+                    }
+                    return HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events)
+                }
+            },
+            AdminEndpoint(path: "/v1/har", access: .known) { request, _ in
+                filtered(request) { filter in
+                    HttpResponse(
+                        .ok, fields: ["Content-Type": "application/json"], source: HarSource(store, filter))
+                }
             },
             AdminEndpoint(path: "/v1/captures/*", access: .known) { request, _ in
                 found(request, store) { .json(CaptureJson.detail($0)) }
@@ -60,8 +68,40 @@ extension AdminEndpoint {
             }
             before = number
         }
-        let (captures, hasMore) = store.list(before: before, limit: limit)
+        let filter: CaptureFilter?
+        do throws(FilterFault) {
+            filter = try readFilter(request)
+        } catch {
+            return refusal(error)
+        }
+        let (captures, hasMore) = store.list(before: before, limit: limit) { filter?.matches($0) ?? true }
         return .json(.object([("captures", .list(captures.map(CaptureJson.row))), ("more", .bool(hasMore))]))
+    }
+
+    private static func readFilter(_ request: AdminRequest) throws(FilterFault) -> CaptureFilter? {
+        guard let text = request.text("filter"), !text.isEmpty else { return nil }
+        return try CaptureFilter(text)
+    }
+
+    /// A filter that cannot be read: with the column, from 1.
+    private static func refusal(_ fault: FilterFault) -> HttpResponse {
+        var response = HttpResponse.json(
+            .object([
+                ("type", .text("about:blank")), ("title", .text("Bad Request")), ("status", .number(400)),
+                ("detail", .text("\(fault)")), ("column", .number(fault.column)),
+            ]))
+        response.status = .badRequest
+        response.fields.remove(.contentType as FieldName)
+        response.fields.append(FieldLine(literal: .contentType, "application/problem+json"))
+        return response
+    }
+
+    private static func filtered(_ request: AdminRequest, _ answer: (CaptureFilter?) -> HttpResponse) -> Verdict {
+        do throws(FilterFault) {
+            return .abort(with: answer(try readFilter(request)))
+        } catch {
+            return .abort(with: refusal(error))
+        }
     }
 
     private static func found(

@@ -8,6 +8,7 @@ import Synchronization
 final class CaptureEvents: ContentSource, @unchecked Sendable {
     private let store: CaptureStore
     private let streams: StreamCount
+    private let filter: CaptureFilter?
     private var watcher: CaptureWatcher?
     private var loop: EventLoop?
     private var feed: ContentFeed?
@@ -19,10 +20,11 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
     private static let silence = Duration.seconds(15)
 
     /// `nil` when too many streams are open.
-    init?(_ store: CaptureStore, _ streams: StreamCount) {
+    init?(_ store: CaptureStore, _ streams: StreamCount, _ filter: CaptureFilter?) {
         guard streams.takePlace() else { return nil }
         self.store = store
         self.streams = streams
+        self.filter = filter
     }
 
     deinit { streams.giveBack() }
@@ -69,7 +71,7 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
         }
         var text = ""
         if dropped > 0 { text += "event: dropped\ndata: \(Json.object([("dropped", .number(dropped))]).text)\n\n" }
-        let captures = ids.compactMap { store.find($0) }
+        let captures = ids.compactMap { store.find($0) }.filter { filter?.matches($0) ?? true }
         if !captures.isEmpty {
             text +=
                 "event: capture\ndata: "

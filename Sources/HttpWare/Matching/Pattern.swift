@@ -13,6 +13,8 @@ public final class Pattern: @unchecked Sendable {
     public let source: String
     /// How many groups capture.
     public let groupCount: Int
+    private let limits: Limits
+    private let style: Style
     private let code: OpaquePointer
     private let spares = Mutex<[Workspace]>([])
 
@@ -20,6 +22,49 @@ public final class Pattern: @unchecked Sendable {
     public struct LimitReached: Error, Sendable, Equatable {
         /// Makes the error.
         public init() {}
+    }
+
+    /// How a pattern reads its source and its subject.
+    public struct Style: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Letters of ASCII match in either case.
+        public static let ignoresCase = Style(rawValue: 1)
+        /// `^` and `$` match at each line too.
+        public static let byLine = Style(rawValue: 2)
+        /// `.` matches the end of a line too.
+        public static let dotMatchesAll = Style(rawValue: 4)
+        /// Only the whole subject matches.
+        public static let whole = Style(rawValue: 8)
+    }
+
+    /// What a match may cost.
+    public struct Limits: Sendable, Hashable {
+        /// The longest subject, in bytes.
+        public var subject: Int
+        /// The longest time of one match.
+        public var time: Duration
+        /// How many places to start from are tried between two looks at the clock, at most.
+        public var step: Int
+
+        /// Makes limits.
+        public init(subject: Int, time: Duration, step: Int = 512) {
+            self.subject = subject
+            self.time = time
+            self.step = max(step, 1)
+        }
+
+        /// For a match on a loop that carries requests.
+        public static let loop = Limits(subject: 1 << 20, time: .milliseconds(20), step: 32)
+    }
+
+    /// The source is not a regular expression.
+    public struct Malformed: Error, Sendable, Equatable {
+        /// What is wrong, in PCRE2's words.
+        public let message: String
+        /// Where, in bytes of the source.
+        public let offset: Int
     }
 
     /// Where the pattern matched: first the whole, then each group; a group that took no part is `nil`.
@@ -40,26 +85,44 @@ public final class Pattern: @unchecked Sendable {
     }
 
     /// Compiles the pattern.
-    public init(_ source: String) throws(OptionMistake) {
-        let text = Array(source.utf8)
-        guard text.count <= Self.longestSource else {
-            throw OptionMistake(
-                "write at most \(Self.longestSource) bytes", problem: "the regular expression is too long")
+    public convenience init(_ source: String) throws(OptionMistake) {
+        do throws(Malformed) {
+            try self.init(source, [])
+        } catch {
+            guard error != Pattern.tooLong else {
+                throw OptionMistake(
+                    "write at most \(Self.longestSource) bytes", problem: "the regular expression is too long")
+            }
+            throw OptionMistake("\(error.message) at character \(error.offset + 1)")
         }
-        let options = PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP
+    }
+
+    /// Compiles the pattern in a style, with limits for its matches.
+    public init(_ source: String, _ style: Style, limits: Limits = .loop) throws(Malformed) {
+        let text = Array(source.utf8)
+        guard text.count <= Self.longestSource else { throw Pattern.tooLong }
+        var options = PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP
+        if style.contains(.ignoresCase) { options |= PCRE2_CASELESS }
+        if style.contains(.byLine) { options |= PCRE2_MULTILINE }
+        if style.contains(.dotMatchesAll) { options |= PCRE2_DOTALL }
+        if style.contains(.whole) { options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED }
         var status: Int32 = 0
         var offset = 0
         guard let code = pcre2_compile_8(text, text.count, options, &status, &offset, nil) else {
-            throw OptionMistake("\(Self.message(status)) at character \(offset + 1)")
+            throw Malformed(message: Self.message(status), offset: min(max(offset, 0), text.count))
         }
         // Where the system forbids it, the interpreter runs instead.
         _ = pcre2_jit_compile_8(code, UInt32(PCRE2_JIT_COMPLETE))
         var groups: UInt32 = 0
         _ = pcre2_pattern_info_8(code, UInt32(PCRE2_INFO_CAPTURECOUNT), &groups)
         self.source = source
+        self.style = style
+        self.limits = limits
         self.code = code
         groupCount = Int(groups)
     }
+
+    private static let tooLong = Malformed(message: "regular expression is too long", offset: longestSource)
 
     deinit {
         spares.withLock { spares in
@@ -115,21 +178,22 @@ public final class Pattern: @unchecked Sendable {
     // MARK: Matching
 
     private static let longestSource = 8192
-    private static let longestSubject = 1 << 20
-    /// How many places to start from are tried between two looks at the clock.
-    private static let stepLength = 32
-    private static let longestTime = Duration.milliseconds(20)
+    /// How many places to start from are tried first, and again after a step that took more time than a quick one.
+    private static let firstStep = 32
+    private static let quickStep = Duration.microseconds(20)
 
     /// Matches in short steps, so that the time of the whole is bounded: PCRE2 counts its limit anew from every start.
     private func search<T>(
         _ subject: UnsafeRawBufferPointer, _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
-        guard subject.count <= Self.longestSubject, let workspace = takeWorkspace() else { throw LimitReached() }
+        guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
         var began: ContinuousClock.Instant?
+        var former: ContinuousClock.Instant?
+        var step = min(Self.firstStep, limits.step)
         var offset = 0
         while true {
-            let last = min(offset + Self.stepLength, subject.count)
+            let last = min(offset + step, subject.count)
             pcre2_set_offset_limit_8(workspace.context, last)
             var result = match(subject, from: offset, in: workspace, options: 0)
             if result == PCRE2_ERROR_JIT_STACKLIMIT {
@@ -137,10 +201,15 @@ public final class Pattern: @unchecked Sendable {
             }
             if result > 0 { return found(workspace) }
             guard result == PCRE2_ERROR_NOMATCH else { throw LimitReached() }
-            if last == subject.count { return nil }
+            if last == subject.count || style.contains(.whole) { return nil }
             offset = last + 1
             let now = ContinuousClock.now
-            if let began, began.duration(to: now) > Self.longestTime { throw LimitReached() }
+            if let began, began.duration(to: now) > limits.time { throw LimitReached() }
+            if let former {
+                let isQuick = former.duration(to: now) < Self.quickStep
+                step = isQuick ? min(step * 2, limits.step) : min(Self.firstStep, limits.step)
+            }
+            former = now
             began = began ?? now
         }
     }
@@ -202,7 +271,9 @@ extension Pattern: OptionValue {
 }
 
 extension Pattern: Hashable {
-    /// Two patterns are equal if they were written the same.
-    public static func == (left: Pattern, right: Pattern) -> Bool { left.source == right.source }
+    /// Two patterns are equal if they were written the same, in the same style.
+    public static func == (left: Pattern, right: Pattern) -> Bool {
+        left.source == right.source && left.style == right.style
+    }
     public func hash(into hasher: inout Hasher) { hasher.combine(source) }
 }

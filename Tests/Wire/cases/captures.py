@@ -8,6 +8,7 @@ import json
 import re
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from gateways import OwnGateway
@@ -16,8 +17,10 @@ from Rig.processes import Process, free_port
 from Rig.wire import Message, Wire
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
+from .broker import frame, read_frame
 from .command import NO
 from .refused_requests import head
+from .upgrade import SWITCH, WEBSOCKET
 
 SECRET = "s3cret-token-xyz"
 
@@ -175,3 +178,54 @@ def _(t: Trial) -> None:
     gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), capture="{}")
     check("captures" in gateway.call("/v1/captures").decode())
     gateway.call("/v1/captures", "POST", {}, 405)
+
+
+@case("captures: filters in mitmproxy's language, with the column of a mistake; an archive of what they find", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
+    for target in (b"/users/1", b"/users/2", b"/health"):
+        gateway.ask(target=target)
+    gateway.ask(target=b"/graphql", method=b"POST", content=b'{"query":"query Orders { a }"}', *[b"Content-Type: application/json"])
+    check(eventually(lambda: len(gateway.rows()) == 4, 3), gateway.rows())
+
+    def found(expression: str) -> list[str]:
+        return [row["url"].rsplit("/", 1)[1] for row in gateway.rows("?filter=" + urllib.parse.quote(expression))]
+
+    expect_same("URL", found("~u users"), ["2", "1"])
+    expect_same("not", found("!~u users & ~m get"), ["health"])
+    expect_same("GraphQL", found("~gql Orders"), ["graphql"])
+    expect_same("body", found("~bq 'query Orders'"), ["graphql"])
+    expect_same("text alone", found("HEALTH"), ["health"])
+    answer = urllib.request.Request(f"http://127.0.0.1:{gateway.admin}/v1/captures?filter=" + urllib.parse.quote("~u ("))
+    try:
+        urllib.request.urlopen(answer, timeout=10)
+        check(False, "a mistake was taken")
+    except urllib.error.HTTPError as error:
+        problem = json.loads(error.read())
+        expect_same("mistake", (error.code, problem["column"] > 0, bool(problem["detail"])), (400, True, True))
+    archive = json.loads(gateway.call("/v1/har?filter=" + urllib.parse.quote("~u users")))
+    expect_same("archive", ([entry["request"]["url"].rsplit("/", 1)[1] for entry in archive["log"]["entries"]], archive["log"]["version"]), (["1", "2"], "1.2"))
+    expect_same("empty archive", json.loads(gateway.call("/v1/har?filter=nothing"))["log"]["entries"], [])
+
+
+@case("captures: messages of a WebSocket and events are told one by one", nginx=NO)
+def _(t: Trial) -> None:
+    def chat(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(SWITCH)
+        read_frame(connection)
+        connection.send(frame(b"hel", last=False) + frame(b"lo", 0))
+        connection.read_until(b"never")
+
+    gateway = Captured(t, chat)
+    client = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(client)
+    client.send(head(*WEBSOCKET))
+    expect_status(client.read_response(), 101)
+    client.send(frame(b"hi", mask=b"abcd"))
+    client.read_until(b"lo")
+    check(eventually(lambda: gateway.rows() and gateway.rows()[0]["kind"] == "websocket", 3), gateway.rows())
+    path = f"/v1/captures/{gateway.rows()[0]['id']}/messages"
+    check(eventually(lambda: len(json.loads(gateway.call(path))["messages"]) == 2, 3), gateway.call(path))
+    messages = json.loads(gateway.call(path))["messages"]
+    expect_same("messages", [(message["type"], message["opcode"], message["data"]) for message in messages], [("send", 1, "hi"), ("receive", 1, "hello")])

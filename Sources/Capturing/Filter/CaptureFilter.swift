@@ -1,0 +1,102 @@
+public import HttpWare
+
+/// A filter of captured exchanges, in the language of mitmproxy with some operators more: `~d example.com & ! ~c 200`.
+///
+/// | operator | matches |
+/// |---|---|
+/// | `~u` or bare text, `~d`, `~m` | the URL, its host, the method |
+/// | `~c 404` | the status of the response |
+/// | `~h`, `~hq`, `~hs` | a field line `name: value` of either message, the request, the response; trailers too |
+/// | `~b`, `~bq`, `~bs` | decoded content, as far as it was captured; messages of a WebSocket too |
+/// | `~t`, `~tq`, `~ts` | the media type |
+/// | `~q`, `~s` | an exchange without a response, with one |
+/// | `~e`, `~a` | one that failed; one whose response is a script, a style sheet, an image or a font |
+/// | `~src`, `~dst` | the address of the client, of the endpoint, with the port |
+/// | `~comment`, `~marked`, `~marker` | the comment; a pinned exchange, which has the marker `:default:` |
+/// | `~meta` | `id`, `listener`, `route`, `service`, `replayOf` and `comment` as lines `name: value` |
+/// | `~http`, `~all`; `~tcp`, `~udp`, `~dns` | each exchange; none |
+/// | `~websocket` or `~ws`, `~sse`, `~grpc` | the kind of exchange |
+/// | `~replay`, `~replayq`, `~replays` | a repeated request or a response of the ware `replay`; one of the two |
+/// | `~route`, `~service`, `~ware` | the name of the route, the service, a ware that ran |
+/// | `~did held` | a decision of a ware, as a whole word or as `ware:decision`; `hit` and other results of a cache, `retried`, `mocked` |
+/// | `~dur >500ms`, `~size >1MiB` | the duration; the bytes of both contents; also `<`, `>=`, `<=` and `=` |
+/// | `~id 17`, `~gql NAME` | one exchange; an operation of GraphQL |
+///
+/// `!`, `&`, `|` and expressions side by side, which must all match, bind in this order; `( )` group. Text with spaces, parentheses,
+/// tildes or quotes is put in `'` or `"`. There a backslash stands for itself, unless a quote or another backslash follows.
+///
+/// Differences from mitmproxy 11: regular expressions are those of PCRE2 over bytes, ignore the case of ASCII letters everywhere, and
+/// have limits. A backslash in quotes stays. `~q)`, `~q&~s`, `~u"x"` and, in parentheses, expressions side by side are
+/// accepted. An operator `&` or `|` that lacks a side is refused instead of searched for, and so are letters behind the digits of `~c`.
+/// `$` in `~h` is the end of a line.
+public struct CaptureFilter: Sendable {
+    /// As it was written.
+    public let text: String
+    /// What its operators need beyond the request's head, in the order of the text.
+    public let needs: [FilterNeed]
+    private let root: FilterNode
+
+    /// Reads a filter, and compiles its regular expressions.
+    public init(_ text: String) throws(FilterFault) {
+        (root, needs) = try FilterParser.parse(text)
+        self.text = text
+    }
+
+    /// The first operator that cannot be decided at a phase; `nil` if the whole filter can.
+    public func need(beyond phase: CapturePhase) -> FilterNeed? { needs.first { $0.phase > phase } }
+
+    /// Refuses the filter if an operator needs more than is known at a phase.
+    public func check(at phase: CapturePhase) throws(FilterFault) {
+        guard let need = need(beyond: phase) else { return }
+        let mend =
+            switch need.name {
+            case "~h", "~b", "~t": "write \(need.name)q for the request alone, or let the rule act on the response"
+            default: "remove it, or let the rule act on the response"
+            }
+        throw FilterFault(
+            column: need.column, "\(need.name) needs \(need.phase.name), which is not known yet; \(mend)")
+    }
+
+    /// Whether the exchange matches, as it is now. If a regular expression reaches its limit and the rest does not decide, it does not.
+    public func matches(_ exchange: CapturedExchange) -> Bool { outcome(exchange) == .matches }
+
+    /// What an evaluation came to.
+    public enum Outcome: Sendable, Equatable {
+        case matches, differs
+        /// It depends on a later phase.
+        case undecided
+        /// It depends on a regular expression that reached its limit.
+        case limitReached
+    }
+
+    /// Evaluates the filter. With a phase, operators that need a later one have no answer yet, and decide nothing.
+    public func outcome(_ exchange: CapturedExchange, at phase: CapturePhase? = nil) -> Outcome {
+        var evaluation = FilterEvaluation(exchange, phase)
+        switch evaluation.answer(root) {
+        case true: return .matches
+        case false: return .differs
+        case nil: return evaluation.reachedLimit ? .limitReached : .undecided
+        }
+    }
+}
+
+extension CaptureFilter: OptionValue {
+    public static let optionType = "filter"
+    public var optionText: String { text }
+
+    public init(optionText: String) throws(OptionMistake) {
+        do throws(FilterFault) {
+            try self.init(optionText)
+        } catch {
+            throw OptionMistake(
+                "see column \(error.column): \(error.sentence)",
+                problem: "\(optionText.quotedForErrors) is not a filter")
+        }
+    }
+}
+
+extension CaptureFilter: Hashable {
+    /// Two filters are equal if they were written the same.
+    public static func == (left: CaptureFilter, right: CaptureFilter) -> Bool { left.text == right.text }
+    public func hash(into hasher: inout Hasher) { hasher.combine(text) }
+}

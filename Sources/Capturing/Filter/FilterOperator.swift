@@ -1,0 +1,73 @@
+import HttpWare
+
+/// The names of the operators, and what each reads as its argument.
+enum FilterOperator {
+    /// What follows a name.
+    enum Argument: Sendable {
+        case nothing(FilterTest)
+        case pattern(Pattern.Style, limits: Pattern.Limits = .loop, @Sendable (Pattern) -> FilterTest)
+        case number(@Sendable (Int) -> FilterTest)
+        case duration
+        case size
+    }
+
+    /// A decoded body is longer than what a loop matches, and filters run beside the store.
+    private static let contentLimits = Pattern.Limits(subject: DecodedContent.longest, time: .milliseconds(100))
+
+    /// By name, without the tilde.
+    static let all: [String: Argument] = {
+        func text(_ make: @escaping @Sendable (Pattern) -> FilterTest) -> Argument { .pattern([.ignoresCase], make) }
+        func lines(_ make: @escaping @Sendable (Pattern) -> FilterTest) -> Argument {
+            .pattern([.ignoresCase, .byLine], make)
+        }
+        func content(_ side: FilterTest.Side) -> Argument {
+            .pattern([.ignoresCase, .dotMatchesAll], limits: contentLimits) { .content(side, $0) }
+        }
+        return [
+            "u": text { .url($0) },
+            "d": text { .domain($0) },
+            "m": text { .method($0) },
+            "c": .number { .status($0) },
+            "h": lines { .fields(.either, $0) },
+            "hq": lines { .fields(.request, $0) },
+            "hs": lines { .fields(.response, $0) },
+            "b": content(.either),
+            "bq": content(.request),
+            "bs": content(.response),
+            "t": text { .contentType(.either, $0) },
+            "tq": text { .contentType(.request, $0) },
+            "ts": text { .contentType(.response, $0) },
+            "q": .nothing(.hasNoResponse),
+            "s": .nothing(.hasResponse),
+            "e": .nothing(.hasFault),
+            "a": .nothing(.isAsset),
+            "src": text { .source($0) },
+            "dst": text { .destination($0) },
+            "comment": lines { .comment($0) },
+            "marked": .nothing(.isMarked),
+            "marker": text { .marker($0) },
+            "meta": lines { .meta($0) },
+            "http": .nothing(.always(true)),
+            "websocket": .nothing(.kind(.websocket)),
+            "replay": .nothing(.isReplay(.either)),
+            "replayq": .nothing(.isReplay(.request)),
+            "replays": .nothing(.isReplay(.response)),
+            "all": .nothing(.always(true)),
+            "tcp": .nothing(.always(false)),
+            "udp": .nothing(.always(false)),
+            "dns": .nothing(.always(false)),
+            // Ours.
+            "route": text { .route($0) },
+            "service": text { .service($0) },
+            "ware": text { .ware($0) },
+            "did": .pattern([.ignoresCase, .whole]) { .decision($0) },
+            "dur": .duration,
+            "size": .size,
+            "id": .number { .id($0) },
+            "ws": .nothing(.kind(.websocket)),
+            "sse": .nothing(.kind(.sse)),
+            "grpc": .nothing(.kind(.grpc)),
+            "gql": text { .operation($0) },
+        ]
+    }()
+}

@@ -1,0 +1,273 @@
+import HttpWare
+
+/// Reads the text of a filter. Parentheses bind first, then `!`, `&`, `|`, and at last expressions that stand side by side.
+struct FilterParser {
+    /// The longest text, in bytes.
+    static let longest = 4096
+    /// The most parentheses around one place.
+    static let deepest = 100
+
+    private let scalars: [Unicode.Scalar]
+    private var at = 0
+    private var depth = 0
+    /// The operators with what they need, in the order of the text.
+    private(set) var needs: [FilterNeed] = []
+
+    init(_ text: String) { scalars = Array(text.unicodeScalars) }
+
+    /// The whole text.
+    static func parse(_ text: String) throws(FilterFault) -> (FilterNode, [FilterNeed]) {
+        guard text.utf8.count <= longest else {
+            throw FilterFault(
+                column: 1, "the filter has \(text.utf8.count) bytes; write at most \(longest)")
+        }
+        var parser = FilterParser(text)
+        let node = try parser.sequence()
+        if parser.at < parser.scalars.count {
+            throw parser.fault(parser.at, "the parenthesis closes nothing; remove it, or put the text in quotes")
+        }
+        return (node, parser.needs)
+    }
+
+    // MARK: Levels
+
+    /// Expressions side by side: all must match.
+    private mutating func sequence() throws(FilterFault) -> FilterNode {
+        var nodes: [FilterNode] = []
+        while let next = peek(), next != ")" { nodes.append(try disjunction()) }
+        if nodes.isEmpty {
+            let what = scalars.allSatisfy(FilterParser.isSpace) ? "the filter is empty" : "an expression is missing"
+            throw fault(at, "\(what); write one, such as ~d example.com")
+        }
+        return nodes.count == 1 ? nodes[0] : .all(nodes)
+    }
+
+    private mutating func disjunction() throws(FilterFault) -> FilterNode {
+        var nodes = [try conjunction()]
+        while take("|") { nodes.append(try conjunction()) }
+        return nodes.count == 1 ? nodes[0] : .any(nodes)
+    }
+
+    private mutating func conjunction() throws(FilterFault) -> FilterNode {
+        var nodes = [try negation()]
+        while take("&") { nodes.append(try negation()) }
+        return nodes.count == 1 ? nodes[0] : .all(nodes)
+    }
+
+    private mutating func negation() throws(FilterFault) -> FilterNode {
+        var isNegated = false
+        while take("!") { isNegated.toggle() }
+        let node = try atom()
+        return isNegated ? .not(node) : node
+    }
+
+    private mutating func atom() throws(FilterFault) -> FilterNode {
+        guard let first = peek() else {
+            throw fault(
+                scalars.count, "an expression is missing; write one behind the operator, such as ~d example.com")
+        }
+        switch first {
+        case "(":
+            let start = at
+            at += 1
+            depth += 1
+            guard depth <= FilterParser.deepest else {
+                throw fault(start, "the parentheses are nested too deeply; write at most \(FilterParser.deepest)")
+            }
+            let node = try sequence()
+            guard take(")") else { throw fault(start, "the parenthesis is not closed; write ) where it ends") }
+            depth -= 1
+            return node
+        case ")": throw fault(at, "an expression is missing; write one before the parenthesis")
+        case "&", "|":
+            throw fault(at, "an expression is missing before \(first); write one, or put the text in quotes")
+        case "~": return .test(try operation())
+        default:
+            let (text, places) = try argument(of: nil)
+            return .test(.url(try pattern(text, places, [.ignoresCase], .loop)))
+        }
+    }
+
+    // MARK: Operators
+
+    private mutating func operation() throws(FilterFault) -> FilterTest {
+        let start = at
+        at += 1
+        while at < scalars.count, scalars[at].isAsciiLetter { at += 1 }
+        let name = text(start + 1..<at)
+        guard let argument = FilterOperator.all[name] else {
+            let near = didYouMean(name, among: FilterOperator.all.keys.sorted().filter { $0.utf8.count > 1 })
+            throw fault(
+                start, "the operator ~\(name) does not exist\(near.isEmpty ? "; put a ~ of the text in quotes" : near)")
+        }
+        if at < scalars.count, !FilterParser.isSpace(scalars[at]), !"()~'\"&|!".unicodeScalars.contains(scalars[at]) {
+            throw fault(at, "a space is missing behind ~\(name); write one")
+        }
+        let test: FilterTest
+        switch argument {
+        case .nothing(let value): test = value
+        case .pattern(let style, let limits, let make):
+            let (text, places) = try self.argument(of: name)
+            test = make(try pattern(text, places, style, limits))
+        case .number(let make): test = make(try number(of: name))
+        case .duration:
+            let (comparison, text, place) = try quantity(of: name, example: ">500ms")
+            do throws(OptionMistake) {
+                let duration = try Duration(optionText: text)
+                test = .duration(comparison, Int64(clamping: duration.milliseconds).multipliedOrMost(by: 1_000_000))
+            } catch {
+                throw fault(place, "\(text.quotedForErrors) is not a duration; \(error.hint)")
+            }
+        case .size:
+            let (comparison, text, place) = try quantity(of: name, example: ">1MiB")
+            do throws(OptionMistake) {
+                test = .size(comparison, try ByteCount(optionText: text).bytes)
+            } catch {
+                throw fault(place, "\(text.quotedForErrors) is not a byte count; \(error.hint)")
+            }
+        }
+        if test.phase > .requestHead {
+            needs.append(FilterNeed(phase: test.phase, column: column(start), name: "~\(name)"))
+        }
+        return test
+    }
+
+    private func pattern(
+        _ text: String, _ places: [Int], _ style: Pattern.Style, _ limits: Pattern.Limits
+    ) throws(FilterFault) -> Pattern {
+        do throws(Pattern.Malformed) {
+            return try Pattern(text, style, limits: limits)
+        } catch {
+            // The offset is one of bytes: find the character that holds it.
+            var bytes = 0
+            var index = 0
+            for scalar in text.unicodeScalars {
+                bytes += UTF8.width(scalar)
+                if bytes > error.offset { break }
+                index += 1
+            }
+            let place = index < places.count ? places[index] : (places.last.map { $0 + 1 } ?? at)
+            throw fault(place, "the regular expression is malformed: \(error.message)")
+        }
+    }
+
+    private mutating func number(of name: String) throws(FilterFault) -> Int {
+        _ = peek()
+        let start = at
+        var value = 0
+        while at < scalars.count, let digit = scalars[at].asciiDigit {
+            value = value.multipliedOrMost(by: 10).addedOrMost(digit)
+            at += 1
+        }
+        let isOver =
+            at == scalars.count || FilterParser.isSpace(scalars[at])
+            || "()~'\"&|!".unicodeScalars.contains(scalars[at])
+        guard at > start, isOver else {
+            throw fault(start, "~\(name) needs a number; write digits only, such as ~\(name) 200")
+        }
+        return value
+    }
+
+    /// A comparison and a value with its unit; they may stand apart.
+    private mutating func quantity(
+        of name: String, example: String
+    ) throws(FilterFault) -> (FilterTest.Comparison, String, Int) {
+        _ = peek()
+        let start = at
+        guard
+            let comparison = FilterTest.Comparison.allCases.first(where: {
+                scalars[start...].starts(with: $0.rawValue.unicodeScalars)
+            })
+        else { throw fault(start, "~\(name) needs a comparison; write one, such as ~\(name) \(example)") }
+        at += comparison.rawValue.unicodeScalars.count
+        _ = peek()
+        let place = at
+        while at < scalars.count, !FilterParser.isSpace(scalars[at]), !"()~'\"&|!".unicodeScalars.contains(scalars[at])
+        {
+            at += 1
+        }
+        return (comparison, text(place..<at), place)
+    }
+
+    // MARK: Words
+
+    /// A word or a text in quotes, with the place of each of its characters.
+    private mutating func argument(of name: String?) throws(FilterFault) -> (String, [Int]) {
+        guard let first = peek(), !"()~".unicodeScalars.contains(first) else {
+            let name = name ?? ""
+            throw fault(
+                at, "~\(name) needs a regular expression; write one, in quotes if it contains spaces, ( ) ~ or quotes")
+        }
+        if first == "\"" || first == "'" { return try quoted(first) }
+        let start = at
+        while at < scalars.count, !FilterParser.isSpace(scalars[at]), !"()~'\"".unicodeScalars.contains(scalars[at]) {
+            at += 1
+        }
+        return (text(start..<at), Array(start..<at))
+    }
+
+    private mutating func quoted(_ quote: Unicode.Scalar) throws(FilterFault) -> (String, [Int]) {
+        let start = at
+        at += 1
+        var text = String.UnicodeScalarView()
+        var places: [Int] = []
+        while at < scalars.count, scalars[at] != quote {
+            let isEscape =
+                scalars[at] == "\\" && at + 1 < scalars.count && "\\'\"".unicodeScalars.contains(scalars[at + 1])
+            if isEscape { at += 1 }
+            text.append(scalars[at])
+            places.append(at)
+            at += 1
+        }
+        guard at < scalars.count else { throw fault(start, "the quote is not closed; write \(quote) where it ends") }
+        at += 1
+        return (String(text), places)
+    }
+
+    // MARK: Characters
+
+    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
+        scalar == " " || (0x09...0x0d).contains(scalar.value) && scalar.value != 0x0b && scalar.value != 0x0c
+    }
+
+    /// The next character that is no space, which stays.
+    private mutating func peek() -> Unicode.Scalar? {
+        while at < scalars.count, FilterParser.isSpace(scalars[at]) { at += 1 }
+        return at < scalars.count ? scalars[at] : nil
+    }
+
+    private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+        guard peek() == scalar else { return false }
+        at += 1
+        return true
+    }
+
+    private func text(_ range: Range<Int>) -> String {
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: scalars[range])
+        return String(text)
+    }
+
+    private func column(_ place: Int) -> Int { text(0..<min(place, scalars.count)).count + 1 }
+
+    private func fault(_ place: Int, _ sentence: String) -> FilterFault {
+        FilterFault(column: column(place), sentence)
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isAsciiLetter: Bool { (0x61...0x7a).contains(value | 0x20) }
+    fileprivate var asciiDigit: Int? { (0x30...0x39).contains(value) ? Int(value - 0x30) : nil }
+}
+
+extension FixedWidthInteger {
+    fileprivate func multipliedOrMost(by other: Self) -> Self {
+        let (product, overflows) = multipliedReportingOverflow(by: other)
+        return overflows ? .max : product
+    }
+
+    fileprivate func addedOrMost(_ other: Self) -> Self {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? .max : sum
+    }
+}

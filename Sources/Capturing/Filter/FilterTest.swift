@@ -1,0 +1,76 @@
+import HttpWare
+
+/// One operator of a filter with its argument.
+enum FilterTest: Sendable {
+    /// A side of an exchange, or either.
+    enum Side: Sendable { case request, response, either }
+
+    case always(Bool)
+    case url(Pattern)
+    case domain(Pattern)
+    case method(Pattern)
+    case status(Int)
+    case fields(Side, Pattern)
+    case content(Side, Pattern)
+    case contentType(Side, Pattern)
+    case hasNoResponse
+    case hasResponse
+    case hasFault
+    case isAsset
+    case source(Pattern)
+    case destination(Pattern)
+    case comment(Pattern)
+    case isMarked
+    case marker(Pattern)
+    case meta(Pattern)
+    case kind(CapturedExchange.Kind)
+    case isReplay(Side)
+    case route(Pattern)
+    case service(Pattern)
+    case ware(Pattern)
+    case decision(Pattern)
+    case duration(Comparison, Int64)
+    case size(Comparison, Int)
+    case id(Int)
+    case operation(Pattern)
+
+    /// How a quantity is compared.
+    enum Comparison: String, Sendable, CaseIterable {
+        case greaterOrEqual = ">="
+        case lessOrEqual = "<="
+        case greater = ">"
+        case less = "<"
+        case equal = "="
+
+        func holds<T: Comparable>(_ left: T, _ right: T) -> Bool {
+            switch self {
+            case .greaterOrEqual: left >= right
+            case .lessOrEqual: left <= right
+            case .greater: left > right
+            case .less: left < right
+            case .equal: left == right
+            }
+        }
+    }
+
+    /// The phase from which on its answer does not change.
+    var phase: CapturePhase {
+        switch self {
+        case .status, .fields(.response, _), .fields(.either, _), .contentType(.response, _), .contentType(.either, _),
+            .isAsset, .destination, .kind(.websocket), .kind(.sse), .isReplay(.response), .isReplay(.either):
+            .responseHead
+        case .content(.request, _), .operation: .requestContent
+        case .content(.response, _), .content(.either, _), .size: .responseContent
+        case .hasFault, .ware, .decision, .duration: .end
+        default: .requestHead
+        }
+    }
+}
+
+/// A filter as a tree.
+indirect enum FilterNode: Sendable {
+    case all([FilterNode])
+    case any([FilterNode])
+    case not(FilterNode)
+    case test(FilterTest)
+}

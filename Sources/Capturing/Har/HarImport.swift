@@ -1,0 +1,226 @@
+import HttpWare
+
+/// Makes an exchange of an entry of an archive.
+struct HarImport {
+    private let entry: JsonTree
+    private let id: Int
+    /// Our own archives keep to the format.
+    private let isOwn: Bool
+    private(set) var warnings: [String] = []
+
+    init(_ entry: JsonTree, id: Int, isOwn: Bool) {
+        self.entry = entry
+        self.id = id
+        self.isOwn = isOwn
+    }
+
+    /// The exchange; `nil` if the entry has no request that can be read.
+    mutating func exchange() -> CapturedExchange? {
+        guard let request = entry["request"], let url = request["url"]?.text, !url.isEmpty else {
+            warnings.append("it has no request with a URL, and is left out")
+            return nil
+        }
+        let method = request["method"]?.text ?? "GET"
+        if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
+        var exchange = CapturedExchange(
+            id: id, started: started(), method: method, url: url,
+            version: HarImport.version(request["httpVersion"]?.text),
+            listener: "har", request: CapturedMessage(fields: HarImport.fields(request["headers"])))
+        exchange.isOpen = false
+        exchange.request.content = requestContent(request, exchange.request)
+        readResponse(&exchange)
+        readTimes(&exchange)
+        if let address = entry["serverIPAddress"]?.text, !address.isEmpty {
+            let host = address.contains(":") && !address.hasPrefix("[") ? "[\(address)]" : address
+            exchange.server = entry["connection"]?.text.flatMap { UInt16($0) }.map { "\(host):\($0)" } ?? host
+        }
+        exchange.comment = entry["comment"]?.text ?? ""
+        exchange.route = entry["_httpware"]?["route"]?.text
+        exchange.service = entry["_httpware"]?["service"]?.text
+        exchange.operations = (entry["_httpware"]?["operations"]?.list ?? []).compactMap(\.text)
+        readMessages(&exchange)
+        return exchange
+    }
+
+    // MARK: Times
+
+    private mutating func started() -> WallTime {
+        if let text = entry["startedDateTime"]?.text, let time = HarTime.read(text) { return time }
+        warnings.append("startedDateTime is missing or malformed; 1970 is assumed")
+        return WallTime(seconds: 0)
+    }
+
+    /// Times below zero, and those that are no numbers, did not happen.
+    private mutating func readTimes(_ exchange: inout CapturedExchange) {
+        func microseconds(_ name: String) -> Int? {
+            guard let value = entry["timings"]?[name]?.number, value >= 0 else { return nil }
+            return CapturedTimings.microseconds(value)
+        }
+        var timings = CapturedTimings()
+        timings.blocked = microseconds("blocked")
+        timings.dns = microseconds("dns")
+        timings.ssl = microseconds("ssl")
+        timings.connect = microseconds("connect")
+        // TLS is part of the connection, which some programs forget.
+        if let ssl = timings.ssl { timings.connect = max(timings.connect ?? 0, ssl) }
+        timings.send = microseconds("send") ?? 0
+        timings.wait = microseconds("wait") ?? 0
+        timings.receive = microseconds("receive") ?? 0
+        if let time = entry["time"]?.number, time >= 0, timings.total == 0 {
+            timings.wait = CapturedTimings.microseconds(time)
+        }
+        if entry["timings"]?.members == nil { warnings.append("the timings are missing") }
+        exchange.timings = timings
+        let (nanoseconds, overflows) = Int64(timings.total).multipliedReportingOverflow(by: 1000)
+        exchange.duration = overflows ? .max : nanoseconds
+    }
+
+    // MARK: Messages
+
+    /// `h2`, `http/2.0` and `HTTP/2` are the same.
+    private static func version(_ text: String?) -> String {
+        switch text?.lowercased() {
+        case "h2", "http/2.0", "http/2", "h2c": "HTTP/2"
+        case "h3", "http/3.0", "http/3": "HTTP/3"
+        case "http/1.0": "HTTP/1.0"
+        default: "HTTP/1.1"
+        }
+    }
+
+    /// Objects, pairs, or one object with all; without the pseudo-fields of HTTP/2.
+    private static func fields(_ value: JsonTree?) -> [CapturedMessage.Field] {
+        func text(_ value: JsonTree?) -> String? {
+            switch value {
+            case .text(let text): text
+            case .number(let number): Int(exactly: number).map { "\($0)" } ?? "\(number)"
+            case .bool(let isTrue): "\(isTrue)"
+            default: nil
+            }
+        }
+        var pairs: [(String?, String?)] = []
+        if let list = value?.list {
+            for line in list {
+                if let pair = line.list {
+                    pairs.append((text(pair.first), text(pair.dropFirst().first)))
+                } else {
+                    pairs.append((text(line["name"]), text(line["value"]) ?? ""))
+                }
+            }
+        } else {
+            pairs = (value?.members ?? []).map { ($0.name, text($0.value)) }
+        }
+        var fields: [CapturedMessage.Field] = []
+        for (name, value) in pairs {
+            guard let name, let value, !name.isEmpty, !name.hasPrefix(":") else { continue }
+            // Firefox and others join repeated lines with a line feed.
+            for line in value.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+                fields.append(CapturedMessage.Field(name, String(line)))
+            }
+        }
+        return fields
+    }
+
+    private mutating func requestContent(_ request: JsonTree, _ message: CapturedMessage) -> CapturedContent {
+        guard let data = request["postData"], data != .null else {
+            var content = CapturedContent()
+            content.size = max(0, request["bodySize"]?.whole ?? 0)
+            return content
+        }
+        let mediaType = data["mimeType"]?.text ?? message.values(of: "content-type").first
+        if let text = data["text"]?.text, !text.isEmpty || data["params"]?.list?.isEmpty ?? true {
+            return content(
+                text, data["encoding"]?.text, mediaType, size: isOwn ? request["bodySize"]?.whole : nil,
+                isCoded: !message.values(of: "content-encoding").isEmpty)
+        }
+        let pairs = (data["params"]?.list ?? []).map { parameter in
+            let parts = [parameter["name"]?.text ?? "", parameter["value"]?.text ?? ""]
+            return parts.map(HarImport.formEncoded).joined(separator: "=")
+        }
+        if let mediaType, mediaType.lowercased().hasPrefix("multipart/") {
+            warnings.append("the parts of the form are written as parameters")
+        }
+        return content(pairs.joined(separator: "&"), nil, mediaType, size: nil, isCoded: true)
+    }
+
+    private static func formEncoded(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2a, 0x2d, 0x2e, 0x5f:
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            case 0x20: result += "+"
+            default: result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return result
+    }
+
+    private mutating func content(
+        _ text: String, _ encoding: String?, _ mediaType: String?, size: Int?, isCoded: Bool
+    ) -> CapturedContent {
+        var content = CapturedContent()
+        if let encoding, encoding.lowercased() == "base64" {
+            if let bytes = HarText.base64(text) {
+                content.kept = bytes
+            } else {
+                warnings.append("content is not base64 although its encoding says so; it is taken as text")
+                content.kept = Array(text.utf8)
+            }
+        } else {
+            if let encoding, !encoding.isEmpty {
+                warnings.append("the encoding \(encoding.quotedForErrors) is unknown")
+            }
+            content.kept = HarText.bytes(text, mediaType: mediaType)
+        }
+        content.isDecoded = isCoded
+        content.size = max(content.kept.count, isCoded ? 0 : size ?? 0)
+        return content
+    }
+
+    private mutating func readResponse(_ exchange: inout CapturedExchange) {
+        guard let response = entry["response"], response != .null else {
+            warnings.append("the response is missing")
+            return
+        }
+        exchange.fault = [response["_error"], response["_errorMessage"], entry["_error"]].lazy.compactMap { $0?.text }
+            .first { !$0.isEmpty }
+        guard let status = response["status"]?.whole, (100...999).contains(status) else {
+            // Browsers write 0 or -1 where none came.
+            if exchange.fault == nil { exchange.fault = "no response" }
+            return
+        }
+        exchange.status = status
+        var message = CapturedMessage(fields: HarImport.fields(response["headers"]))
+        if let body = response["content"], let text = body["text"]?.text {
+            let mediaType = body["mimeType"]?.text ?? message.values(of: "content-type").first
+            message.content = content(
+                text, body["encoding"]?.text, mediaType, size: isOwn ? body["size"]?.whole : nil,
+                isCoded: !message.values(of: "content-encoding").isEmpty)
+        } else {
+            let sizes = [response["content"]?["size"]?.whole, response["bodySize"]?.whole].compactMap(\.self)
+            message.content.size = max(0, sizes.first { $0 > 0 } ?? 0)
+            if message.content.size > 0 { warnings.append("the content of the response is missing") }
+        }
+        exchange.response = message
+    }
+
+    // MARK: Messages of a WebSocket
+
+    private mutating func readMessages(_ exchange: inout CapturedExchange) {
+        let type = exchange.response?.values(of: "content-type").first?.lowercased() ?? ""
+        if type.hasPrefix("text/event-stream") { exchange.kind = .sse }
+        if type.hasPrefix("application/grpc") { exchange.kind = .grpc }
+        let messages = entry["_webSocketMessages"]?.list
+        guard messages != nil || entry["_resourceType"]?.text == "websocket" else { return }
+        exchange.kind = .websocket
+        for message in messages ?? [] {
+            guard let data = message["data"]?.text else { continue }
+            let opcode = message["opcode"]?.whole.flatMap { UInt8(exactly: $0) } ?? 1
+            let bytes = (opcode == 2 ? HarText.base64(data) : nil) ?? Array(data.utf8)
+            exchange.messages.append(
+                CapturedPiece(
+                    message["type"]?.text == "send" ? .send : .receive, .webSocket(opcode: opcode),
+                    time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: bytes, size: bytes.count))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import HttpWare
+
+/// Reads archives of HAR 1.2, and forgives what browsers and proxies get wrong in them.
+///
+/// Entries are read one after the other. Missing members have defaults, an entry that is not an exchange is left out, and `warnings` says so.
+/// A file that is not JSON, has no list of entries, or exceeds a bound is refused as a whole.
+public struct HarReader: Sendable {
+    /// Bounds of a file.
+    public struct Limits: Sendable {
+        /// In bytes.
+        public var size = 256 << 20
+        public var entries = 100_000
+        /// Values in one entry, and how deeply they may be nested.
+        public var json = JsonScanner.Limits()
+
+        public init() {}
+    }
+
+    /// The file is refused.
+    public struct Refusal: Error, Sendable, Equatable, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The exchanges in the order of the file.
+    public private(set) var exchanges: [CapturedExchange] = []
+    /// What was missing or wrong, at most `mostWarnings` sentences.
+    public private(set) var warnings: [String] = []
+    /// How many secrets the archive says are missing in it.
+    public private(set) var missingSecrets = 0
+    private var silentWarnings = 0
+
+    /// The most warnings.
+    public static let mostWarnings = 100
+
+    /// Reads a file. The exchanges are numbered from `firstId`.
+    public init(_ bytes: [UInt8], firstId: Int = 1, limits: Limits = Limits()) throws(Refusal) {
+        guard bytes.count <= limits.size else {
+            throw Refusal(description: "the archive has \(bytes.count) bytes; at most \(limits.size) are read")
+        }
+        var scanner = JsonScanner(bytes, limits: limits.json)
+        do throws(JsonScanner.Fault) {
+            guard try scanner.enterObject() else { throw scanner.refusal("the archive is not a JSON object") }
+            var hasEntries = false
+            while let name = try scanner.nextMember() {
+                guard name == "log", try scanner.enterObject() else {
+                    try scanner.skip()
+                    continue
+                }
+                if try readLog(&scanner, firstId, limits) { hasEntries = true }
+            }
+            guard hasEntries else { throw scanner.refusal("the archive has no log.entries") }
+            guard scanner.isAtEnd else { throw scanner.refusal("there is text after the archive") }
+        } catch {
+            throw Refusal(description: error.description)
+        }
+        if silentWarnings > 0 { warnings.append("\(silentWarnings) more") }
+    }
+
+    /// Whether the log has entries.
+    private mutating func readLog(
+        _ scanner: inout JsonScanner, _ firstId: Int, _ limits: Limits
+    ) throws(JsonScanner.Fault) -> Bool {
+        var hasEntries = false
+        var isOwn = false
+        while let name = try scanner.nextMember() {
+            switch name {
+            case "creator": isOwn = try scanner.value()["name"]?.text == "httpware"
+            case "_httpware": missingSecrets = max(0, try scanner.value()["missingSecrets"]?.whole ?? 0)
+            case "entries":
+                guard try scanner.enterList() else { throw scanner.refusal("log.entries is not a list") }
+                hasEntries = true
+                var place = 0
+                while try scanner.hasNextElement() {
+                    guard place < limits.entries else {
+                        throw scanner.refusal("the archive has more than \(limits.entries) entries")
+                    }
+                    let value = try scanner.value()
+                    let (id, overflows) = firstId.addingReportingOverflow(exchanges.count)
+                    var entry = HarImport(value, id: overflows ? .max : id, isOwn: isOwn)
+                    let exchange = entry.exchange()
+                    for warning in entry.warnings { warn("entry \(place + 1): \(warning)") }
+                    if let exchange { exchanges.append(exchange) }
+                    place += 1
+                }
+            default: try scanner.skip()
+            }
+        }
+        return hasEntries
+    }
+
+    private mutating func warn(_ sentence: String) {
+        if warnings.count < HarReader.mostWarnings { warnings.append(sentence) } else { silentWarnings += 1 }
+    }
+}
+
+extension JsonScanner {
+    fileprivate func refusal(_ sentence: String) -> Fault { Fault(offset: 0, description: sentence) }
+}

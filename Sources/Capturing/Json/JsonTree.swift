@@ -1,0 +1,51 @@
+/// A JSON value that another program wrote.
+public indirect enum JsonTree: Sendable, Equatable {
+    case null
+    case bool(Bool)
+    case number(Double)
+    case text(String)
+    case list([JsonTree])
+    case object([Member])
+
+    /// A member of an object.
+    public struct Member: Sendable, Equatable {
+        public var name: String
+        public var value: JsonTree
+    }
+
+    /// The value of the first member of this name.
+    public subscript(_ name: String) -> JsonTree? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+
+    /// The text of a string.
+    public var text: String? {
+        if case .text(let text) = self { return text }
+        return nil
+    }
+
+    /// A finite number, also one that was written as a string.
+    public var number: Double? {
+        switch self {
+        case .number(let number): number.isFinite ? number : nil
+        case .text(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
+        default: nil
+        }
+    }
+
+    /// A number, rounded to a whole one.
+    public var whole: Int? { number.flatMap { Int(exactly: $0.rounded()) } }
+
+    /// The elements of an array.
+    public var list: [JsonTree]? {
+        if case .list(let list) = self { return list }
+        return nil
+    }
+
+    /// The members of an object.
+    public var members: [Member]? {
+        if case .object(let members) = self { return members }
+        return nil
+    }
+}

@@ -1,0 +1,135 @@
+import HttpWare
+
+/// Finds the names of the GraphQL operations in a request: JSON with `query` and `operationName`, alone or in a batch, the query
+/// parameters of a GET, a document as content, and the part `operations` of a form with files.
+public enum GraphQLOperations {
+    /// The most names of one request, and the longest.
+    private static let mostNames = 100
+    private static let longestName = 200
+
+    /// The names, in order, each once. Empty if the request is not one of GraphQL, or if its operations have no names.
+    ///
+    /// - Parameter content: decoded, as far as it was captured. Members that are not there yet are not waited for.
+    public static func names(method: String, url: String, mediaType: String?, content: [UInt8]) -> [String] {
+        var names: [String] = []
+        let type = (mediaType ?? "").lowercased()
+        let isGraphQLPath = path(url).lowercased().contains("graphql")
+        if method == "GET" {
+            request(query(url), isGraphQLPath, &names)
+        } else if type.hasPrefix("application/graphql"), !type.hasPrefix("application/graphql+json"),
+            !type.hasPrefix("application/graphql-response")
+        {
+            names = GraphQLDocument.names(String(decoding: content, as: UTF8.self)) ?? []
+        } else if type.hasPrefix("multipart/form-data") {
+            if let part = operationsPart(content) { json(part, isGraphQLPath, &names) }
+        } else if type.hasPrefix("application/json") || type.hasPrefix("application/graphql+json") || type.isEmpty {
+            json(content, isGraphQLPath, &names)
+        }
+        var known: Set<String> = []
+        return names.filter { !$0.isEmpty && $0.utf8.count <= longestName && known.insert($0).inserted }
+    }
+
+    // MARK: JSON
+
+    private static func json(_ bytes: [UInt8], _ isGraphQLPath: Bool, _ names: inout [String]) {
+        var scanner = JsonScanner(bytes)
+        if (try? scanner.enterList()) == true {
+            while names.count < mostNames, (try? scanner.hasNextElement()) == true {
+                let (members, isWhole) = members(&scanner)
+                request(members, isGraphQLPath, &names)
+                if !isWhole { return }
+            }
+        } else {
+            request(members(&scanner).0, isGraphQLPath, &names)
+        }
+    }
+
+    /// The texts among the members of an object, as far as it is there, and whether it is whole. A persisted query counts as one of them.
+    private static func members(_ scanner: inout JsonScanner) -> ([String: String], isWhole: Bool) {
+        var members: [String: String] = [:]
+        do throws(JsonScanner.Fault) {
+            guard try scanner.enterObject() else { return ([:], false) }
+            while let name = try scanner.nextMember() {
+                switch name {
+                case "query", "operationName": if let text = try scanner.value().text { members[name] = text }
+                case "extensions": if try scanner.value()["persistedQuery"] != nil { members["persisted"] = "" }
+                default: try scanner.skip()
+                }
+            }
+            return (members, true)
+        } catch {
+            return (members, false)
+        }
+    }
+
+    private static func request(_ members: [String: String], _ isGraphQLPath: Bool, _ names: inout [String]) {
+        let document = members["query"].flatMap { GraphQLDocument.names($0) }
+        // Other interfaces have a member of that name too.
+        guard document != nil || members["query"] == nil && (isGraphQLPath || members["persisted"] != nil) else {
+            return
+        }
+        if let name = members["operationName"], !name.isEmpty {
+            names.append(name)
+        } else {
+            names += (document ?? []).prefix(mostNames)
+        }
+    }
+
+    // MARK: URL
+
+    private static func path(_ url: String) -> Substring { url.prefix { $0 != "?" && $0 != "#" } }
+
+    private static func query(_ url: String) -> [String: String] {
+        var members: [String: String] = [:]
+        let query = url.utf8.drop { $0 != 0x3f }.dropFirst().prefix { $0 != 0x23 }
+        for pair in query.split(separator: 0x26) {
+            let name = pair.prefix { $0 != 0x3d }
+            let value = QueryParameters.decoded(pair.dropFirst(name.count + 1))
+            switch String(decoding: QueryParameters.decoded(name), as: UTF8.self) {
+            case "query": members["query"] = String(decoding: value, as: UTF8.self)
+            case "operationName": members["operationName"] = String(decoding: value, as: UTF8.self)
+            case "extensions": if (try? JsonScanner.read(value))?["persistedQuery"] != nil { members["persisted"] = "" }
+            default: break
+            }
+        }
+        return members
+    }
+
+    // MARK: Forms
+
+    /// The content of the part `operations` of multipart/form-data (RFC 7578 §4), as far as it is there.
+    private static func operationsPart(_ content: [UInt8]) -> [UInt8]? {
+        let lines = content.split(separator: 0x0a, maxSplits: 64, omittingEmptySubsequences: false)
+        guard let boundary = lines.first?.filter({ $0 != 0x0d }), boundary.starts(with: [0x2d, 0x2d]),
+            boundary.count > 2
+        else { return nil }
+        var isWanted = false
+        var isHead = false
+        for line in lines {
+            if line.starts(with: boundary) {
+                isWanted = false
+                isHead = true
+            } else if isHead {
+                if line.isEmpty || line.elementsEqual([0x0d]) {
+                    guard !isWanted else { return Array(content[line.endIndex...].dropFirst()).part(before: boundary) }
+                    isHead = false
+                } else if String(decoding: line, as: UTF8.self).lowercased().contains("name=\"operations\"") {
+                    isWanted = true
+                }
+            }
+        }
+        return nil
+    }
+}
+
+extension [UInt8] {
+    /// What stands before the line of a boundary.
+    fileprivate func part(before boundary: [UInt8]) -> [UInt8] {
+        var start = startIndex
+        while let end = self[start...].firstIndex(of: 0x0a) {
+            if self[(end + 1)...].starts(with: boundary) { return Array(self[..<end]) }
+            start = end + 1
+        }
+        return self
+    }
+}

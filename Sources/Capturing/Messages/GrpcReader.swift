@@ -1,0 +1,73 @@
+public import HttpWare
+
+/// Reads the messages of one direction of gRPC from content as it comes: a flag, a length, the message. gRPC over HTTP/2, `Length-Prefixed-Message`.
+///
+/// A compressed message is decoded by `grpc-encoding`, if all of it is kept. Memory is bounded: of each message the beginning is kept.
+public struct GrpcReader {
+    private let direction: CapturedPiece.Direction
+    private let encoding: String?
+    private let limit: Int
+    private var head: [UInt8] = []
+    private var left = 0
+    private var isCompressed = false
+    private var isTrailers = false
+    private var message: PieceBuffer
+
+    /// A reader for one direction, with the value of `grpc-encoding`. Of each message at most `limit` bytes are kept.
+    public init(_ direction: CapturedPiece.Direction, encoding: String?, limit: Int) {
+        self.direction = direction
+        self.encoding = encoding
+        self.limit = max(0, limit)
+        message = PieceBuffer(limit: limit)
+    }
+
+    /// Reads bytes; returns the messages that they complete.
+    public mutating func read(_ input: UnsafeRawBufferPointer, at time: WallTime) -> [CapturedPiece] {
+        var pieces: [CapturedPiece] = []
+        var rest = input[...]
+        while true {
+            if head.count < 5 {
+                let part = rest.prefix(5 - head.count)
+                head.append(contentsOf: part)
+                rest = rest.dropFirst(part.count)
+                guard head.count == 5 else { break }
+                isCompressed = head[0] & 0x01 != 0
+                // gRPC-Web sends its trailers so.
+                isTrailers = head[0] & 0x80 != 0
+                left = head[1...].reduce(0) { $0 << 8 | Int($1) }
+            }
+            let part = rest.prefix(left)
+            rest = rest.dropFirst(part.count)
+            left -= part.count
+            message.append(UnsafeRawBufferPointer(rebasing: part))
+            guard left == 0 else { break }
+            head.removeAll(keepingCapacity: true)
+            let (bytes, size) = message.take()
+            if !isTrailers { pieces.append(piece(bytes, size, time)) }
+        }
+        return pieces
+    }
+
+    private struct TooLong: Error {}
+
+    private func piece(_ bytes: [UInt8], _ size: Int, _ time: WallTime) -> CapturedPiece {
+        var piece = CapturedPiece(direction, .grpc, time: time, data: bytes, size: size)
+        guard isCompressed, let encoding, let decoder = ContentDecoder([encoding]) else { return piece }
+        var decoded = PieceBuffer(limit: limit)
+        let isWhole = bytes.count == size
+        do {
+            try bytes.withUnsafeBytes { bytes in
+                try decoder.decode(bytes) { part in
+                    decoded.append(part)
+                    if decoded.size > DecodedContent.longest { throw TooLong() }
+                }
+            }
+            if isWhole { try decoder.finish() }
+        } catch {
+            return piece
+        }
+        piece.data = decoded.bytes
+        piece.size = isWhole ? decoded.size : max(size, decoded.size)
+        return piece
+    }
+}

@@ -1,0 +1,69 @@
+public import HttpWare
+
+/// Reads the messages inside one direction of an exchange as its bytes come, whichever form they have.
+///
+/// One instance serves one direction of one exchange, on one thread at a time.
+public struct MessageReader {
+    private enum Form {
+        case webSocket(WebSocketReader)
+        case events(EventReader)
+        case grpc(GrpcReader)
+    }
+
+    private var form: Form
+    /// Takes content codings off; `nil` where there are none.
+    private let decoder: ContentDecoder?
+    private var isBroken = false
+
+    /// A reader of the messages of a WebSocket, by the fields of the response with status 101.
+    public init(webSocket direction: CapturedPiece.Direction, response: CapturedMessage, limit: Int) {
+        let extensions = WebSocketExtensions(response.values(of: "sec-websocket-extensions"))
+        form = .webSocket(WebSocketReader(direction, extensions: extensions, limit: limit))
+        decoder = nil
+    }
+
+    /// A reader of the content of a request or a response; `nil` if it holds no messages: neither events nor gRPC.
+    public init?(content direction: CapturedPiece.Direction, of message: CapturedMessage, limit: Int) {
+        let type = (message.values(of: "content-type").first ?? "").lowercased()
+        if direction == .receive, type.hasPrefix("text/event-stream") {
+            form = .events(EventReader(limit: limit))
+        } else if type.hasPrefix("application/grpc"), !type.hasPrefix("application/grpc-web-text") {
+            form = .grpc(GrpcReader(direction, encoding: message.values(of: "grpc-encoding").first, limit: limit))
+        } else {
+            return nil
+        }
+        guard let decoder = ContentDecoder(message.values(of: "content-encoding")) else { return nil }
+        self.decoder = decoder.isIdentity ? nil : decoder
+    }
+
+    /// Reads bytes as they went over the wire; returns the messages that they complete.
+    public mutating func read(_ input: UnsafeRawBufferPointer, at time: WallTime) -> [CapturedPiece] {
+        guard !isBroken else { return [] }
+        guard let decoder else { return readPlain(input, at: time) }
+        var pieces: [CapturedPiece] = []
+        do {
+            try decoder.decode(input) { pieces += readPlain($0, at: time) }
+        } catch {
+            isBroken = true
+        }
+        return pieces
+    }
+
+    private mutating func readPlain(_ input: UnsafeRawBufferPointer, at time: WallTime) -> [CapturedPiece] {
+        // Taken out while it is changed, so that its buffers are not copied.
+        switch form {
+        case .webSocket(var reader):
+            form = .events(EventReader(limit: 0))
+            defer { form = .webSocket(reader) }
+            return reader.read(input, at: time)
+        case .events(var reader):
+            form = .events(EventReader(limit: 0))
+            defer { form = .events(reader) }
+            return reader.read(input, at: time)
+        case .grpc(var reader):
+            form = .events(EventReader(limit: 0))
+            defer { form = .grpc(reader) }
+            return reader.read(input, at: time)
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/// What a handshake agreed on about compression: `Sec-WebSocket-Extensions` of its response. RFC 7692 §7.1.
+public struct WebSocketExtensions: Sendable, Equatable {
+    /// `permessage-deflate` is in use.
+    public var isDeflated = false
+    /// Messages of the client, and of the server, do not refer to those before them.
+    public var clientForgets = false
+    public var serverForgets = false
+
+    /// Reads the field's values.
+    public init(_ values: [String]) {
+        for value in values {
+            for member in value.split(separator: ",") {
+                let parts = member.split(separator: ";").map { part in
+                    String(part.prefix { $0 != "=" }.filter { $0 != " " && $0 != "\t" }).lowercased()
+                }
+                guard parts.first == "permessage-deflate" else { continue }
+                isDeflated = true
+                clientForgets = parts.contains("client_no_context_takeover")
+                serverForgets = parts.contains("server_no_context_takeover")
+                return
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import HttpWare
+
+/// Content without its codings, as far as it was captured.
+public struct DecodedContent: Sendable, Equatable {
+    /// The most bytes that are decoded.
+    public static let longest = 64 << 20
+
+    /// The decoded bytes; as captured where nothing could be decoded.
+    public var bytes: [UInt8]
+    /// Whether all of it is there and decoded.
+    public var isWhole: Bool
+    /// Why it could not be decoded, for people.
+    public var fault: String?
+
+    /// Decodes the content of a message by its `Content-Encoding` (RFC 9110 §8.4), up to `limit` bytes.
+    public init(_ message: CapturedMessage, limit: Int = longest) {
+        let content = message.content
+        let codings = content.isDecoded ? [] : message.values(of: "content-encoding")
+        guard let decoder = ContentDecoder(codings) else {
+            self.init(bytes: Array(content.kept.prefix(limit)), isWhole: false, fault: "the content coding is unknown")
+            return
+        }
+        if decoder.isIdentity {
+            self.init(bytes: content.kept, isWhole: content.isWhole)
+            if bytes.count > limit {
+                bytes.removeLast(bytes.count - limit)
+                isWhole = false
+            }
+            return
+        }
+        var bytes: [UInt8] = []
+        var fault: String?
+        do {
+            try content.kept.withUnsafeBytes { kept in
+                try decoder.decode(kept) { part in
+                    bytes.append(contentsOf: part.prefix(limit - bytes.count))
+                    if bytes.count >= limit { throw Full() }
+                }
+            }
+            if content.isWhole { try decoder.finish() }
+        } catch is Full {
+            self.init(bytes: bytes, isWhole: false)
+            return
+        } catch {
+            fault = "\(error)"
+        }
+        if fault != nil, bytes.isEmpty { bytes = Array(content.kept.prefix(limit)) }
+        self.init(bytes: bytes, isWhole: fault == nil && content.isWhole, fault: fault)
+    }
+
+    private init(bytes: [UInt8], isWhole: Bool, fault: String? = nil) {
+        self.bytes = bytes
+        self.isWhole = isWhole
+        self.fault = fault
+    }
+
+    private struct Full: Error {}
+}

@@ -1,0 +1,171 @@
+import Capturing
+import FoundationEssentials
+import HttpWare
+import Testing
+
+@Suite struct HarTests {
+    static func archive(_ exchanges: [CapturedExchange], missingSecrets: Int? = nil) -> [UInt8] {
+        var writer = HarWriter(version: "1.2.3")
+        var bytes = writer.begin()
+        for exchange in exchanges { bytes += writer.entry(exchange) }
+        return bytes + writer.end(missingSecrets: missingSecrets)
+    }
+
+    private func firstEntry(_ exchange: CapturedExchange) throws -> JsonTree {
+        let har = try JsonScanner.read(HarTests.archive([exchange]))
+        return try #require(har["log"]?["entries"]?.list?.first)
+    }
+
+    // MARK: Out
+
+    @Test func `the log has all required members and says how many secrets are missing`() throws {
+        let har = try JsonScanner.read(
+            HarTests.archive([CaptureFilterTests.sample(), CaptureFilterTests.sample()], missingSecrets: 2))
+        let log = try #require(har["log"])
+        #expect(log["version"] == .text("1.2"))
+        #expect(log["creator"]?["name"] == .text("httpware") && log["creator"]?["version"] == .text("1.2.3"))
+        #expect(log["entries"]?.list?.count == 2)
+        #expect(log["_httpware"]?["missingSecrets"]?.whole == 2)
+        #expect(try JsonScanner.read(HarTests.archive([]))["log"]?["entries"] == .list([]))
+    }
+
+    @Test func `an entry has all required members`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.request.fields.append(.init("Cookie", "a=1; b = two"))
+        exchange.response?.fields.append(
+            .init("Set-Cookie", "id=x; Path=/; Expires=Wed, 21 Oct 2026 07:28:00 GMT; HttpOnly; Secure; SameSite=Lax"))
+        exchange.report = try CaptureFilterTests.report([("mock", "aborted")])
+        let entry = try firstEntry(exchange)
+        for name in ["startedDateTime", "time", "request", "response", "cache", "timings"] {
+            #expect(entry[name] != nil)
+        }
+        let request = try #require(entry["request"])
+        for name in [
+            "method", "url", "httpVersion", "cookies", "headers", "queryString", "headersSize", "bodySize", "postData",
+        ] {
+            #expect(request[name] != nil, "\(name)")
+        }
+        let response = try #require(entry["response"])
+        let names = [
+            "status", "statusText", "httpVersion", "cookies", "headers", "content", "redirectURL", "headersSize",
+            "bodySize",
+        ]
+        for name in names { #expect(response[name] != nil, "\(name)") }
+        #expect(entry["startedDateTime"]?.text?.hasSuffix("Z") == true)
+        #expect(request["queryString"]?.list?.first?["name"] == .text("page"))
+        #expect(request["cookies"]?.list?.last?["value"] == .text("two"))
+        #expect(request["bodySize"]?.whole == exchange.request.content.size)
+        #expect(request["postData"]?["params"] == nil && request["postData"]?["text"] != nil)
+        let cookie = try #require(response["cookies"]?.list?.last)
+        #expect(cookie["expires"] == .text("2026-10-21T07:28:00.000000Z") && cookie["httpOnly"] == .bool(true))
+        let lines = response["headers"]?.list?.filter { $0["name"]?.text?.lowercased() == "set-cookie" }
+        #expect(lines?.count == 3, "repeated fields stay apart")
+        #expect(entry["_httpware"]?["id"]?.whole == 17 && entry["_httpware"]?["route"] == .text("orders"))
+        #expect(entry["_httpware"]?["decisions"]?.list?.first?["decision"] == .text("aborted"))
+        #expect(entry["serverIPAddress"] == .text("10.0.0.9") && entry["connection"] == .text("443"))
+    }
+
+    @Test func `timings add up to the time, and TLS is a part of the connection`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.report = try CaptureFilterTests.report([])
+        let entry = try firstEntry(exchange)
+        let timings = try #require(entry["timings"])
+        func time(_ name: String) -> Double { timings[name]?.number ?? .nan }
+        #expect(time("dns") == 2 && time("connect") == 10 && time("ssl") == 7)
+        #expect(time("send") == 1.5 && time("wait") == 600 && time("receive") == 100)
+        let sum = ["blocked", "dns", "connect", "send", "wait", "receive"].reduce(0) { $0 + max(0, time($1)) }
+        #expect(sum == 750 && entry["time"]?.number == 750)
+    }
+
+    @Test func `a phase that did not happen is minus one`() throws {
+        let timings = try #require(try firstEntry(CaptureFilterTests.sample())["timings"])
+        for name in ["blocked", "dns", "connect", "ssl"] { #expect(timings[name]?.number == -1) }
+        #expect(timings["wait"]?.number == 750 && timings["send"]?.number == 0 && timings["receive"]?.number == 0)
+    }
+
+    @Test func `content is decoded, and binary content is base64`() throws {
+        var exchange = CaptureFilterTests.sample()
+        let zipped = CaptureFilterTests.zipped
+        exchange.response?.fields.append(.init("Content-Encoding", "gzip"))
+        exchange.response?.content.kept = zipped
+        exchange.response?.content.size = zipped.count
+        var content = try #require(try firstEntry(exchange)["response"]?["content"])
+        #expect(content["text"] == .text("hello hello hello hello") && content["encoding"] == nil)
+        #expect(content["size"]?.whole == 23 && content["compression"]?.whole == 23 - zipped.count)
+
+        exchange.response?.fields.removeLast()
+        content = try #require(try firstEntry(exchange)["response"]?["content"])
+        #expect(content["encoding"] == .text("base64") && content["size"]?.whole == zipped.count)
+        #expect(content["compression"] == nil)
+    }
+
+    @Test func `content that was not captured whole says so`() throws {
+        let content = try #require(try firstEntry(CaptureFilterTests.sample())["response"]?["content"])
+        #expect(content["size"]?.whole == 2 << 20)
+        #expect(content["comment"]?.text?.contains("2097152") == true)
+    }
+
+    @Test func `an exchange without a response has status 0`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.response = nil
+        exchange.status = nil
+        exchange.fault = "connectionRefused"
+        let response = try #require(try firstEntry(exchange)["response"])
+        #expect(response["status"]?.whole == 0 && response["_error"] == .text("connectionRefused"))
+        let again = try #require(HarReader(HarTests.archive([exchange])).exchanges.first)
+        #expect(again.status == nil && again.response == nil && again.fault == "connectionRefused")
+    }
+
+    @Test func `messages of a WebSocket are as Chrome writes them`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.kind = .websocket
+        exchange.status = 101
+        let time = WallTime(seconds: 1_795_262_400, nanoseconds: 25_000_000)
+        exchange.messages = [
+            CapturedPiece(.send, .webSocket(opcode: 1), time: time, data: Array("hi".utf8), size: 2),
+            CapturedPiece(.receive, .webSocket(opcode: 2), time: time, data: [0, 255], size: 2),
+            CapturedPiece(.send, .webSocket(opcode: 9), time: time, data: [], size: 0),
+        ]
+        let entry = try firstEntry(exchange)
+        let messages = try #require(entry["_webSocketMessages"]?.list)
+        #expect(messages.count == 2 && entry["_resourceType"] == .text("websocket"))
+        #expect(
+            messages[0]["type"] == .text("send") && messages[0]["opcode"]?.whole == 1
+                && messages[0]["data"] == .text("hi"))
+        #expect(messages[0]["time"]?.number == 1_795_262_400.025)
+        #expect(messages[1]["type"] == .text("receive") && messages[1]["data"] == .text("AP8="))
+        let again = try #require(HarReader(HarTests.archive([exchange])).exchanges.first)
+        #expect(again.kind == .websocket && again.messages == Array(exchange.messages.prefix(2)))
+    }
+
+    // MARK: In and out
+
+    @Test func `what was written is read again`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.report = try CaptureFilterTests.report([])
+        let reader = try HarReader(HarTests.archive([exchange], missingSecrets: 3), firstId: 40)
+        let again = try #require(reader.exchanges.first)
+        #expect(reader.warnings.isEmpty && reader.missingSecrets == 3)
+        #expect(again.id == 40 && again.url == exchange.url && again.method == "POST" && again.status == 404)
+        #expect(again.request.fields == exchange.request.fields && again.response?.fields == exchange.response?.fields)
+        #expect(again.request.content.kept == exchange.request.content.kept)
+        #expect(again.response?.content == exchange.response?.content)
+        #expect(again.started == exchange.started && again.duration == exchange.duration)
+        #expect(again.comment == exchange.comment && again.route == "orders" && again.server == "10.0.0.9:443")
+        #expect(CapturedTimings(of: again) == CapturedTimings(of: exchange))
+    }
+
+    @Test func `decoded content is not decoded again`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.response?.fields.append(.init("Content-Encoding", "gzip"))
+        exchange.response?.content.kept = CaptureFilterTests.zipped
+        exchange.response?.content.size = CaptureFilterTests.zipped.count
+        let again = try #require(HarReader(HarTests.archive([exchange])).exchanges.first)
+        #expect(
+            String(decoding: DecodedContent(try #require(again.response)).bytes, as: UTF8.self)
+                == "hello hello hello hello")
+        let twice = try #require(HarReader(HarTests.archive([again])).exchanges.first)
+        #expect(twice.response?.content.kept == again.response?.content.kept)
+        #expect(try CaptureFilter("~bs '^hello'").matches(again))
+    }
+}
