@@ -146,7 +146,7 @@ struct HarEntry {
     /// A message of a WebSocket as Chrome writes it; control frames are left out, as there.
     private static func message(_ piece: CapturedPiece) -> Json? {
         guard case .webSocket(let opcode) = piece.form, opcode == 1 || opcode == 2 else { return nil }
-        let data = opcode == 1 ? String(decoding: piece.data, as: UTF8.self) : Base64Text.encode(piece.data)
+        let data = opcode == 1 ? String(decoding: piece.data, as: UTF8.self) : Base64.encode(piece.data)
         let microseconds = String(max(0, piece.time.nanoseconds) / 1000)
         let time =
             "\(piece.time.seconds).\(String(repeating: "0", count: max(0, 6 - microseconds.utf8.count)))\(microseconds)"

@@ -16,7 +16,7 @@ struct HarText {
                 return
             }
         }
-        text = Base64Text.encode(bytes)
+        text = Base64.encode(bytes)
         isBase64 = true
     }
 

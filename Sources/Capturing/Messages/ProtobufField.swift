@@ -106,7 +106,7 @@ public struct ProtobufField: Sendable, Equatable {
             case .fixed64(let number): ("fixed64", ProtobufField.number(number))
             case .fixed32(let number): ("fixed32", .number(Int(number)))
             case .text(let text): ("text", .text(text))
-            case .bytes(let bytes): ("bytes", .text(Base64Text.encode(bytes)))
+            case .bytes(let bytes): ("bytes", .text(Base64.encode(bytes)))
             case .message(let fields): ("message", .list(fields.map(\.json)))
             }
         return .object([("number", .number(number)), ("type", type), ("value", value)])
