@@ -156,12 +156,15 @@ let package = Package(
             swiftSettings: settings + dataPath),
         .target(
             name: "GatewayConfig",
-            dependencies: ["HttpWare", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams")],
+            dependencies: [
+                "HttpWare", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams"),
+            ],
             swiftSettings: settings),
         .target(
             name: "HttpGateway",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
+                "GatewayConfig",
             ],
             swiftSettings: settings + dataPath),
         .target(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import http.server
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from Clients.trials import Failed, Skipped, client, expect
@@ -170,6 +178,84 @@ def java(t, w: With) -> None:
     if not shutil.which("java"):
         raise Skipped("java is not installed")
     (w.home / "Get.java").write_text(JAVA)
+
+
+@contextlib.contextmanager
+def serving(files: dict[str, bytes]) -> Iterator[str]:
+    """The URL of a server under TLS that has these files, by their paths; a file may name the server as ORIGIN."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = files.get(self.path)
+            text = (content or b"").replace(b"ORIGIN", url.encode())
+            self.send_response(404 if content is None else 200)
+            self.send_header("Content-Type", "text/html" if self.path.endswith("/") else "application/octet-stream")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = certificates().server().wrap_socket(server.socket, server_side=True)
+    url = f"https://localhost:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield url
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@client("with: pip downloads from an index over https")
+def _(t) -> None:
+    w, wheel = With(t), io.BytesIO()
+    with zipfile.ZipFile(wheel, "w") as made:
+        made.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+        made.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr("thing-1.0.dist-info/RECORD", "")
+    name = "thing-1.0-py3-none-any.whl"
+    with serving({"/simple/thing/": f'<a href="/{name}">{name}</a>'.encode(), f"/{name}": wheel.getvalue()}) as url:
+        _, errors = w.run(sys.executable, "-m", "pip", "--isolated", "download", "--no-cache-dir", "--disable-pip-version-check", "--index-url", f"{url}/simple/",
+                          "-d", "got", "thing", program="pip")
+    expect((w.home / "got" / name).read_bytes() == wheel.getvalue(), "the wheel")
+    expect(f"{url.removeprefix('https://')}/simple/thing/" in errors and f"/{name}" in errors, "no line:", errors[-500:])
+
+
+@client("with: cargo fetches from a sparse registry over https")
+def _(t) -> None:
+    w, crate = With(t), io.BytesIO()
+    with tarfile.open(fileobj=crate, mode="w:gz") as made:
+        for path, text in (("Cargo.toml", '[package]\nname = "thing"\nversion = "1.0.0"\n'), ("src/lib.rs", "")):
+            entry = tarfile.TarInfo(f"thing-1.0.0/{path}")
+            entry.size = len(text)
+            made.addfile(entry, io.BytesIO(text.encode()))
+    line = {"name": "thing", "vers": "1.0.0", "deps": [], "cksum": hashlib.sha256(crate.getvalue()).hexdigest(), "features": {}, "yanked": False}
+    (w.home / "src").mkdir()
+    (w.home / "src/lib.rs").touch()
+    (w.home / "Cargo.toml").write_text('[package]\nname = "own"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nthing = { version = "1", registry = "local" }\n')
+    rustup = os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup")
+    with serving({"/config.json": b'{"dl": "ORIGIN/dl/{crate}-{version}.crate"}', "/th/in/thing": json.dumps(line).encode() + b"\n",
+                  "/dl/thing-1.0.0.crate": crate.getvalue()}) as url:
+        _, errors = w.run("cargo", "fetch", environment={"CARGO_HOME": str(w.home / "cargo"), "RUSTUP_HOME": rustup, "CARGO_REGISTRIES_LOCAL_INDEX": f"sparse+{url}/"})
+    for path in ("/config.json", "/th/in/thing", "/dl/thing-1.0.0.crate"):
+        expect(f"{url.removeprefix('https://')}{path}" in errors, "no line:", path, errors[-800:])
+
+
+@client("with: boto3 trusts the proxy by AWS_CA_BUNDLE")
+def _(t) -> None:
+    w, python = With(t), sys.executable
+    if subprocess.run([python, "-c", "import boto3"], capture_output=True).returncode:
+        raise Skipped("boto3 is not installed")
+    code = ("import sys, boto3; from botocore.config import Config; "
+            "s = boto3.client('s3', endpoint_url=sys.argv[1], region_name='x', aws_access_key_id='a', aws_secret_access_key='b', "
+            "config=Config(s3={'addressing_style': 'path'}, retries={'max_attempts': 0})); "
+            "print(s.get_object(Bucket='one', Key='two')['Body'].read().decode())")
+    with serving({"/one/two": b"content"}) as url:
+        output, errors = w.run(python, "-c", code, url)
+    expect(output == "content\n" and f"{url.removeprefix('https://')}/one/two" in errors, output, errors[-500:])
 
 
 @client("with: Java, its old and its new client", smoke=True)

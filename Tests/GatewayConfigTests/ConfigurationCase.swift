@@ -111,6 +111,13 @@ extension GatewayConfiguration {
             lines.append("  pool \(service.pool.maxIdle) \(service.pool.maxPerEndpoint.map(String.init) ?? "none")")
             lines.append(contentsOf: service.headers.map { "  header \($0.key): \($0.value.text)" })
         }
+        if passthrough.location != .code {
+            let timeouts = passthrough.timeouts
+            lines.append(
+                "passthrough timeouts connect \(timeouts.connect.optionText) response \(timeouts.response.optionText)"
+                    + " idle \(timeouts.idle.optionText) total \(timeouts.total?.optionText ?? "-")"
+                    + " pool \(passthrough.pool.maxIdle) \(passthrough.pool.maxPerEndpoint.map(String.init) ?? "none")")
+        }
         for route in routes {
             let match = route.match
             let parts =

@@ -11,10 +11,10 @@ import Testing
 
     /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.
     private static let otherRooms = [
-        "HttpCaching": ["Freshness", "Keys", "Store", "Store/Memory", "Validation"],
+        "HttpCaching": ["Collapsing", "Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
         "Credentials": ["Grants", "Validation"],
-        "Capturing": ["Filter", "Har", "Json", "Messages", "Model"],
+        "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
             "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
             "Routing",
@@ -33,13 +33,14 @@ import Testing
         "HttpWare": [],
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
-        "Credentials": ["HttpWare"],
         "Capturing": ["HttpWare"],
+        "Credentials": ["HttpWare"],
         "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
-        "GatewayConfig": ["HttpWare", "HttpCaching", "Credentials"],
+        "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
-            "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis", "GatewayConfig",
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
+            "GatewayConfig",
         ],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],

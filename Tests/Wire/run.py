@@ -41,11 +41,11 @@ class Results:
             before = self.once.pop(case.name, None)
             if problem is None:
                 self.passed += 1
-                if before:
+                if before is not None:
                     print(f"UNSTABLE  {case.name}: {before}", flush=True)
                 elif self.verbose:
                     print(f"ok {took:6.2f}s  {case.name}", flush=True)
-            elif before:
+            elif before is not None:
                 self.failed.append(case.name)
                 print(f"FAILED  {case.name}: {problem}", flush=True)
             else:

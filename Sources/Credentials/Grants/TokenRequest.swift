@@ -21,7 +21,7 @@ enum TokenRequest {
         if let secret = definition.clientSecret?.revealed, definition.auth == .basic {
             let pair = "\(encoded(id)):\(encoded(secret))"
             // Base64 of anything is a field value.
-            try? fields.set(.authorization, to: "Basic \(Base64Text.encode(Array(pair.utf8)))")
+            try? fields.set(.authorization, to: "Basic \(Base64.encode(Array(pair.utf8)))")
         } else {
             form.append(("client_id", id))
             if let secret = definition.clientSecret?.revealed { form.append(("client_secret", secret)) }

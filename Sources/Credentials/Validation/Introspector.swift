@@ -34,7 +34,7 @@ public final class Introspector: Sendable {
             fields: ["Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"])
         if let clientId {
             let pair = "\(Self.encoded(clientId.utf8)):\(Self.encoded((clientSecret?.revealed ?? "").utf8))"
-            try request.fields.set(.authorization, to: "Basic \(Base64Text.encode(Array(pair.utf8)))")
+            try request.fields.set(.authorization, to: "Basic \(Base64.encode(Array(pair.utf8)))")
         }
         self.request = request
         self.timeout = timeout

@@ -40,9 +40,10 @@ struct ConfigurationChecker {
         var listeners = named("listeners", entries).compactMap { entry in
             read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }
         }
+        var passthrough = ServiceDefinition.passthrough
         let services = named("services", entries).compactMap { entry -> ServiceDefinition? in
             if entry.key == ServiceDefinition.passthroughName {
-                diagnostics.error(at: entry.location, "services.passthrough", "is built in; choose another name")
+                passthrough = read(entry, "services") { ServiceDefinition(passthrough: &$0, files: source) }
                 return nil
             }
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
@@ -62,7 +63,7 @@ struct ConfigurationChecker {
             diagnostics.error(
                 at: start, "listeners", "is empty; write a listener, such as web: { bind: 127.0.0.1:8080 }")
         }
-        resolve(&routes, services, listeners)
+        resolve(&routes, services + [passthrough], listeners)
         // A route that could not be read may have what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
@@ -89,7 +90,11 @@ struct ConfigurationChecker {
         diagnostics.append(Safety(listeners: listeners, admin: admin, credentials: credentials).found)
         // Behind an error, much looks unused or unreachable that is not.
         if !diagnostics.hasErrors, !isForClient {
-            diagnostics.append(Lints(listeners: listeners, services: services, routes: routes).found)
+            diagnostics.append(
+                Lints(
+                    listeners: listeners, services: passthrough.location == .code ? services : services + [passthrough],
+                    routes: routes
+                ).found)
             diagnostics.append(pathReadings.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
             for credential in credentials { warnOfUnused("credentials", credential.name, at: credential.location) }
@@ -102,7 +107,8 @@ struct ConfigurationChecker {
             }
         }
         var configuration = GatewayConfiguration(
-            listeners: listeners, credentials: credentials, stores: stores, services: services, routes: routes,
+            listeners: listeners, credentials: credentials, stores: stores, services: services,
+            passthrough: passthrough, routes: routes,
             admin: admin, log: log,
             written: entries, wares: builder.built)
         if isForClient { configuration.chains = chains.joined }
@@ -296,8 +302,7 @@ struct ConfigurationChecker {
     private mutating func resolve(
         _ routes: inout [RouteDefinition], _ services: [ServiceDefinition], _ listeners: [ListenerDefinition]
     ) {
-        var byName = Dictionary(services.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        byName[ServiceDefinition.passthroughName] = .passthrough
+        let byName = Dictionary(services.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let listenerNames = Set(listeners.map(\.name))
         for index in routes.indices {
             let keyPath = "routes[\(index)]"

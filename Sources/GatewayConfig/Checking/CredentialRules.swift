@@ -14,7 +14,7 @@ struct CredentialRules {
 
     private typealias User = (ware: any CredentialUser, entry: ChainEntry)
 
-    /// Judges the chain of a route whose requests go where clients ask for: what is put into them is for that place alone.
+    /// Checks the chain of a route whose clients choose the origin server: a token put into a request is for one server alone.
     mutating func checkPassthrough(_ chain: WareChain) {
         guard seenPassthrough.insert(ObjectIdentifier(chain)).inserted else { return }
         let entries = chain.entries.middlewares

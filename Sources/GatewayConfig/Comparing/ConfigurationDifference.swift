@@ -65,7 +65,7 @@ public struct ConfigurationDifference: Sendable {
         for noun in WrittenNouns.names(before, after) {
             switch noun {
             case "routes":
-                // The key is a label or a ware's name: what is secret of one ware is so of all.
+                // The key is a label or a ware's name: a secret option of one ware is secret in all.
                 let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
                 compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
@@ -82,15 +82,15 @@ public struct ConfigurationDifference: Sendable {
                 compareNamed(noun, before.named(noun), after.named(noun))
                 if noun == "services" {
                     compareFiles(
-                        noun, old.services.map { ($0.name, $0.files, $0.location) },
-                        new.services.map { ($0.name, $0.files, $0.location) },
+                        noun, old.allServices.map { ($0.name, $0.files, $0.location) },
+                        new.allServices.map { ($0.name, $0.files, $0.location) },
                         "its files changed; its connections close")
                 }
             }
         }
         comparePaths(old, new)
         keepServices(before.named("services"), after.named("services"))
-        for (service, former) in ConfigurationDifference.pairs(old.services, new.services)
+        for (service, former) in ConfigurationDifference.pairs(old.allServices, new.allServices)
         where service.files != former.files {
             keptServices.remove(service.name)
         }
@@ -236,7 +236,7 @@ public struct ConfigurationDifference: Sendable {
         }
     }
 
-    // MARK: What is kept
+    // MARK: Kept state
 
     /// A service stays while everything but its chain is as it was: the chain belongs to the routes that join it.
     private mutating func keepServices(_ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
@@ -248,7 +248,9 @@ public struct ConfigurationDifference: Sendable {
             guard let node = now[entry.key] else { continue }
             if definition(entry.value) == definition(node) { keptServices.insert(entry.key) }
         }
-        keptServices.insert(ServiceDefinition.passthroughName)
+        let name = ServiceDefinition.passthroughName
+        // The built-in one is there without an entry.
+        if now[name] == nil, !old.contains(where: { $0.key == name }) { keptServices.insert(name) }
     }
 
     private mutating func lose(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {

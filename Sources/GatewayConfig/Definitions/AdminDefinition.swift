@@ -1,3 +1,4 @@
+public import Capturing
 public import HttpWare
 
 /// The admin listener: its address, and the token that gives access.
@@ -8,9 +9,18 @@ public struct AdminDefinition: Sendable {
     public internal(set) var ui = true
     /// The token that a client must send; `nil`: none is needed.
     public internal(set) var token: Secret?
+    /// What is captured of exchanges; `nil`: nothing is.
+    public internal(set) var capture: CaptureSettings?
 
     /// The place of the address in the file, else of the options.
     public let bindLocation: SourceLocation
+
+    /// One that no file describes.
+    init(bind: SocketAddress, token: Secret) {
+        self.bind = bind
+        self.token = token
+        bindLocation = .code
+    }
 
     /// The options under `admin`.
     init(options: inout OptionsReader) {
@@ -18,6 +28,11 @@ public struct AdminDefinition: Sendable {
         options.read("bind", into: &bind, doc: "host:port, [::1]:port or unix:/path")
         options.read("ui", into: &ui, doc: "whether / is the inspector page")
         options.readSecret("token", into: &token, doc: "the token that a client sends as Authorization: Bearer")
+        let captures = options.isGiven("capture")
+        options.read("capture", doc: "keeps what passes: both sides of each message, bounded in bytes") {
+            let settings = CaptureSettings(options: &$0)
+            if captures { capture = settings }
+        }
         if let token, !Self.canBeSent(token.revealed) {
             options.fail(at: "token", "cannot be sent in a field; write letters, digits and -._~+/, and = at the end")
         } else if let token, token.revealed.utf8.count < Self.shortestToken {
@@ -32,7 +47,7 @@ public struct AdminDefinition: Sendable {
 
     private static let shortestToken = 16
 
-    /// Whether it is a `b64token`. RFC 6750 §2.1.
+    /// Whether the token is a `b64token`. RFC 6750 §2.1.
     private static func canBeSent(_ token: String) -> Bool {
         let body = token.utf8.reversed().drop { $0 == UInt8(ascii: "=") }
         return !body.isEmpty

@@ -6,7 +6,7 @@ public struct EndpointDefinition: Sendable, Hashable {
     public let host: String
     /// The TCP port; by default 80, or 443 for `https`.
     public let port: UInt16
-    /// Whether it uses TLS: `https`.
+    /// Whether the endpoint uses TLS: `https`.
     public let isSecure: Bool
     /// The prefix for the path of every request: empty, or such as `/api`, without a slash at its end.
     public let basePath: String

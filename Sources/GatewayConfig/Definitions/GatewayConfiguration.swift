@@ -12,6 +12,8 @@ public struct GatewayConfiguration: Sendable {
     public let stores: [ConfiguredStore]
     /// In file order, without the built-in `passthrough`.
     public let services: [ServiceDefinition]
+    /// The built-in `passthrough`, with the settings that the file gives it.
+    public let passthrough: ServiceDefinition
     /// In file order; the first matching route is used.
     public let routes: [RouteDefinition]
     /// The admin listener; `nil` without `admin` in the file.
@@ -29,6 +31,9 @@ public struct GatewayConfiguration: Sendable {
     /// The texts that `${file:…}` inserted.
     var fileSecrets: Set<String> = []
 
+    /// The services with `passthrough`.
+    var allServices: [ServiceDefinition] { services + [passthrough] }
+
     /// Keeps one listener, bound to another address, without the admin listener: for a gateway that serves one command.
     public func only(_ listener: ListenerDefinition, at bind: SocketAddress) -> GatewayConfiguration {
         var copy = self
@@ -40,7 +45,14 @@ public struct GatewayConfiguration: Sendable {
         return copy
     }
 
-    /// The same with listeners that have no limits on destinations.
+    /// The same with an admin listener at this address, whatever the file says of it. The token is in no text of the configuration.
+    public func inspected(at bind: SocketAddress, token: Secret) -> GatewayConfiguration {
+        var copy = self
+        copy.admin = AdminDefinition(bind: bind, token: token)
+        return copy
+    }
+
+    /// The same with listeners that have no limits on destinations but the metadata addresses of clouds.
     public var reachingEverything: GatewayConfiguration {
         var copy = self
         copy.listeners = listeners.map(\.reachingEverything)
@@ -49,17 +61,26 @@ public struct GatewayConfiguration: Sendable {
 }
 
 extension ListenerDefinition {
-    /// The same listener without limits on destinations: CONNECT to every port, and private addresses. For a listener
-    /// that only this machine can reach, whose clients could reach the same destinations themselves.
+    /// The same listener with nearly no limits on destinations: CONNECT to every port, and private addresses, but not the metadata
+    /// addresses of clouds, whatever name leads there. For a listener that only this machine can reach, whose clients could
+    /// reach the same destinations themselves.
     public var reachingEverything: ListenerDefinition {
         var copy = self
         copy.connectPorts = Array(1...65_535)
         copy.denyPrivate = false
+        copy.deniesMetadata = true
         return copy
     }
 }
 
 extension GatewayConfiguration {
+    /// The secrets of credentials, as far as they are long enough to be told from other text.
+    public var credentialSecrets: [String] {
+        credentials.map(\.credential.definition).flatMap { definition in
+            [definition.clientSecret, definition.refreshToken, definition.value].compactMap { $0?.revealed }
+        }.filter { $0.utf8.count >= 4 }
+    }
+
     /// The texts in the files that must never be printed: from `${file:…}`, and of secret options.
     public var secretTexts: [String] {
         var texts = fileSecrets.union(written.flatMap(\.value.secretTexts))

@@ -48,6 +48,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var connectPorts: [Int] = [443]
     /// Whether addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
     public internal(set) var denyPrivate = true
+    /// Whether the metadata addresses of clouds are refused, after resolution, where private addresses are not. No file says so.
+    public internal(set) var deniesMetadata = false
     /// The proxy by which origin servers are reached; `nil`: none.
     public internal(set) var upstreamProxy: UpstreamProxy?
     /// The handling of paths that origin servers read differently; `nil` if the file does not say.

@@ -3,7 +3,7 @@ public import HttpWare
 
 /// The checked settings of a forward listener for the tunnels that it reads.
 public struct ListenerIntercept: Sendable {
-    /// The handling of what is neither TLS nor HTTP inside a tunnel.
+    /// The handling of a tunnel whose bytes are neither TLS nor HTTP.
     public enum Opaque: String, OptionWord {
         /// It passes unread.
         case tunnel
@@ -21,7 +21,7 @@ public struct ListenerIntercept: Sendable {
     public let authority: CertificateAuthority
     /// How long a host passes unread for a client that refuses the certificate; zero: never.
     public let passPinned: Duration
-    /// The handling of what is neither TLS nor HTTP.
+    /// The handling of bytes that are neither TLS nor HTTP.
     public let opaque: Opaque
     /// The context of the TLS that clients speak inside.
     public let context: TlsContext

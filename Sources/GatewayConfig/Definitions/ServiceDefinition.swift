@@ -76,7 +76,7 @@ public struct ServiceDefinition: Sendable {
     /// Added to requests without such a field.
     public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
 
-    /// Its TLS settings; given if any endpoint is `https`.
+    /// Its TLS settings; given if any endpoint is `https`. Of `passthrough` they are given if the file names authorities.
     public internal(set) var tls: ServiceTls?
 
     /// The files that it names, as they were when it was read.
@@ -98,6 +98,25 @@ public struct ServiceDefinition: Sendable {
         host = .preserve
     }
 
+    /// The entry `services.passthrough`: how the built-in service connects to the origins that clients choose.
+    init(passthrough options: inout OptionsReader, files: ConfigurationFiles = .system) {
+        self.init(passthroughAt: options.location)
+        options.read("timeouts") { timeouts.read(&$0) }
+        options.read("pool") { pool.read(&$0) }
+        options.read("tls") { tls = ServiceTls(passthrough: &$0, files: files) }
+        for key in ["baseUrl", "endpoints", "balance", "hashKey", "healthCheck", "ejection", "slowStart", "host"] {
+            options.refuse(
+                key, because: "passthrough is built in, and clients choose its origins; write a service of another name"
+            )
+        }
+        for key in ["protocol", "headers"] {
+            options.refuse(
+                key, because: "passthrough has only tls.ca, timeouts and pool; write a service of another name")
+        }
+        options.refuse("chain", because: "passthrough has none; write the chain of the route or of the listener")
+        self.files = options.files
+    }
+
     /// A name's entry under `services`.
     init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.name = name
@@ -113,17 +132,8 @@ public struct ServiceDefinition: Sendable {
         }
         readHealth(&options)
         options.read("protocol", into: &wireProtocol)
-        options.read("timeouts") { options in
-            let range = Duration.milliseconds(1) ... .seconds(86_400)
-            options.read("connect", into: &timeouts.connect, in: range)
-            options.read("response", into: &timeouts.response, in: range)
-            options.read("idle", into: &timeouts.idle, in: range)
-            options.read("total", into: &timeouts.total, in: range)
-        }
-        options.read("pool") { options in
-            options.read("maxIdle", into: &pool.maxIdle, in: 0...100_000)
-            options.read("maxPerEndpoint", into: &pool.maxPerEndpoint, in: 1...100_000)
-        }
+        options.read("timeouts") { timeouts.read(&$0) }
+        options.read("pool") { pool.read(&$0) }
         options.read("host", into: &host)
         options.read("headers", into: &headers)
         for entry in headers where entry.key == .host || entry.key.isGatewayOwned {
@@ -205,6 +215,23 @@ public struct ServiceDefinition: Sendable {
 
     /// The most endpoints of a service.
     static let mostEndpoints = 256
+}
+
+extension ServiceDefinition.Timeouts {
+    fileprivate mutating func read(_ options: inout OptionsReader) {
+        let range = Duration.milliseconds(1) ... .seconds(86_400)
+        options.read("connect", into: &connect, in: range)
+        options.read("response", into: &response, in: range)
+        options.read("idle", into: &idle, in: range)
+        options.read("total", into: &total, in: range)
+    }
+}
+
+extension ServiceDefinition.Pool {
+    fileprivate mutating func read(_ options: inout OptionsReader) {
+        options.read("maxIdle", into: &maxIdle, in: 0...100_000)
+        options.read("maxPerEndpoint", into: &maxPerEndpoint, in: 1...100_000)
+    }
 }
 
 extension ServiceDefinition.HostPolicy: OptionValue {

@@ -47,6 +47,27 @@ public struct ServiceTls: Sendable {
             return nil
         }
     }
+
+    /// Reads `services.passthrough.tls`; `nil` when it names no authorities, or something is wrong.
+    init?(passthrough options: inout OptionsReader, files: ConfigurationFiles) {
+        var client = TlsContext.Client()
+        client.authorities = TlsFiles.read(
+            "ca", &options, files,
+            doc: "PEM: the authorities that sign the origin servers' certificates, in place of the system's")
+        for key in ["cert", "key", "serverName", "insecureSkipVerify"] {
+            options.refuse(
+                key,
+                because: "would apply to every origin that clients choose; write a service for the host that needs it")
+        }
+        guard client.authorities != nil, !options.isDescribing, !options.hasErrors else { return nil }
+        serverName = nil
+        do throws(TlsFault) {
+            context = try TlsContext(client: client)
+        } catch {
+            options.fail(at: "ca", error.reason)
+            return nil
+        }
+    }
 }
 
 /// A host without a port.

@@ -37,7 +37,18 @@ public struct ConfigurationSchema: Sendable {
             ("listeners", named(object { _ = ListenerDefinition(name: "", options: &$0) })),
             ("credentials", named(object { _ = CredentialDefinition(name: "", options: &$0) })),
             ("stores", named(object { _ = StoreDefinition(name: "", options: &$0, kinds: stores) })),
-            ("services", named(object { _ = ServiceDefinition(name: "", options: &$0) })),
+            (
+                "services",
+                named(
+                    object { _ = ServiceDefinition(name: "", options: &$0) },
+                    apart: [
+                        (
+                            ServiceDefinition.passthroughName,
+                            object { _ = ServiceDefinition(passthrough: &$0) }
+                                .describing("how the built-in service connects to the origins that clients choose")
+                        )
+                    ])
+            ),
             ("chains", named(chain)),
             ("routes", OptionShape.list(of: route)),
             ("admin", object { _ = AdminDefinition(options: &$0) }),
@@ -45,11 +56,13 @@ public struct ConfigurationSchema: Sendable {
         ]
     }
 
-    private func named(_ value: ConfigNode) -> ConfigNode {
-        [
+    /// A map of names to such values; some names have values of their own.
+    private func named(_ value: ConfigNode, apart own: [(String, ConfigNode)] = []) -> ConfigNode {
+        let map: ConfigNode = [
             "type": ["object", "null"], "propertyNames": ["pattern": "^[A-Za-z0-9_.-]{1,64}$"],
             "additionalProperties": value,
         ]
+        return own.isEmpty ? map : map.adding("properties", .map(own))
     }
 
     private var route: ConfigNode {

@@ -11,7 +11,7 @@ struct SourceTree {
     private(set) var secrets: Set<String> = []
     /// The names with wildcards that were included.
     private(set) var patterns: [String] = []
-    /// A file could not be read or is not YAML: what is missing would only cause more errors.
+    /// A file could not be read or is not YAML: its missing parts would only cause more errors.
     private(set) var isBroken = false
     /// The first file cannot be read, whatever stands in it.
     private(set) var isUnreadable = false

@@ -15,7 +15,7 @@ public struct FreshnessLifetime: Sendable, Equatable {
     public var seconds: Int64
     public var source: Source
 
-    /// Whether the response states it.
+    /// Whether the response states the lifetime.
     public var isExplicit: Bool { source != .heuristic && source != .none }
 
     /// The lifetime of a response with these fields and times.

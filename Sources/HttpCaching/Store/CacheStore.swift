@@ -98,7 +98,7 @@ public protocol StoreWriter: AnyObject {
     func cancel()
 }
 
-/// Whether the pieces of one response were written so far. Shared by the writer on its loop and by what writes for it.
+/// Tells whether the pieces of one response were written so far. Shared by the writer on its loop and the thread that writes for it.
 public final class StoreWriting: Sendable {
     private let failed = Atomic(false)
 

@@ -1,4 +1,4 @@
-/// The checksum of what is stored outside this process: XXH64 with seed 0. It tells damage, not malice.
+/// The checksum of data stored outside this process: XXH64 with seed 0. It detects damage, not malice.
 public enum Checksum {
     private static let first: UInt64 = 0x9e37_79b1_85eb_ca87
     private static let second: UInt64 = 0xc2b2_ae3d_27d4_eb4f

@@ -118,7 +118,7 @@ public final class StoredResponse: Sendable {
     /// The key that it holds; an empty one where it holds none.
     var key: CacheKey { CacheKey(Array(packed[..<max(0, Int(keyCount))])) }
 
-    /// Whether it has this key.
+    /// Whether the response has this key.
     @inline(__always)
     func isUnder(_ key: CacheKey) -> Bool {
         let count = Int(keyCount)

@@ -35,10 +35,10 @@ public struct EntityTag: Sendable, Hashable {
         self.init(reading: lines[0][...])
     }
 
-    /// Whether both name equal representations, perhaps not byte for byte. RFC 9110 §8.8.3.2.
+    /// Whether both tags name equivalent representations, perhaps not byte for byte. RFC 9110 §8.8.3.2.
     public func isWeaklyEqual(to other: EntityTag) -> Bool { bytes == other.bytes }
 
-    /// Whether both name the same bytes. RFC 9110 §8.8.3.2.
+    /// Whether both tags name the same bytes. RFC 9110 §8.8.3.2.
     public func isStronglyEqual(to other: EntityTag) -> Bool { !isWeak && !other.isWeak && bytes == other.bytes }
 
     /// The members of `If-None-Match` or `If-Match` lines. A comma may be part of a tag. Invalid members are ignored.

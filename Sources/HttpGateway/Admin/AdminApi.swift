@@ -8,38 +8,42 @@ struct AdminApi: Middleware {
     /// The most content that a request may have.
     private static let mostContent = 64 * 1024
 
+    var contentNeed: ContentNeed { .whole(upTo: AdminApi.mostContent) }
+
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        if let length = request.content.length, length > AdminApi.mostContent {
-            return .abort(with: .problem(.contentTooLarge, "requests to the admin listener have at most 64 KiB"))
-        }
-        request.content.limit(to: AdminApi.mostContent)
         let path = request.path
         let found = endpoints.filter { $0.argument(in: path) != nil }
         if found.first?.access != .everybody, let refusal = guarding.refusal(ofSource: request, in: exchange) {
             return .abort(with: refusal)
         }
         if let refusal = guarding.refusal(ofForeignSite: request, path: path) { return .abort(with: refusal) }
-        guard let first = found.first else {
+        guard !found.isEmpty else {
             return .abort(with: .problem(.notFound, "the admin listener has no such path"))
         }
-        let isRead = request.method == .get || request.method == .head
-        let meant = found.first { $0.isWrite ? request.method == .post : isRead }
+        let meant = found.first { $0.methods.contains(request.method) }
         guard let endpoint = meant, let argument = endpoint.argument(in: path) else {
-            let isBoth = found.contains { $0.isWrite != first.isWrite }
-            let words = isBoth ? "GET or POST" : first.isWrite ? "POST" : "GET"
+            let order: [HttpMethod] = [.get, .head, .post, .delete]
+            let methods = order.filter { method in found.contains { $0.methods.contains(method) } }
+            let words = methods.filter { $0 != .head }.map(\.name).joined(separator: " or ")
             var refusal = HttpResponse.problem(.methodNotAllowed, "use \(words) for this path")
-            refusal.fields.append(isBoth ? AdminApi.allowBoth : first.isWrite ? AdminApi.allowPost : AdminApi.allowGet)
+            refusal.fields.set(.allow, toList: methods.map(\.name))
             return .abort(with: refusal)
         }
-        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request) {
+        if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request, in: exchange) {
             return .abort(with: refusal)
         }
-        return endpoint.answer(AdminRequest(argument: argument, query: request.query), exchange)
+        if let response = guarding.opening(request, path: path, in: exchange) { return .abort(with: response) }
+        return endpoint.answer(
+            AdminRequest(argument: argument, query: request.query, content: request.content.bytes ?? []), exchange)
     }
+}
 
-    private static let allowGet = FieldLine(literal: .allow, "GET, HEAD")
-    private static let allowBoth = FieldLine(literal: .allow, "GET, HEAD, POST")
-    private static let allowPost = FieldLine(literal: .allow, "POST")
+extension HttpFields {
+    /// Sets a field to a list of words of ours.
+    fileprivate mutating func set(_ name: FieldName, toList words: [String]) {
+        // They are valid in a field.
+        try? set(name, to: words.joined(separator: ", "))
+    }
 }
 
 /// Puts what keeps browsers careful on every response of the admin listener, also on errors.

@@ -17,7 +17,12 @@ struct AdminEndpoint: Sendable {
     let access: Access
     /// POST; else GET and HEAD.
     var isWrite = false
+    /// DELETE.
+    var isDelete = false
     let answer: @Sendable (AdminRequest, Exchange) -> Verdict
+
+    /// The methods that it takes.
+    var methods: [HttpMethod] { isDelete ? [.delete] : isWrite ? [.post] : [.get, .head] }
 
     /// The text in place of `*`, empty without `*`; `nil` if the path does not match.
     func argument(in other: String) -> Substring? {
@@ -33,7 +38,8 @@ struct AdminEndpoint: Sendable {
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
-            + credentials(subject) + holds(subject) + cache(subject) + offline(subject) + (ui ? page() : [])
+            + captures(subject) + credentials(subject) + holds(subject) + cache(subject) + offline(subject)
+            + (ui ? page() : [])
     }
 }
 
@@ -42,6 +48,8 @@ struct AdminRequest: Sendable {
     /// The text in place of `*` in the path.
     let argument: Substring
     let query: String?
+    /// The content, empty without one.
+    var content: [UInt8] = []
 
     /// The value of a parameter, still percent-encoded; the first one.
     func parameter(_ name: String) -> Substring? {

@@ -22,6 +22,49 @@ struct AdminGuard: Sendable {
             "the request names another host; use the address that the admin listener is bound to, or localhost")
     }
 
+    /// The response to the URL that shows the token to a browser, `/?token=…`: a cookie, and the same page without the token. `nil` for
+    /// any other URL.
+    func opening(_ request: borrowing HttpRequest, path: String, in exchange: Exchange) -> HttpResponse? {
+        guard let token, path == "/", request.method == .get,
+            let given = AdminRequest(argument: "", query: request.query).text("token")
+        else { return nil }
+        guard AdminGuard.isEqual(Array(given.utf8), Array(token.revealed.utf8)) else {
+            return .problem(.forbidden, "the token in the URL is not that of this admin listener")
+        }
+        var response = HttpResponse(.seeOther)
+        do {
+            try response.fields.append(.location, "/")
+            try response.fields.append(
+                .setCookie, "\(cookieName(exchange))=\(token.revealed); Path=/; HttpOnly; SameSite=Strict")
+        } catch {
+            return .problem(.internalServerError, "the token cannot be sent in a cookie")
+        }
+        return response
+    }
+
+    /// Browsers share cookies between the ports of a host, so the name tells listeners apart.
+    private func cookieName(_ exchange: Exchange) -> String {
+        "httpware-admin-\(exchange.local?.port ?? bind.port ?? 0)"
+    }
+
+    /// Whether the request shows the token in the cookie. A cookie comes with the requests of other ports' pages too, for these are of
+    /// the same site: a browser says in `Sec-Fetch-Site` that they are not of the same origin.
+    private func hasCookie(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
+        guard let token, request.fields.contains(.cookie) else { return false }
+        let sites = request.fields.values(of: AdminGuard.fetchSite).map { $0.lowercased() }
+        guard sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) else { return false }
+        let name = cookieName(exchange)
+        for pair in request.fields.values(of: .cookie).flatMap({ $0.split(separator: ";") }) {
+            let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+            if parts.count == 2, parts[0] == name,
+                AdminGuard.isEqual(Array(parts[1].utf8), Array(token.revealed.utf8))
+            {
+                return true
+            }
+        }
+        return false
+    }
+
     /// Why a request was sent by a page of another site; `nil` when it was not. A page can send some without `Origin`, such as
     /// those for images; browsers tell of them in `Sec-Fetch-Site` (Fetch Metadata). A link to the inspector page is allowed.
     func refusal(ofForeignSite request: borrowing HttpRequest, path: String) -> HttpResponse? {
@@ -35,8 +78,8 @@ struct AdminGuard: Sendable {
     private static let fetchSite: FieldName = "Sec-Fetch-Site"
 
     /// Why a request is refused that does not show the token; `nil` when it does, or none is set.
-    func refusal(ofStranger request: borrowing HttpRequest) -> HttpResponse? {
-        guard token != nil, !isKnown(request) else { return nil }
+    func refusal(ofStranger request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
+        guard token != nil, !isKnown(request), !hasCookie(request, in: exchange) else { return nil }
         var refusal = HttpResponse.problem(
             .unauthorized, "the admin listener requires its token: Authorization: Bearer …")
         refusal.fields.append(AdminGuard.challenge)

@@ -161,6 +161,8 @@ enum AdminPage {
           return picture;
         }
 
+        const tunnelText = t => t.host + ":" + t.port + (t.address ? " at " + t.address : "") + (t.principal ? ", opened by " + t.principal : "");
+
         function detail(r) {
           const box = at("detail");
           box.replaceChildren();
@@ -170,7 +172,7 @@ enum AdminPage {
           for (const [key, value] of Object.entries(r)) {
             if (key === "phases" || key === "wares") continue;
             const line = make("tr");
-            line.append(make("th", key), make("td", value));
+            line.append(make("th", key), make("td", key === "tunnel" ? tunnelText(value) : value));
             facts.append(line);
           }
           box.append(close, make("h2", r.method + " " + r.target), waterfall(r), facts);

@@ -1,3 +1,4 @@
+import Capturing
 import HttpWare
 
 /// The gateway that an admin listener shows, and what may be asked of it.
@@ -12,6 +13,8 @@ struct AdminSubject: Sendable {
     let loop: EventLoop
     /// The records of the last exchanges.
     let records: RequestRecords?
+    /// What is captured of exchanges; `nil` if nothing is.
+    let captures: CaptureStore?
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

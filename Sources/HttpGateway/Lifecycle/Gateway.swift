@@ -2,6 +2,7 @@
 
 public import GatewayConfig
 import Glibc
+import Capturing
 import HttpCaching
 import HttpWare
 import Wares
@@ -48,6 +49,8 @@ public final class Gateway: @unchecked Sendable {
     /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
     public private(set) var records: RequestRecords?
     private let observes: Bool
+    /// What is captured; `nil` if nothing is. Changed on the control loop only.
+    private var captures: CaptureStore?
 
     /// Binds every listener and begins to serve on that number of loops. If a listener cannot be bound, throws before
     /// anything is served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps
@@ -399,7 +402,9 @@ public final class Gateway: @unchecked Sendable {
 
     /// The data that the admin listener shows, and the actions that it may request.
     private var subject: AdminSubject {
-        AdminSubject(status: status, census: Census(workers), loop: workers[0].loop, records: records) {
+        AdminSubject(
+            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures
+        ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
             self.reload(done)
@@ -418,6 +423,10 @@ public final class Gateway: @unchecked Sendable {
             if records == nil { records = RequestRecords(loops: loops) }
         } else {
             records = nil
+        }
+        // Those that were kept stay as long as their bounds do.
+        if configuration.admin?.capture != captures?.settings {
+            captures = configuration.admin?.capture.map { CaptureStore($0) }
         }
     }
 
@@ -442,10 +451,11 @@ public final class Gateway: @unchecked Sendable {
             let records = records?.rings[index]
             let isCounted = next.configuration.admin != nil
             let placeholders = next.configuration.placeholders
+            let captures = self.captures
             worker.loop.execute {
                 worker.serve(
                     listeners, services: services, watches: index == 0, records: records, isCounted: isCounted,
-                    placeholders: placeholders)
+                    placeholders: placeholders, captures: captures)
                 done()
             }
         }

@@ -1,3 +1,4 @@
+import Capturing
 import GatewayConfig
 import HttpWare
 
@@ -34,6 +35,8 @@ final class Worker: @unchecked Sendable {
     private var records: RecordRing?
     /// Is told of placeholders of tokens that go where they do not belong; `nil` if no program has any.
     private var placeholders: (any PlaceholderWatch)?
+    /// Captures the loop's exchanges; `nil` if nobody wants that.
+    private var captures: LoopCaptures?
     /// The counters of each listener; empty if they are not needed. A server that ends leaves its numbers here.
     private var counters: [String: ExchangeCounters] = [:]
 
@@ -55,11 +58,12 @@ final class Worker: @unchecked Sendable {
     /// Exchanges are kept in `records`, and counted if asked for. `watches` lets this loop follow the endpoints for all.
     func serve(
         _ listeners: [Listener], services: [UpstreamService], watches: Bool, records: RecordRing?, isCounted: Bool,
-        placeholders: (any PlaceholderWatch)?
+        placeholders: (any PlaceholderWatch)?, captures: CaptureStore?
     ) {
         guard let transport else { return }
         self.records = records
         self.placeholders = placeholders
+        if captures !== self.captures?.store { self.captures = captures.map { LoopCaptures($0, loop: loop) } }
         count(isCounted ? listeners.map(\.definition.name) : [])
         for listener in listeners {
             if let descriptor = listener.descriptor {
@@ -107,6 +111,7 @@ final class Worker: @unchecked Sendable {
         acceptor.mostConnections = listener.mostConnections
         acceptor.server.records = records
         acceptor.server.placeholders = placeholders
+        acceptor.server.taps = captures
         acceptor.server.counters = counters[listener.definition.name]
         let definition = listener.definition
         let settings = ServerSettings(definition)
@@ -131,6 +136,7 @@ final class Worker: @unchecked Sendable {
         server.records = records
         server.counters = counters[definition.name]
         server.placeholders = placeholders
+        server.taps = captures
         server.onFailure = { [log] exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(
@@ -237,6 +243,7 @@ extension ForwardRules {
         self.init()
         connectPorts = listener.connectPorts.compactMap { UInt16(exactly: $0) }
         deniesPrivate = listener.denyPrivate
+        deniesMetadata = listener.deniesMetadata
         upstreamProxy = listener.upstreamProxy
         // Without interception every tunnel would pass unread.
         if listener.hasPlaceholders { unreadHosts = listener.intercept?.allowOpaque ?? .init([]) }

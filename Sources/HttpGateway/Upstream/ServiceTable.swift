@@ -14,22 +14,40 @@ struct ServiceTable: Sendable {
             services[definition.name] = kept ?? ServiceTable.make(definition)
         }
         let name = ServiceDefinition.passthroughName
-        services[name] =
-            former?.services[name]
-            ?? UpstreamService(name: name, endpoints: [], isPassthrough: true, host: .preserve)
+        let kept = unchanged.contains(name) ? former?.services[name] : nil
+        services[name] = kept ?? ServiceTable.makePassthrough(configuration.passthrough)
         self.services = services
     }
 
-    private static func make(_ definition: ServiceDefinition) -> UpstreamService {
+    private static func limits(_ definition: ServiceDefinition) -> Endpoint.PoolLimits {
         var limits = Endpoint.PoolLimits()
         limits.maxIdle = definition.pool.maxIdle
         limits.maxPerEndpoint = definition.pool.maxPerEndpoint
         limits.idleTimeout = definition.timeouts.idle
+        return limits
+    }
+
+    private static func timeouts(_ definition: ServiceDefinition) -> UpstreamService.Timeouts {
         var timeouts = UpstreamService.Timeouts()
         timeouts.connect = definition.timeouts.connect
         timeouts.response = definition.timeouts.response
         timeouts.idle = definition.timeouts.idle
         timeouts.total = definition.timeouts.total
+        return timeouts
+    }
+
+    /// The service whose origins the clients choose.
+    private static func makePassthrough(_ definition: ServiceDefinition) -> UpstreamService {
+        var passing = UpstreamService.Passing()
+        passing.tls = definition.tls?.context
+        passing.limits = limits(definition)
+        return UpstreamService(
+            name: definition.name, endpoints: [], isPassthrough: true, host: .preserve,
+            timeouts: timeouts(definition), passing: passing)
+    }
+
+    private static func make(_ definition: ServiceDefinition) -> UpstreamService {
+        let limits = limits(definition)
         let version: Endpoint.Version =
             switch definition.wireProtocol {
             case .auto: .auto
@@ -52,7 +70,7 @@ struct ServiceTable: Sendable {
                     limits: limits, speaks: version, tls: endpoint.isSecure ? definition.tls?.context : nil,
                     serverName: definition.tls?.serverName)
             },
-            host: host, timeouts: timeouts,
+            host: host, timeouts: timeouts(definition),
             // The reader checked the values; an invalid one is left out here.
             defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) },
             balancing: balancing(definition))

@@ -72,6 +72,13 @@ struct Base64Splice {
         push(value & UInt8(truncatingIfNeeded: (1 << count) - 1), count, &output)
     }
 
+    /// Fills the group so that digits which follow stand at the place in their group that they had.
+    mutating func realign(into output: inout [UInt8]) {
+        if held > 0 { push(0, 6 - held, &output) }
+        while digitsOut % 4 != digitsIn % 4 { push(0, 6, &output) }
+        dropped = 0
+    }
+
     /// The run has ended, with padding or without.
     mutating func finish(isPadded: Bool, into output: inout [UInt8]) {
         // The last digit may hold bits that are no byte's.

@@ -21,20 +21,18 @@ public struct PlaceholderSwap: Sendable {
 
     public let placeholder: TokenPlaceholder
     public let places: Places
-    /// The token becomes the placeholder again in what the origin server sends.
-    let scrubs: Bool
-    let secret: Secret
+    /// The token becomes the placeholder again in what the origin server sends; `nil` if it is not looked for.
+    let search: TokenSearch?
     let token: [UInt8]
     /// The token as a value of a query or a form holds it. RFC 3986 §2.1.
     let inForm: [UInt8]
     /// The token as a string of JSON holds it. RFC 8259 §7.
     let inJson: [UInt8]
 
-    /// The token takes the placeholder's place there. With `scrubs`, it becomes the placeholder again in the response.
-    public init(_ placeholder: TokenPlaceholder, by token: Secret, in places: Places, scrubs: Bool = false) {
+    /// The token takes the placeholder's place there. With `search`, it becomes the placeholder again in the response.
+    public init(_ placeholder: TokenPlaceholder, by token: Secret, in places: Places, search: TokenSearch? = nil) {
         self.placeholder = placeholder
-        self.scrubs = scrubs
-        secret = token
+        self.search = search
         self.places = places
         let token = Array(token.revealed.utf8)
         self.token = token

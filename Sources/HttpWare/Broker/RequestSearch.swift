@@ -6,28 +6,36 @@ struct RequestSearch {
 
     init(_ swaps: [PlaceholderSwap]) { self.swaps = swaps }
 
-    /// Whether the head holds a text of the form of placeholders.
+    /// Whether the head may hold a text of the form of placeholders.
     static func isNeeded(_ request: borrowing HttpRequest) -> Bool {
         if contains(request.target.bytes) || request.target.bytes.contains(0x25) { return true }
         if contains(request.fields.bytes) { return true }
-        return request.fields.contains(.authorization)
+        return request.fields.lines.contains { !$0.isRemoved && isBasic(request.fields.bytes[$0.value]) }
     }
 
     private static func contains(_ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { TokenPlaceholder.first(in: $0) != nil }
     }
 
-    /// Whether a placeholder is in the head, where it may be replaced or not.
+    /// Whether this placeholder is in the head, where it may be replaced or not.
     static func holds(_ request: borrowing HttpRequest, _ placeholder: TokenPlaceholder) -> Bool {
         guard isNeeded(request) else { return false }
-        let swap = PlaceholderSwap(placeholder, by: Secret(""), in: [.headers, .query])
-        var search = RequestSearch([swap])
-        var copy = copy request
-        do {
-            try search.replace(in: &copy)
-            return !search.used.isEmpty
-        } catch {
-            return error.placeholder == placeholder || !search.used.isEmpty
+        if holds(PercentText.decoded(request.target.bytes), placeholder) { return true }
+        return request.fields.lines.contains { line in
+            guard !line.isRemoved else { return false }
+            let value = Array(request.fields.bytes[line.value])
+            return holds(value, placeholder) || basic(value).map { holds($0.bytes, placeholder) } == true
+        }
+    }
+
+    private static func holds(_ bytes: [UInt8], _ placeholder: TokenPlaceholder) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            var from = 0
+            while let index = TokenPlaceholder.first(in: bytes, from: from) {
+                if self.placeholder(in: bytes, at: index) == placeholder { return true }
+                from = index + 1
+            }
+            return false
         }
     }
 
@@ -84,17 +92,31 @@ struct RequestSearch {
             } else if let basic = RequestSearch.basic(value),
                 let replaced = try replaced(basic.bytes, .headers, words)
             {
-                fields.setValue(basic.scheme + Array(Base64Text.encode(replaced).utf8), ofLine: index)
+                fields.setValue(basic.scheme + Array(Base64.encode(replaced).utf8), ofLine: index)
             }
         }
     }
 
-    /// The decoded credentials of `Basic`, if they hold a placeholder, and what stands before them. RFC 7617 §2.
+    private static func isBasic(_ value: ArraySlice<UInt8>) -> Bool {
+        value.count > 6 && value.prefix(5).elementsEqual("basic".utf8) { ByteClass.lower($0) == $1 }
+    }
+
+    /// The decoded credentials of `Basic`, if they hold a placeholder, and what stands before them. RFC 7617 §2. Read as the most
+    /// lenient server would.
     private static func basic(_ value: [UInt8]) -> (scheme: [UInt8], bytes: [UInt8])? {
-        let scheme = value.prefix(6)
-        guard scheme.count == 6, scheme.map(ByteClass.lower) == Array("basic ".utf8) else { return nil }
-        let start = value.dropFirst(6).firstIndex { $0 != 0x20 } ?? value.endIndex
-        guard let bytes = Base64.decode(value[start...]), contains(bytes) else { return nil }
+        guard isBasic(value[...]), value[5] == 0x20 || value[5] == 0x09,
+            let start = value[5...].firstIndex(where: { $0 != 0x20 && $0 != 0x09 })
+        else { return nil }
+        let digits = value[start...].compactMap { byte -> UInt8? in
+            switch byte {
+            case 0x20, 0x09, 0x3d: nil
+            case 0x2d: 0x2b
+            case 0x5f: 0x2f
+            default: byte
+            }
+        }
+        // Bits behind the last byte do not count.
+        guard let bytes = Base64.decode(digits) ?? Base64.decode(digits.dropLast()), contains(bytes) else { return nil }
         return (Array(value[..<start]), bytes)
     }
 

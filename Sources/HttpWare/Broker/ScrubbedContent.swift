@@ -8,54 +8,64 @@ public final class ScrubbedContent: ContentFilter {
     /// Looks for tokens in content with these values of `Content-Encoding`; `nil` if one of them cannot be decoded. `found` is called
     /// at the first find.
     public init?(
-        _ tokens: [Secret], placeholder: TokenPlaceholder, codings: [String] = [], found: @escaping () -> Void
+        _ tokens: [TokenSearch], placeholder: TokenPlaceholder, codings: [String] = [], found: @escaping () -> Void
     ) {
         guard let decoder = ContentDecoder(codings) else { return nil }
         self.decoder = decoder.isIdentity ? nil : decoder
         self.found = found
-        scrubbers = tokens.compactMap { TokenScrubber(Array($0.revealed.utf8), placeholder: placeholder) }
+        scrubbers = tokens.map { TokenScrubber($0, placeholder: placeholder) }
+    }
+
+    /// A token was found whose first bytes had gone out.
+    struct Fault: Error, CustomStringConvertible {
+        let description = "the response holds the token of the request, in pieces with pauses between them"
     }
 
     public var holdsBack: Bool { scrubbers.contains { $0.holdsBack } }
 
     public func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
         if let decoder {
-            try decoder.decode(input) { scrub($0, from: 0, into: &output) }
+            try decoder.decode(input) { try scrub($0, from: 0, into: &output) }
         } else {
-            scrub(input, from: 0, into: &output)
+            try scrub(input, from: 0, into: &output)
         }
     }
 
     public func flush(into output: inout [UInt8]) throws {
-        pass(into: &output) { $0.flush(into: &$1) }
+        try pass(into: &output) { $0.flush(into: &$1) }
     }
 
     public func finish(into output: inout [UInt8]) throws {
         try decoder?.finish()
-        pass(into: &output) { $0.finish(into: &$1) }
+        try pass(into: &output) { $0.finish(into: &$1) }
     }
 
     /// What each scrubber still gives goes through those behind it.
-    private func pass(into output: inout [UInt8], _ take: (inout TokenScrubber, inout [UInt8]) -> Void) {
+    private func pass(into output: inout [UInt8], _ take: (inout TokenScrubber, inout [UInt8]) -> Void) throws {
         for index in scrubbers.indices {
             var rest: [UInt8] = []
             take(&scrubbers[index], &rest)
-            if !rest.isEmpty { rest.withUnsafeBytes { scrub($0, from: index + 1, into: &output) } }
+            if !rest.isEmpty { try rest.withUnsafeBytes { try scrub($0, from: index + 1, into: &output) } }
         }
         tell()
     }
 
-    private func scrub(_ input: UnsafeRawBufferPointer, from first: Int, into output: inout [UInt8]) {
+    private func scrub(_ input: UnsafeRawBufferPointer, from first: Int, into output: inout [UInt8]) throws {
         guard first < scrubbers.count else {
             output.append(contentsOf: input)
             return
         }
         if first == scrubbers.count - 1 {
-            scrubbers[first].feed(input, into: &output)
+            var last: [UInt8] = []
+            scrubbers[first].feed(input, into: &last)
+            // What would complete a token whose beginning has gone does not.
+            guard !scrubbers[first].isBroken else { throw Fault() }
+            output += last
         } else {
             var further: [UInt8] = []
             scrubbers[first].feed(input, into: &further)
-            further.withUnsafeBytes { scrub($0, from: first + 1, into: &output) }
+            guard !scrubbers[first].isBroken else { throw Fault() }
+            try further.withUnsafeBytes { try scrub($0, from: first + 1, into: &output) }
         }
         tell()
     }
@@ -68,12 +78,18 @@ public final class ScrubbedContent: ContentFilter {
 }
 
 extension HttpFields {
-    /// Puts a placeholder in place of tokens in all values. Whether one was found.
-    public mutating func scrub(_ tokens: [Secret], placeholder: TokenPlaceholder) -> Bool {
+    /// Puts a placeholder in place of tokens in all values; a line whose name holds a token goes. Whether one was found.
+    public mutating func scrub(_ tokens: [TokenSearch], placeholder: TokenPlaceholder) -> Bool {
         var isFound = false
         for token in tokens {
+            let lower = token.token.map(ByteClass.lower)
             for index in lines.indices where !lines[index].isRemoved {
-                guard var scrubber = TokenScrubber(Array(token.revealed.utf8), placeholder: placeholder) else { break }
+                if bytes[lines[index].name].map(ByteClass.lower).contains(lower) {
+                    lines[index].flags |= Line.removed
+                    isFound = true
+                    continue
+                }
+                var scrubber = TokenScrubber(token, placeholder: placeholder)
                 let value = Array(bytes[lines[index].value])
                 guard let scrubbed = value.withUnsafeBytes({ scrubber.scrubbed($0) }) else { continue }
                 setValue(scrubbed, ofLine: index)
@@ -81,5 +97,13 @@ extension HttpFields {
             }
         }
         return isFound
+    }
+}
+
+extension [UInt8] {
+    /// Whether those bytes stand in these.
+    fileprivate func contains(_ other: [UInt8]) -> Bool {
+        guard count >= other.count else { return false }
+        return (0...(count - other.count)).contains { self[$0...].starts(with: other) }
     }
 }

@@ -9,9 +9,13 @@ final class SearchedContent: ContentFilter {
     /// The content goes on as it came, or not at all.
     let keepsLength: Bool
 
+    /// Decoded content that may be the beginning of a placeholder.
     private var pending: [UInt8] = []
-    /// Coded content whose end may be the beginning of a placeholder.
+    /// How many bytes of it have gone on, because no more came for a while.
+    private var released = 0
+    /// Coded content whose end may be the beginning of a placeholder, and how much of it came since that began.
     private var heldCoded: [UInt8] = []
+    private var heldSince = 0
     private var values: ValueTracker
 
     private static let mostHeldCoded = 1 << 20
@@ -22,7 +26,7 @@ final class SearchedContent: ContentFilter {
         self.decoder = decoder.isIdentity ? nil : decoder
         self.swaps = swaps
         let kind = ContentKind(request.fields[.contentType])
-        let isWanted = swaps.swaps.contains { $0.places.contains(kind.place) }
+        let isWanted = !kind.place.isEmpty && swaps.swaps.contains { $0.places.contains(kind.place) }
         place = isWanted ? kind.place : []
         keepsLength = !isWanted
         values = ValueTracker(kind)
@@ -44,58 +48,81 @@ final class SearchedContent: ContentFilter {
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
         guard let decoder else { return try search(input, into: &output) }
-        if keepsLength {
-            heldCoded.append(contentsOf: input)
-            var unused: [UInt8] = []
-            try decoder.decode(input) {
-                unused.removeAll(keepingCapacity: true)
-                try search($0, into: &unused)
-            }
-            if pending.isEmpty {
-                output += heldCoded
-                heldCoded.removeAll(keepingCapacity: true)
-            }
-            guard heldCoded.count <= SearchedContent.mostHeldCoded else {
-                throw ContentDecoder.Fault(description: "the coded content makes no progress")
-            }
-        } else {
-            try decoder.decode(input) { try search($0, into: &output) }
+        guard keepsLength else { return try decoder.decode(input) { try search($0, into: &output) } }
+        heldSince = pending.isEmpty ? 0 : heldSince + input.count
+        guard heldSince <= SearchedContent.mostHeldCoded else {
+            throw ContentDecoder.Fault(description: "the coded content makes no progress")
         }
+        heldCoded.append(contentsOf: input)
+        var unused: [UInt8] = []
+        try decoder.decode(input) {
+            unused.removeAll(keepingCapacity: true)
+            try search($0, into: &unused)
+        }
+        if pending.isEmpty {
+            output += heldCoded
+            heldCoded.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// A few bytes may go when no more comes for a while: a dialogue may wait for them.
+    var holdsBack: Bool { released < pending.count && pending.count <= SearchedContent.shortPrefix }
+
+    private static let shortPrefix = 3
+
+    func flush(into output: inout [UInt8]) throws {
+        guard holdsBack else { return }
+        if decoder != nil, keepsLength {
+            output += heldCoded
+            heldCoded = []
+        } else {
+            output += pending[released...]
+        }
+        released = pending.count
     }
 
     func finish(into output: inout [UInt8]) throws {
         try decoder?.finish()
-        if decoder != nil, keepsLength { output += heldCoded } else { output += pending }
+        if decoder != nil, keepsLength { output += heldCoded } else { output += pending[released...] }
         heldCoded = []
         pending = []
+        released = 0
     }
 
     /// Appends what goes on of decoded content.
     private func search(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
-        if pending.isEmpty { return try search(whole: input, into: &output) }
+        if pending.isEmpty { return try search(whole: input, gone: 0, into: &output) }
         pending.append(contentsOf: input)
-        let joined = pending
+        let (joined, gone) = (pending, released)
         pending = []
-        try joined.withUnsafeBytes { try search(whole: $0, into: &output) }
+        released = 0
+        try joined.withUnsafeBytes { try search(whole: $0, gone: gone, into: &output) }
     }
 
-    private func search(whole bytes: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
+    /// Of the bytes, so many have gone on already.
+    private func search(whole bytes: UnsafeRawBufferPointer, gone: Int, into output: inout [UInt8]) throws {
         var from = 0
+        // Those that have gone are not of a value only.
+        var next = gone
         while let index = TokenPlaceholder.first(in: bytes, from: from) {
             let found = RequestSearch.placeholder(in: bytes, at: index)
             values.pass(UnsafeRawBufferPointer(rebasing: bytes[from..<index]))
             guard let swap = swaps.swaps.first(where: { $0.placeholder == found }), !place.isEmpty,
-                swap.places.contains(place), values.isInValue
+                swap.places.contains(place), values.isInValue, !swaps.isOpenToOthers, index >= gone
             else { throw PlaceholderFault(found, in: words, swaps.swaps) }
-            output.append(contentsOf: bytes[from..<index])
+            output.append(contentsOf: bytes[max(next, from)..<index])
             output += place == .json ? swap.inJson : swap.inForm
             swaps.use(found)
             from = index + TokenPlaceholder.length
+            next = from
         }
         let held = TokenPlaceholder.unfinished(in: bytes, from: from)
         values.pass(UnsafeRawBufferPointer(rebasing: bytes[from..<held]))
-        output.append(contentsOf: bytes[from..<held])
-        if held < bytes.count { pending = Array(bytes[held...]) }
+        if held > next { output.append(contentsOf: bytes[next..<held]) }
+        if held < bytes.count {
+            pending = Array(bytes[held...])
+            released = max(0, next - held)
+        }
     }
 
     /// Whether content that is at hand holds a placeholder where it may be replaced, or may hold one that cannot be seen.

@@ -6,16 +6,17 @@
 struct TokenScrubber {
     /// How often the token was found.
     private(set) var finds = 0
+    /// A token was found whose beginning had gone out already.
+    private(set) var isBroken = false
     private let placeholder: [UInt8]
-    private let tokenLength: Int
+    private let search: TokenSearch
 
     private var literal: SequenceMatcher
     private var percent: SequenceMatcher
     private var json: SequenceMatcher
-    /// By the number of bytes that stand before the token in its group of three.
+    /// In what is percent-encoded, then in what is escaped in JSON; each by the number of bytes that stand before the token in its
+    /// group of three.
     private var base64: [SequenceMatcher]
-    /// The bytes with which a match may begin.
-    private let isStart: [Bool]
 
     /// What came, from `base` in the stream on.
     private var pending: [UInt8] = []
@@ -31,23 +32,17 @@ struct TokenScrubber {
     /// The run of base64 has ended in padding, of which the rest is thrown away.
     private var dropsPadding = false
 
-    /// The shortest token that is looked for: shorter ones are found in text that has nothing to do with them.
-    static let leastToken = 4
+    /// The most symbols that go out, when no more comes for a while, although they may begin a token.
+    private static let shortPrefix = 3
 
-    /// Looks for a token. `nil` if it is too short.
-    init?(_ token: [UInt8], placeholder: TokenPlaceholder) {
-        guard token.count >= TokenScrubber.leastToken else { return nil }
+    /// Looks for a token.
+    init(_ search: TokenSearch, placeholder: TokenPlaceholder) {
+        self.search = search
         self.placeholder = placeholder.bytes
-        tokenLength = token.count
-        literal = SequenceMatcher(token)
-        percent = SequenceMatcher(token)
-        json = SequenceMatcher(token)
-        base64 = (0..<3).map { SequenceMatcher(Base64Digits.digits(of: token, behind: $0)) }
-        var isStart = [Bool](repeating: false, count: 256)
-        for byte in [token[0], 0x25, 0x5c] { isStart[Int(byte)] = true }
-        let firsts = Set(base64.map { $0.pattern[0] })
-        for (byte, value) in Base64Digits.values.enumerated() where firsts.contains(value) { isStart[byte] = true }
-        self.isStart = isStart
+        literal = SequenceMatcher(search.literal)
+        percent = literal
+        json = literal
+        base64 = (search.base64 + search.base64).map { SequenceMatcher($0) }
     }
 
     // MARK: The stream
@@ -60,7 +55,7 @@ struct TokenScrubber {
             if isAtRest {
                 // Nothing is matched: on to the next byte that may begin something.
                 let rest = pending[(position - base)...]
-                guard let next = rest.firstIndex(where: { isStart[Int($0)] }) else {
+                guard let next = rest.firstIndex(where: { search.isStart[Int($0)] }) else {
                     position = end
                     break
                 }
@@ -75,12 +70,16 @@ struct TokenScrubber {
         base = sent
     }
 
-    /// Whether one byte is held back that may go.
-    var holdsBack: Bool { isAtRest && sent < base + pending.count }
+    /// Whether bytes are held back that may go when no more comes for a while: they may begin a token, but are few.
+    var holdsBack: Bool {
+        sent < base + pending.count && percentStart == nil && jsonStart == nil
+            && ([literal, percent, json] + base64).allSatisfy { $0.matched <= TokenScrubber.shortPrefix }
+    }
 
-    /// No more came for a while: what is not the beginning of a token goes on.
+    /// No more came for a while: lets few bytes go. If they turn out to be the beginning of a token, the stream is broken.
     mutating func flush(into output: inout [UInt8]) {
-        if holdsBack { send(upTo: base + pending.count, into: &output) }
+        guard holdsBack else { return }
+        send(upTo: base + pending.count, into: &output)
     }
 
     /// The stream has ended: what is held back is not the token.
@@ -101,7 +100,7 @@ struct TokenScrubber {
 
     private var isAtRest: Bool {
         literal.matched == 0 && percent.matched == 0 && json.matched == 0 && percentStart == nil && jsonStart == nil
-            && base64[0].matched == 0 && base64[1].matched == 0 && base64[2].matched == 0
+            && base64.allSatisfy { $0.matched == 0 }
     }
 
     private mutating func forget() {
@@ -115,28 +114,56 @@ struct TokenScrubber {
 
     // MARK: Finding
 
+    /// A token that was found.
+    private enum Find {
+        case text(from: Int)
+        case base64(alignment: Int, from: Int)
+    }
+
     private mutating func look(at byte: UInt8, into output: inout [UInt8]) {
         let index = position - 1
         if let began = literal.step(byte, at: index) { return found(from: began, into: &output) }
-        if let began = lookForPercent(byte, index) ?? lookForJson(byte, index) {
-            return found(from: began, into: &output)
-        }
-        let value = Base64Digits.values[Int(byte)]
-        for alignment in 0..<3 {
-            if let began = base64[alignment].step(value, at: index) {
-                return foundBase64(alignment, from: began, into: &output)
-            }
+        // Both go on with each byte, whatever the other finds.
+        let first = lookForPercent(byte, index)
+        switch first ?? lookForJson(byte, index) {
+        case .text(let began): found(from: began, into: &output)
+        case .base64(let alignment, let began): foundBase64(alignment, from: began, into: &output)
+        case nil: break
         }
     }
 
+    /// A byte that percent-encoding stands for.
+    private mutating func stepPercent(_ byte: UInt8, at start: Int) -> Find? {
+        if let began = percent.step(byte, at: start) { return .text(from: began) }
+        return stepBase64(byte, at: start, from: 0)
+    }
+
+    /// A byte that an escape of JSON stands for.
+    private mutating func stepJson(_ byte: UInt8, at start: Int) -> Find? {
+        if let began = json.step(byte, at: start) { return .text(from: began) }
+        return stepBase64(byte, at: start, from: 3)
+    }
+
+    private mutating func stepBase64(_ byte: UInt8, at start: Int, from first: Int) -> Find? {
+        // Lines of base64 are cut anywhere. RFC 2045 §6.8.
+        if byte == 0x0a || byte == 0x0d { return nil }
+        let value = Base64Digits.values[Int(byte)]
+        for alignment in 0..<3 {
+            if let began = base64[first + alignment].step(value, at: start) {
+                return .base64(alignment: alignment, from: began)
+            }
+        }
+        return nil
+    }
+
     /// Takes the byte of an escape, or one that stands for itself.
-    private mutating func lookForPercent(_ byte: UInt8, _ index: Int) -> Int? {
+    private mutating func lookForPercent(_ byte: UInt8, _ index: Int) -> Find? {
         guard let start = percentStart else {
             if byte == 0x25 {
                 percentStart = index
                 return nil
             }
-            return percent.step(byte, at: index)
+            return stepPercent(byte, at: index)
         }
         guard ByteClass.hexValue(byte) != nil else {
             percentStart = nil
@@ -146,38 +173,44 @@ struct TokenScrubber {
             let low = ByteClass.hexValue(byte)
         else { return nil }
         percentStart = nil
-        return percent.step(high << 4 | low, at: start)
+        return stepPercent(high << 4 | low, at: start)
     }
 
     /// It was no escape: its bytes stand for themselves.
-    private mutating func replayPercent(from start: Int, _ byte: UInt8, _ index: Int) -> Int? {
+    private mutating func replayPercent(from start: Int, _ byte: UInt8, _ index: Int) -> Find? {
         for place in start..<index {
-            if let began = percent.step(pending[place - base], at: place) { return began }
+            if let find = stepPercent(pending[place - base], at: place) { return find }
         }
         return lookForPercent(byte, index)
     }
 
-    private mutating func lookForJson(_ byte: UInt8, _ index: Int) -> Int? {
+    private mutating func forgetJson() {
+        json.forget()
+        for index in 3..<6 { base64[index].forget() }
+    }
+
+    private mutating func lookForJson(_ byte: UInt8, _ index: Int) -> Find? {
         guard let start = jsonStart else {
             if byte == 0x5c {
                 jsonStart = index
                 return nil
             }
-            return json.step(byte, at: index)
+            return stepJson(byte, at: index)
         }
         if index - start == 1, byte != 0x75 {
             jsonStart = nil
             switch byte {
-            case 0x22, 0x2f, 0x5c: return json.step(byte, at: start)
+            case 0x22, 0x2f, 0x5c: return stepJson(byte, at: start)
+            case 0x6e, 0x72: return stepJson(0x0a, at: start)
             default:
                 // An escape that no token needs.
-                json.forget()
+                forgetJson()
                 return nil
             }
         }
         if index - start > 1, ByteClass.hexValue(byte) == nil {
             jsonStart = nil
-            json.forget()
+            forgetJson()
             return lookForJson(byte, index)
         }
         guard index - start == 5 else { return nil }
@@ -185,14 +218,15 @@ struct TokenScrubber {
         let digits = pending[(start + 2 - base)...(index - base)].compactMap { ByteClass.hexValue($0) }
         let unit = digits.reduce(UInt16(0)) { $0 << 4 | UInt16($1) }
         guard unit < 0x80 else {
-            json.forget()
+            forgetJson()
             return nil
         }
-        return json.step(UInt8(unit), at: start)
+        return stepJson(UInt8(unit), at: start)
     }
 
     /// The token stands from there up to the byte that was looked at last.
     private mutating func found(from began: Int, into output: inout [UInt8]) {
+        if began < sent { isBroken = true }
         send(upTo: began, into: &output)
         endSplice(isPadded: false, into: &output)
         output.append(contentsOf: placeholder)
@@ -200,6 +234,7 @@ struct TokenScrubber {
     }
 
     private mutating func foundBase64(_ alignment: Int, from began: Int, into output: inout [UInt8]) {
+        guard began >= sent else { return found(from: began, into: &output) }
         // The digit before holds bits of the token, too.
         let head = alignment > 0 && began > sent ? Base64Digits.values[Int(pending[began - 1 - base])] : 255
         guard alignment == 0 || head != 255 else { return found(from: began, into: &output) }
@@ -208,8 +243,8 @@ struct TokenScrubber {
         var splice = self.splice ?? Base64Splice(digits: alignment, isUrl: isUrl)
         if alignment > 0 { splice.keep(head, first: alignment == 1 ? 2 : 4, into: &output) }
         splice.replace(
-            digits: base64[alignment].pattern.count, by: placeholder,
-            dropping: 8 * (alignment + tokenLength) % 6, into: &output)
+            digits: search.base64[alignment].symbols.count, by: placeholder,
+            dropping: 8 * (alignment + search.count) % 6, into: &output)
         self.splice = splice
         skip()
     }
@@ -229,14 +264,14 @@ struct TokenScrubber {
         for matcher in [literal, percent, json] where matcher.matched > 0 { held = min(held, matcher.began) }
         if let percentStart { held = min(held, percentStart) }
         if let jsonStart { held = min(held, jsonStart) }
-        for (alignment, matcher) in base64.enumerated() where matcher.matched > 0 {
-            held = min(held, max(sent, matcher.began - (alignment == 0 ? 0 : 1)))
+        for (index, matcher) in base64.enumerated() where matcher.matched > 0 {
+            held = min(held, matcher.began - (index % 3 == 0 ? 0 : 1))
         }
         // A digit may be the one before the token's.
         if held == base + pending.count, held > sent, let last = pending.last, Base64Digits.values[Int(last)] != 255 {
             held -= 1
         }
-        return held
+        return max(sent, held)
     }
 
     private mutating func send(upTo end: Int, into output: inout [UInt8]) {
@@ -260,6 +295,8 @@ struct TokenScrubber {
         if value != 255 {
             splice?.append(value, into: &output)
         } else {
+            // In the middle of a run that is cut into lines, or has escapes, what follows keeps its place in its group.
+            if byte == 0x0a || byte == 0x0d || byte == 0x5c || byte == 0x25 { splice?.realign(into: &output) }
             endSplice(isPadded: byte == 0x3d, into: &output)
             if byte == 0x3d { dropsPadding = true } else { output.append(byte) }
         }
@@ -268,5 +305,33 @@ struct TokenScrubber {
     private mutating func endSplice(isPadded: Bool, into output: inout [UInt8]) {
         splice?.finish(isPadded: isPadded, into: &output)
         splice = nil
+    }
+}
+
+/// A token to be looked for: the patterns of its forms, made once for each token.
+public final class TokenSearch: Sendable {
+    let literal: SequencePattern
+    /// By the number of bytes that stand before the token in its group of three.
+    let base64: [SequencePattern]
+    /// The bytes with which a match may begin.
+    let isStart: [Bool]
+    let token: [UInt8]
+    var count: Int { token.count }
+
+    /// The shortest token that is looked for: shorter ones are found in text that has nothing to do with them.
+    public static let leastToken = 4
+
+    /// `nil` if the token is too short.
+    public init?(_ secret: Secret) {
+        let token = Array(secret.revealed.utf8)
+        guard token.count >= TokenSearch.leastToken else { return nil }
+        self.token = token
+        literal = SequencePattern(token)
+        base64 = (0..<3).map { SequencePattern(Base64Digits.digits(of: token, behind: $0)) }
+        var isStart = [Bool](repeating: false, count: 256)
+        for byte in [token[0], 0x25, 0x5c] { isStart[Int(byte)] = true }
+        let firsts = Set(base64.map { $0.symbols[0] })
+        for (byte, value) in Base64Digits.values.enumerated() where firsts.contains(value) { isStart[byte] = true }
+        self.isStart = isStart
     }
 }

@@ -1,10 +1,14 @@
 /// What is to be swapped in a request, and what came of it. Used on the loop of its exchange only.
 final class TokenSwaps {
     private(set) var swaps: [PlaceholderSwap] = []
-    /// The placeholders that were replaced in this exchange, and those that may be in content that still streams.
+    /// The placeholders that were replaced in this exchange.
     private(set) var used: Set<TokenPlaceholder> = []
-    /// The tokens that took a placeholder's place in one attempt or another, where responses are searched for them.
-    private(set) var searched: [(placeholder: TokenPlaceholder, tokens: [Secret])] = []
+    /// The request went to an endpoint.
+    var wasSent = false
+    /// The request crosses a network without TLS: nothing may be replaced any more.
+    var isOpenToOthers = false
+    /// The tokens that took a placeholder's place in one attempt or another, or may do so, where responses are searched for them.
+    private(set) var searched: [(placeholder: TokenPlaceholder, tokens: [TokenSearch])] = []
     /// The placeholders whose tokens were found in the response.
     var found: Set<TokenPlaceholder> = []
     /// The request as it goes upstream; `nil` where it goes as it is.
@@ -20,14 +24,19 @@ final class TokenSwaps {
 
     func remove(_ placeholder: TokenPlaceholder) { swaps.removeAll { $0.placeholder == placeholder } }
 
-    /// A token takes the placeholder's place, or may do so.
+    /// A token takes the placeholder's place.
     func use(_ placeholder: TokenPlaceholder) {
         used.insert(placeholder)
-        guard let swap = swaps.first(where: { $0.placeholder == placeholder }), swap.scrubs else { return }
+        expect(placeholder)
+    }
+
+    /// A token may take the placeholder's place, in content that still streams: the response is searched for it.
+    func expect(_ placeholder: TokenPlaceholder) {
+        guard let swap = swaps.first(where: { $0.placeholder == placeholder }), let search = swap.search else { return }
         if let index = searched.firstIndex(where: { $0.placeholder == placeholder }) {
-            if !searched[index].tokens.contains(swap.secret) { searched[index].tokens.append(swap.secret) }
+            if !searched[index].tokens.contains(where: { $0 === search }) { searched[index].tokens.append(search) }
         } else {
-            searched.append((placeholder, [swap.secret]))
+            searched.append((placeholder, [search]))
         }
     }
 

@@ -265,13 +265,11 @@ private final class DryConnector: UpstreamConnector, ReceivingStream {
     func connect(
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
-        if endpoint.key.deniesPrivate {
-            if endpoint.addresses.first?.isPrivate == true {
-                waiter.connectionFailed(Connector.denied(endpoint))
-                return nil
-            }
-            isAddressJudged = endpoint.isNamed
+        if let address = endpoint.addresses.first, endpoint.denies(address) {
+            waiter.connectionFailed(Connector.denied(endpoint))
+            return nil
         }
+        isAddressJudged = endpoint.isNamed && (endpoint.key.deniesPrivate || endpoint.key.deniesMetadata)
         self.endpoint = endpoint.name
         waiter.connectionReady(self, nil)
         return nil

@@ -16,15 +16,17 @@ extension Exchange {
         _ placeholder: TokenPlaceholder, _ request: borrowing HttpRequest, in places: PlaceholderSwap.Places
     ) -> Bool {
         if RequestSearch.holds(request, placeholder) { return true }
-        guard !request.content.isEmpty, !places.isDisjoint(with: .content),
-            places.contains(ContentKind(request.fields[.contentType]).place)
-        else { return false }
+        let place = ContentKind(request.fields[.contentType]).place
+        guard !request.content.isEmpty, !place.isEmpty, places.contains(place) else { return false }
         let (bytes, isWhole) = request.content.bytes.map { ($0, true) } ?? beginningOfContent
         return !isWhole || SearchedContent.holds(placeholder, bytes, of: request)
     }
 
-    /// Whether a token took the placeholder's place in the request that went upstream, or may have done so in content.
-    public func hasSwapped(_ placeholder: TokenPlaceholder) -> Bool { tokenSwaps?.used.contains(placeholder) ?? false }
+    /// Whether a token took the placeholder's place in the request that went upstream.
+    public func hasSwapped(_ placeholder: TokenPlaceholder) -> Bool {
+        guard let tokenSwaps else { return false }
+        return tokenSwaps.wasSent && tokenSwaps.used.contains(placeholder)
+    }
 
     /// Whether the response held a token that became the placeholder again.
     public func hasScrubbed(_ placeholder: TokenPlaceholder) -> Bool {

@@ -104,6 +104,10 @@ public final class Exchange {
     var releases: [Release] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
+    /// Somebody sees what passes.
+    var isTapped = false
+    /// The fields that the gateway put credentials into, if somebody sees what passes: their values are shown to nobody.
+    public private(set) var injectedFields: [FieldName] = []
     /// The tokens that take the place of placeholders; `nil` where none does.
     var tokenSwaps: TokenSwaps?
     private var madeId: String?
@@ -232,6 +236,9 @@ public final class Exchange {
 
     // MARK: Content
 
+    /// Says that the ware put a credential into that field, so that its value is shown to nobody.
+    public func noteInjection(into field: FieldName) { if isTapped { injectedFields.append(field) } }
+
     /// Lets the request's content pass through a filter on its way upstream. For middlewares.
     public func filterRequestContent(with filter: any ContentFilter) { requestFilters.append(filter) }
 
@@ -257,13 +264,14 @@ public final class Exchange {
     public func sleep(for duration: Duration) async throws { try await loop.sleep(for: duration) }
 
     /// Empties the exchange and keeps its memory, for one of this connection.
-    func reset(for connection: ConnectionFacts = .none) {
+    func reset(for connection: consuming ConnectionFacts = .none) {
+        let principal = connection.principal
         self.connection = connection
         route = nil
         serviceNotes = nil
         if !captures.isEmpty { captures.removeAll(keepingCapacity: true) }
         if !principals.isEmpty { principals.removeAll(keepingCapacity: true) }
-        if let principal = connection.principal { principals.append(principal) }
+        if let principal { principals.append(principal) }
         responder = .upstream
         cacheResult = nil
         failure = nil
@@ -284,6 +292,10 @@ public final class Exchange {
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
         if tokenSwaps != nil { tokenSwaps = nil }
+        if isTapped {
+            isTapped = false
+            injectedFields = []
+        }
         madeId = nil
         traceId = nil
     }

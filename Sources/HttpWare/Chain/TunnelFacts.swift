@@ -10,13 +10,16 @@ final class TunnelFacts: Sendable {
     /// The CONNECT's credentials for this proxy. They are never logged, and never go upstream. RFC 9110 §11.7.2.
     let proxyAuthorization: String?
     let hasSeveralProxyAuthorizations: Bool
+    /// What the records of its requests keep of it.
+    let recorded: RecordedTunnel
 
-    init(_ request: HttpRequest, host: String, port: UInt16, address: IPAddress? = nil) {
+    init(_ request: HttpRequest, host: String, port: UInt16, address: IPAddress? = nil, principal: String? = nil) {
         self.host = host
         hostBytes = Array(host.utf8)
         self.port = port
         self.address = address
         proxyAuthorization = request.proxyAuthorization
         hasSeveralProxyAuthorizations = request.hasSeveralProxyAuthorizations
+        recorded = RecordedTunnel(host: host, port: port, address: address, principal: principal)
     }
 }

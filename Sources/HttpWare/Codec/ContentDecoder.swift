@@ -5,6 +5,8 @@ public final class ContentDecoder {
     /// Content cannot be decoded.
     public struct Fault: Error, CustomStringConvertible {
         public let description: String
+
+        public init(description: String) { self.description = description }
     }
 
     /// In the order in which they are taken off.

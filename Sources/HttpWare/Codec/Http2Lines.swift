@@ -2,7 +2,7 @@ import CNghttp2
 
 /// The fields of one head as libnghttp2 takes them: it copies them when they are submitted, names in lower case.
 ///
-/// What is not in a message already is written to memory of its own; a session has one of these and uses it again.
+/// What is not in a message already is written to memory of its own; the sessions of a loop share one of these.
 struct Http2Lines: ~Copyable {
     private var lines: UnsafeMutablePointer<nghttp2_nv>
     private var capacity = 64

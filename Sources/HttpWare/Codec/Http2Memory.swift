@@ -8,6 +8,19 @@ import Glibc
 final class Http2Memory {
     /// Behind a pointer, for libnghttp2's calls: nothing of it is counted there.
     private let pieces: UnsafeMutablePointer<Http2Pieces>
+    /// The memory in which sessions put together what they send: one for all, so that it stays in the processor's cache.
+    let lines = Http2Memory.makeLines()
+
+    static func makeLines() -> UnsafeMutablePointer<Http2Lines> {
+        let lines = UnsafeMutablePointer<Http2Lines>.allocate(capacity: 1)  // given back by `free`
+        lines.initialize(to: Http2Lines())
+        return lines
+    }
+
+    static func free(_ lines: UnsafeMutablePointer<Http2Lines>) {
+        lines.deinitialize(count: 1)
+        lines.deallocate()
+    }
 
     init() {
         pieces = .allocate(capacity: 1)
@@ -19,6 +32,7 @@ final class Http2Memory {
         pieces.pointee.freeAll()
         pieces.deinitialize(count: 1)
         pieces.deallocate()
+        Http2Memory.free(lines)
     }
 
     /// How many bytes are kept.

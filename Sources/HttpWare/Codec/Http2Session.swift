@@ -50,7 +50,8 @@ final class Http2Session {
     /// Frames that came and were not told of, except DATA with content.
     private var untold = 0
     private var decoder = Http2HeadDecoder()
-    private var lines = Http2Lines()
+    /// The heads that are sent are put together here. The loop's, because it is used within one call; a session without a loop has its own.
+    private let lines: UnsafeMutablePointer<Http2Lines>
     private var request = HttpRequest()
     private var response = HttpResponse(.ok)
     private var trailers = HttpFields()
@@ -84,6 +85,7 @@ final class Http2Session {
         self.role = role
         self.rules = rules
         self.memory = memory
+        lines = memory?.lines ?? Http2Memory.makeLines()
         heads = Http2FrameHeads(behind: role == .server ? Http2Preface.count : 0)
         let own = Unmanaged.passUnretained(self).toOpaque()
         let shared = Http2Library.shared
@@ -101,7 +103,10 @@ final class Http2Session {
     /// Tells the handler from now on. It outlives the session's calls; it owns the session.
     func begin(_ handler: any Http2SessionHandler) { self.handler = handler }
 
-    deinit { if let session { nghttp2_session_del(session) } }
+    deinit {
+        if let session { nghttp2_session_del(session) }
+        if memory == nil { Http2Memory.free(lines) }
+    }
 
     private func submitSettings() {
         func entry(_ id: nghttp2_settings_id, _ value: UInt32) -> nghttp2_settings_entry {
@@ -243,7 +248,7 @@ final class Http2Session {
         guard mayOpen else { return false }
         let own = Unmanaged.passUnretained(stream).toOpaque()
         var provider = nghttp2_data_provider(source: nghttp2_data_source(ptr: own), read_callback: readContent)
-        let id = lines.withRequest(&request, options, isSecure: isSecure) { lines in
+        let id = lines.pointee.withRequest(&request, options, isSecure: isSecure) { lines in
             withUnsafePointer(to: &provider) {
                 nghttp2_submit_request(session, nil, lines.first, lines.count, hasContent ? $0 : nil, own)
             }
@@ -262,7 +267,7 @@ final class Http2Session {
     ) {
         var provider = nghttp2_data_provider(
             source: nghttp2_data_source(ptr: Unmanaged.passUnretained(stream).toOpaque()), read_callback: readContent)
-        let code = lines.withResponse(&response, options) { lines in
+        let code = lines.pointee.withResponse(&response, options) { lines in
             withUnsafePointer(to: &provider) {
                 nghttp2_submit_response(session, stream.id, lines.first, lines.count, hasContent ? $0 : nil)
             }
@@ -280,7 +285,7 @@ final class Http2Session {
     /// Sends the head of an interim response.
     func submitInterim(_ response: HttpResponse, on stream: Http2Stream) {
         var response = response
-        _ = lines.withResponse(&response, HeadEncoder.ResponseOptions()) { lines in
+        _ = lines.pointee.withResponse(&response, HeadEncoder.ResponseOptions()) { lines in
             nghttp2_submit_headers(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, nil, lines.first, lines.count, nil)
         }
@@ -581,7 +586,7 @@ final class Http2Session {
         flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
         if let trailers {
             flags.pointee |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
-            _ = lines.withTrailers(trailers) { lines in
+            _ = lines.pointee.withTrailers(trailers) { lines in
                 nghttp2_submit_trailer(session, stream.id, lines.first, lines.count)
             }
         }

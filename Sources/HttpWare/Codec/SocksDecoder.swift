@@ -85,7 +85,7 @@ struct SocksDecoder {
         guard let user = reader.text(), let password = reader.text() else { return nil }
         // A name with a colon cannot be told from its password. RFC 7617 §2.
         guard !user.contains(0x3a) else { return .refused([1, 1]) }
-        proxyAuthorization = "Basic " + Base64Text.encode(Array(user) + [0x3a] + Array(password))
+        proxyAuthorization = "Basic " + Base64.encode(Array(user) + [0x3a] + Array(password))
         phase = .request
         return .reply([1, 0])
     }

@@ -116,13 +116,9 @@ public final class WebSocketFilter: ContentFilter {
     private func sendControl(into output: inout [UInt8]) throws {
         let filter = makeFilter()
         var filtered: [UInt8] = []
-        // The status of a close frame is no text.
-        let text = opcode == 0x8 ? min(2, control.count) : 0
-        try control.withUnsafeBytes {
-            try filter.filter(UnsafeRawBufferPointer(rebasing: $0[text...]), into: &filtered)
-        }
+        // The status of a close frame, too: what is no status may be anything.
+        try control.withUnsafeBytes { try filter.filter($0, into: &filtered) }
         try filter.finish(into: &filtered)
-        filtered = control.prefix(text) + filtered
         guard filtered.count <= 125 else { throw Fault(description: "a WebSocket control frame is too long") }
         writeFrame(filtered, opcode, isLast: true, into: &output)
     }

@@ -4,7 +4,7 @@ enum WebSocketKey {
     static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         let (high, low) = (generator.next(), generator.next())
-        return Base64Text.encode(
+        return Base64.encode(
             (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64($0 % 8 * 8)) })
     }
 }

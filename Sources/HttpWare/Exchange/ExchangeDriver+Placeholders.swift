@@ -5,6 +5,8 @@ extension ExchangeDriver {
     private static let mostHeld = 1 << 20
     /// A client that pauses for so long waits for a response: its content streams from then on.
     private static let pauseOfContent = Duration.milliseconds(50)
+    /// Content that comes steadily streams after this, too.
+    private static let longestHold = Duration.seconds(1)
 
     // MARK: The beginning of the content
 
@@ -16,6 +18,7 @@ extension ExchangeDriver {
         else { return .goesOn }
         takeRequestBack()
         phase = .awaitingContent
+        inward.awaitedSince = loop.now.nanoseconds
         setDeadline()
         watchPauseOfContent()
         if askForContent() == .goesOn { sink?.resumeRequest() }
@@ -30,7 +33,8 @@ extension ExchangeDriver {
 
     /// More of it came.
     func awaitedContentCame() {
-        if inward.held.count >= ExchangeDriver.mostHeld { return contentAwaited() }
+        let hasWaited = loop.now.nanoseconds - inward.awaitedSince > ExchangeDriver.longestHold.nanoseconds
+        if inward.held.count >= ExchangeDriver.mostHeld || hasWaited { return contentAwaited() }
         watchPauseOfContent()
     }
 
@@ -129,7 +133,7 @@ extension ExchangeDriver {
         }
         if !search.keepsLength {
             // A placeholder may still come: what the origin server answers may hold its token.
-            for swap in swaps.swaps where !swap.places.isDisjoint(with: .content) { swaps.use(swap.placeholder) }
+            for swap in swaps.swaps where !swap.places.isDisjoint(with: .content) { swaps.expect(swap.placeholder) }
         }
         exchange.tokenSwaps = swaps
         exchange.filterRequestContent(with: search)
@@ -169,13 +173,36 @@ extension ExchangeDriver {
 
     /// Why a request with a token may not go to that endpoint: it would cross a network without TLS. `nil` if it may.
     func reasonAgainstSwap(at endpoint: Endpoint) -> GatewayError? {
-        guard let watch = server.placeholders, let swaps = exchange.tokenSwaps, let used = swaps.used.first,
-            endpoint.key.tls == nil, !endpoint.isOnThisHost
-        else { return nil }
+        guard let watch = server.placeholders, let swaps = exchange.tokenSwaps else { return nil }
+        swaps.isOpenToOthers = endpoint.key.tls == nil && !endpoint.isOnThisHost
+        guard swaps.isOpenToOthers, let used = swaps.used.first else { return nil }
         let name = watch.credential(of: used) ?? "the credential"
         let reason = "the token of \(name) would go to \(endpoint.name) without TLS"
         watch.refused(used, reason, exchange)
         return GatewayError(.downstream, .requestDenied, reason)
+    }
+
+    // MARK: Pauses
+
+    /// Lets content go that filters hold back, when no more of it comes for a while.
+    func watchPauseOfRequest() {
+        guard exchange.requestFilters.contains(where: { $0.holdsBack }) else { return }
+        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
+        pauseTimer = timer
+        timer.set(after: ExchangeDriver.pauseOfContent)
+    }
+
+    func requestPaused() {
+        guard call.isForwarding, let upstream = call.stream, exchange.requestFilters.contains(where: { $0.holdsBack })
+        else { return }
+        do {
+            let held = try drain(exchange.requestFilters) { try $0.flush(into: &$1) }
+            try ExchangeDriver.count(held.count, of: &call.lengthLeft)
+            if !held.isEmpty { held.withUnsafeBytes { upstream.sendContent($0) } }
+            transport.output.flush()
+        } catch {
+            filterFailed(error)
+        }
     }
 
     // MARK: Tunnels

@@ -7,7 +7,17 @@ extension ExchangeDriver {
         isObserved = server.records != nil || chain.observesWares
         if isObserved { exchange.record.trail.beginNotes(chain.labels) }
         if isObserved || !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
+        if let taps = server.taps, !outward.isBackground { beginTap(taps) }
     }
+
+    private func beginTap(_ taps: any ExchangeTapSource) {
+        tap = taps.makeTap(for: exchange)
+        exchange.isTapped = tap != nil
+        tap?.requestStarted(exchange)
+    }
+
+    /// Content that a token took its placeholder's place in is shown as the client sent it.
+    var showsSentContent: Bool { exchange.tokenSwaps == nil }
 
     /// Wares are asked about the request from now on.
     func watchRequest() {

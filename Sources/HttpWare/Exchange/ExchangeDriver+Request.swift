@@ -202,12 +202,10 @@ extension ExchangeDriver: RequestReceiver {
             if isObserved { noteRequest(exchange, .aborted, status: response.status.code, hasWaited: hasWaited) }
             takeRequestBack()
             exchange.responder = response.isStored ? .cache : .ware(chain.middlewares[index].label)
-            if mustCountContent(before: response.status) {
-                self.response = response
-                countContent()
-            } else {
-                answerClient(with: response, from: index - 1)
-            }
+            let mustCount = mustCountContent(before: response.status)
+            // At once to its place: a response on its way through more hands is copied in each.
+            self.response = response
+            if mustCount { countContent() } else { startAnswer(from: index - 1) }
             return .over
         case .wait(let continuing):
             waitForMiddleware(continuing)
@@ -303,7 +301,7 @@ extension ExchangeDriver: RequestReceiver {
     }
 
     /// All content came, and is within its limit.
-    private func contentCounted() { answerClient(with: response, from: inward.index - 1) }
+    private func contentCounted() { startAnswer(from: inward.index - 1) }
 
     /// All that was held is the content.
     private func takeHeld(into content: inout HttpContent) {
@@ -321,7 +319,8 @@ extension ExchangeDriver: RequestReceiver {
     }
 
     var requestRelay: SocketConnection? {
-        guard
+        // Relayed bytes are not seen.
+        guard tap == nil,
             phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
                     && exchange.heldRequest.content.limit == nil
@@ -339,6 +338,7 @@ extension ExchangeDriver: RequestReceiver {
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         if inward.isRefused { return }
         exchange.record.requestBytes += bytes.count
+        tap?.requestContent(bytes)
         if let limit = exchange.isRequestLent ? request.content.limit : exchange.heldRequest.content.limit,
             exchange.record.requestBytes > limit
         {
@@ -385,6 +385,7 @@ extension ExchangeDriver: RequestReceiver {
 
     func requestEnded(_ trailers: HttpFields?) {
         inward.isWhole = true
+        tap?.requestEnded(trailers)
         if trailers != nil || inward.trailers != nil { inward.trailers = trailers }
         switch phase {
         case .collectingRequest:

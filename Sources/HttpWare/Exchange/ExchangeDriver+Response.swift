@@ -7,13 +7,15 @@ extension ExchangeDriver: ResponseReceiver {
 
     func responseInterim(_ response: inout HttpResponse) {
         guard phase == .awaitingResponse else { return }
-        if exchange.tokenSwaps?.scrubs == true, response.status != .continue { return }
+        let isBare = exchange.tokenSwaps?.scrubs == true
+        if isBare, response.status != .continue { return }
         if response.status == .continue {
             // It may have been sent already: by us, or for an attempt before this one.
             if inward.hasSentContinue { return }
             inward.hasSentContinue = true
         }
-        sink?.sendInterim(response)
+        // Of an interim response that is not searched, nothing but its status goes on.
+        if isBare { sink?.sendInterim(HttpResponse(.continue)) } else { sink?.sendInterim(response) }
     }
 
     func responseStarted(_ arrived: inout HttpResponse) {
@@ -22,7 +24,9 @@ extension ExchangeDriver: ResponseReceiver {
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
-        if let reachability = exchange.serviceNotes?.reachability, reachability.isDown { reachability.reached() }
+        exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
+            if $0.reachability.isDown { $0.reachability.reached() }
+        }
         if let swaps = exchange.tokenSwaps, swaps.scrubs {
             do throws(GatewayError) {
                 try ResponseScrub.apply(to: &response, swaps) { exchange.filterResponseContent(with: $0) }
@@ -30,6 +34,7 @@ extension ExchangeDriver: ResponseReceiver {
                 return fail(error)
             }
         }
+        tap?.responseReceived(response)
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }
@@ -42,6 +47,13 @@ extension ExchangeDriver: ResponseReceiver {
             return
         }
         self.response = response
+        startAnswer(from: index)
+    }
+
+    /// The same for the response at hand, while nothing comes from upstream.
+    func startAnswer(from index: Int) {
+        assert(call.stream == nil)
+        call.isForwarding = false
         takeSource()
         startResponse(from: index)
     }
@@ -423,6 +435,7 @@ extension ExchangeDriver: ResponseReceiver {
     /// Sends the head of the response.
     @inline(__always)
     func sendHead(_ extent: HttpContent.Extent, to sink: any ResponseSink, via: Bool) -> Aftermath {
+        tap?.responseStarted(exchange.response)
         sink.send(responseOf: exchange, extent: extent, via: via)
         return aftermath
     }
@@ -466,7 +479,10 @@ extension ExchangeDriver: ResponseReceiver {
         if !response.status.hasNoContent(to: exchange.heldRequest.method) {
             exchange.record.unfilteredBytes += unfiltered
             exchange.record.responseBytes += bytes.count
-            bytes.withUnsafeBytes { sink.sendContent($0) }
+            bytes.withUnsafeBytes {
+                tap?.responseContent($0)
+                sink.sendContent($0)
+            }
         }
         transport.output.flush()
         end(.completed)
@@ -475,7 +491,9 @@ extension ExchangeDriver: ResponseReceiver {
     // MARK: Content
 
     var responseRelay: SocketConnection? {
-        switch phase {
+        // Relayed bytes are not seen.
+        if tap != nil { return nil }
+        return switch phase {
         case .tunnel: exchange.tokenSwaps?.receivedFilter == nil ? sink?.relayTarget : nil
         case .streaming:
             exchange.responseFilters.isEmpty && response.content.limit == nil ? sink?.relayTarget : nil
@@ -501,14 +519,17 @@ extension ExchangeDriver: ResponseReceiver {
                     GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
             if response.content.length == exchange.record.unfilteredBytes { release() }
+            if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             if exchange.responseFilters.isEmpty {
                 exchange.record.responseBytes += bytes.count
+                tap?.responseContent(bytes)
                 sink.sendContent(bytes)
             } else {
                 do {
                     let filtered = try filter(bytes, exchange.responseFilters)
                     try ExchangeDriver.count(filtered.count, of: &outward.lengthLeft)
                     exchange.record.responseBytes += filtered.count
+                    if let tap { filtered.withUnsafeBytes { tap.responseContent($0) } }
                     sink.sendContent(filtered)
                 } catch {
                     return responseFilterFailed(error)
@@ -522,6 +543,7 @@ extension ExchangeDriver: ResponseReceiver {
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
             if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
         case .collectingResponse:
+            if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             outward.collected.append(contentsOf: bytes)
             if let limit = response.content.limit, outward.collected.count > limit {
                 fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
@@ -547,7 +569,12 @@ extension ExchangeDriver: ResponseReceiver {
             let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
             try ExchangeDriver.count(held.count, of: &outward.lengthLeft)
             exchange.record.responseBytes += held.count
-            if !held.isEmpty { held.withUnsafeBytes { sink.sendContent($0) } }
+            if !held.isEmpty {
+                held.withUnsafeBytes {
+                    tap?.responseContent($0)
+                    sink.sendContent($0)
+                }
+            }
             transport.output.flush()
         } catch {
             return responseFilterFailed(error)
@@ -578,6 +605,7 @@ extension ExchangeDriver: ResponseReceiver {
                 outward.trailers = trailers
             }
         }
+        tap?.responseEnded(outward.trailers)
         switch phase {
         case .streaming:
             if !exchange.responseFilters.isEmpty {
@@ -586,6 +614,7 @@ extension ExchangeDriver: ResponseReceiver {
                     try ExchangeDriver.count(rest.count, of: &outward.lengthLeft)
                     if let left = outward.lengthLeft, left > 0 { throw FilterFault.changedLength }
                     exchange.record.responseBytes += rest.count
+                    if let tap { rest.withUnsafeBytes { tap.responseContent($0) } }
                     sink?.sendContent(rest)
                 } catch {
                     return responseFilterFailed(error)
@@ -627,7 +656,7 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     /// What each filter still has, passed through those behind it.
-    private func drain(
+    func drain(
         _ filters: [any ContentFilter], _ take: (any ContentFilter, inout [UInt8]) throws -> Void
     ) throws -> [UInt8] {
         var rest: [UInt8] = []

@@ -51,6 +51,12 @@ extension ExchangeDriver {
                     GatewayError(.upstream, .destinationProhibited, "\(host) is a private address, which is denied"))
             }
         }
+        if server.forward.deniesMetadata, IPAddress(Authority.bare(host))?.isMetadata == true {
+            return fail(
+                GatewayError(
+                    .downstream, .destinationProhibited,
+                    "\(host) is the address of a cloud's metadata service, which is denied"))
+        }
         guard rules.reaches(host, port) else {
             return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
         }

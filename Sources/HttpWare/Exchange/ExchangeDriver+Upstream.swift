@@ -34,7 +34,9 @@ extension ExchangeDriver: ConnectionWaiter {
         setDeadline()
         if !call.isCounted {
             call.isCounted = true
-            service.notes.requests.add(all: true, marked: false, at: loop.now)
+            exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
+                $0.requests.add(all: true, marked: false, at: loop.now)
+            }
         }
         call.endpointsTried = 0
         call.tryStarted = loop.now.nanoseconds
@@ -118,7 +120,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
             }
         }
-        let tls = isSecure ? SystemTrust.shared.client : nil
+        let tls = isSecure ? service.passing.tls ?? SystemTrust.shared.client : nil
         if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
         let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
         var hop: UpstreamProxy.Hop?
@@ -129,7 +131,8 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let endpoint = exchange.heldRequest.withHost(asReceived: false) {
             transport.passing.endpoint(
-                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate, speaks: speaks, hop: hop,
+                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate,
+                deniesMetadata: rules.deniesMetadata, limits: service.passing.limits, speaks: speaks, hop: hop,
                 isTunnel: isConnect && hop != nil)
         }
         return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint
@@ -235,6 +238,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let outgoing = exchange.tokenSwaps?.outgoing
         options.outgoing = outgoing
+        if exchange.tokenSwaps != nil { exchange.tokenSwaps?.wasSent = true }
         let extent = outgoing?.request.content.extent ?? exchange.heldRequest.content.extent
         let isAtHand = (outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes) != nil
         let isStreamed = !isAtHand && extent != .none
@@ -252,6 +256,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
             call.lengthLeft = length
         }
+        tap?.requestSent(exchange, host: options.host)
         connection.send(
             requestOf: exchange, options, receiver: self,
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
@@ -295,16 +300,19 @@ extension ExchangeDriver: ConnectionWaiter {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
         if exchange.requestFilters.isEmpty {
+            if let tap, showsSentContent { tap.sentContent(bytes) }
             upstream.sendContent(bytes)
         } else {
             do {
                 let filtered = try filter(bytes, exchange.requestFilters)
                 try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
+                if let tap, showsSentContent { filtered.withUnsafeBytes { tap.sentContent($0) } }
                 filtered.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
                 filterFailed(error)
                 return .over
             }
+            watchPauseOfRequest()
         }
         if upstream.isBlocked { sink?.pauseRequest() }
         return aftermath
@@ -320,6 +328,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 let rest = try finish(exchange.requestFilters)
                 try ExchangeDriver.count(rest.count, of: &call.lengthLeft)
                 if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
+                if let tap, showsSentContent { rest.withUnsafeBytes { tap.sentContent($0) } }
                 rest.withUnsafeBytes { upstream.sendContent($0) }
             } catch {
                 filterFailed(error)
@@ -334,9 +343,12 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// The content cannot go on: the client is told, unless a response is on its way already.
-    private func filterFailed(_ error: any Error) {
+    func filterFailed(_ error: any Error) {
         if let fault = error as? PlaceholderFault, let watch = server.placeholders { return refuse(fault, watch) }
         inward.isRefused = true
+        if error is ContentDecoder.Fault {
+            return fail(GatewayError(.downstream, .requestMalformed, "\(error)"))
+        }
         fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 
@@ -420,8 +432,12 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.unfilteredBytes += bytes.count
         if let filter = exchange.tokenSwaps?.receivedFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: false) else { return }
-            filtered.withUnsafeBytes { sink.sendTunnel($0) }
+            filtered.withUnsafeBytes {
+                tap?.tunnelled($0, isSent: false)
+                sink.sendTunnel($0)
+            }
         } else {
+            tap?.tunnelled(bytes, isSent: false)
             sink.sendTunnel(bytes)
         }
         transport.output.flush()
@@ -431,6 +447,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let upstream = call.stream else { return }
         exchange.record.requestBytes += bytes.count
+        tap?.tunnelled(bytes, isSent: true)
         if let filter = exchange.tokenSwaps?.sentFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: true) else { return }
             filtered.withUnsafeBytes { upstream.sendTunnel($0) }

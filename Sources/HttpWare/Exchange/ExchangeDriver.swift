@@ -105,7 +105,8 @@ final class ExchangeDriver: LoopTimerHandler {
     let router: any ExchangeRouter
     let transport: LoopTransport
     let loop: EventLoop
-    var exchange: Exchange
+    /// Constant, so that steps use it without counting a reference. A driver whose exchange is held elsewhere is not used again.
+    let exchange: Exchange
     var sink: (any ResponseSink)?
     var plan: ExchangePlan
     var phase = Phase.awaitingRequest
@@ -148,6 +149,8 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // Observing.
 
+    /// Sees what passes; `nil` if nobody wants to.
+    var tap: (any ExchangeTap)?
     /// What wares do is noted.
     var isObserved = false
     var wareStarted: Int64 = 0
@@ -181,18 +184,21 @@ final class ExchangeDriver: LoopTimerHandler {
 
     var chain: WareChain { plan.chain }
 
+    /// Whether others hold the exchange: a ware, an observer, a task. What they read must stay as it is.
+    var isExchangeHeld: Bool {
+        // A reference that is not counted stands in for the constant, which cannot be lent to be looked at.
+        var reference = Unmanaged.passUnretained(exchange)
+        return withUnsafeMutablePointer(to: &reference) {
+            $0.withMemoryRebound(to: Exchange.self, capacity: 1) { !isKnownUniquelyReferenced(&$0.pointee) }
+        }
+    }
+
     /// Whether the exchange has ended inside the call before.
     @inline(__always)
     var aftermath: Aftermath { phase == .ended ? .over : .goesOn }
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
-    func prepare(sink: any ResponseSink, connection: ConnectionFacts) {
-        if !isKnownUniquelyReferenced(&self.exchange) {
-            self.exchange.starter = nil
-            self.exchange = ExchangeDriver.makeExchange(of: server)
-            self.exchange.starter = self
-        }
-        let exchange = self.exchange
+    func prepare(sink: any ResponseSink, connection: consuming ConnectionFacts) {
         exchange.reset(for: connection)
         exchange.heldRequest.reset()
         self.sink = sink
@@ -201,6 +207,7 @@ final class ExchangeDriver: LoopTimerHandler {
         call = UpstreamCall()
         outward = ResponseProgress()
         if interception != nil { interception = nil }
+        if tap != nil { tap = nil }
     }
 
     // MARK: 9. Endings
@@ -233,8 +240,7 @@ final class ExchangeDriver: LoopTimerHandler {
         }
         totalTimer.clear()
         pauseTimer?.clear()
-        let sink = self.sink
-        self.sink = nil
+        let sink = self.sink.take()
         if hasBegun { tellObservers() }
         switch way {
         // Nearly all have none: no copy of them is made.
@@ -287,7 +293,15 @@ final class ExchangeDriver: LoopTimerHandler {
             next += 1
         }
         if next > 0 { exchange.endClosures.removeAll(keepingCapacity: true) }
-        if isObserved, let records = server.records { records.add(&exchange, endpoint: call.endpoint) }
+        var recorded: RecordedExchange?
+        if isObserved, let records = server.records {
+            recorded = records.add(
+                exchange, isHeld: isExchangeHeld, endpoint: call.endpoint, wantsCopy: tap != nil)
+        }
+        if let tap {
+            self.tap = nil
+            tap.ended(exchange, record: recorded)
+        }
     }
 
     /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.
@@ -329,6 +343,7 @@ final class ExchangeDriver: LoopTimerHandler {
             } else if phase == .awaitingContent {
                 contentAwaited()
             } else {
+                requestPaused()
                 contentPaused()
             }
         }

@@ -18,8 +18,9 @@ struct RequestProgress {
     var isWhole = false
     /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
     var isRefused = false
-    /// The beginning of the content was waited for.
+    /// The beginning of the content was waited for; since when, in nanoseconds of the loop's clock.
     var hasAwaited = false
+    var awaitedSince: Int64 = 0
     /// The client was told to send its content.
     var hasSentContinue = false
     var trailers: HttpFields?

@@ -8,6 +8,8 @@ final class InterceptedTunnel: ExchangeSource {
     /// The connection that the CONNECT came by.
     let outer: ConnectionFacts
     private(set) var facts: TunnelFacts
+    /// It came on a stream of HTTP/2, or on a connection with TLS, which is held beside it.
+    private(set) var isInner = false
     private let client: IPAddress?
     private let principal: String?
 
@@ -19,7 +21,7 @@ final class InterceptedTunnel: ExchangeSource {
         outer = connection
         client = exchange.client
         principal = exchange.principal?.name
-        facts = TunnelFacts(request, host: request.host ?? "", port: request.port ?? 443)
+        facts = TunnelFacts(request, host: request.host ?? "", port: request.port ?? 443, principal: principal)
     }
 
     private var transport: LoopTransport { listener.transport }
@@ -38,7 +40,8 @@ final class InterceptedTunnel: ExchangeSource {
             guard rules.decision(serverName, facts.port) == .intercepted else {
                 return opening.passUnread(host: serverName)
             }
-            facts = TunnelFacts(request, host: serverName, port: facts.port, address: address)
+            facts = TunnelFacts(
+                request, host: serverName, port: facts.port, address: address, principal: principal)
             if rules.pinned.isPinned(key, at: transport.loop.now.nanoseconds) {
                 return opening.passUnread(host: serverName)
             }
@@ -46,6 +49,10 @@ final class InterceptedTunnel: ExchangeSource {
             return opening.passUnread(host: nil)
         }
         let (socket, received) = opening.leave()
+        if listener.isDraining {
+            socket.close()
+            return listener.tellIfEmpty()
+        }
         guard let way = transport.tlsSocket,
             let session = TlsSession(
                 interceptedBy: rules.tls, host: serverName ?? facts.host, received: received, socket: way,
@@ -65,7 +72,7 @@ final class InterceptedTunnel: ExchangeSource {
         let (socket, received) = opening.leave()
         let connection = Http1DownstreamConnection(
             transport: transport, socket: socket, tls: nil, peer: outer.peer, source: self)
-        listener.hold(connection)
+        listener.hold(connection, in: self)
         received.withUnsafeBytes { connection.received($0) }
     }
 
@@ -104,11 +111,14 @@ extension InterceptedTunnel: TunnelTaker {
     }
 
     func joinTunnel(_ sink: any ResponseSink) -> any RequestReceiver {
-        guard let (near, far) = Socket.pair() else { return TunnelBridge(transport, sink, socket: nil) }
+        guard listener.mayJoinTunnel(on: outer), let (near, far) = Socket.pair() else {
+            return TunnelBridge(transport, sink, socket: nil)
+        }
         let bridge = TunnelBridge(transport, sink, socket: SocketEvents(loop: transport.loop, descriptor: far))
         let opening = TunnelOpening(
             self, transport: transport, socket: SocketEvents(loop: transport.loop, descriptor: near))
-        listener.hold(opening)
+        isInner = true
+        listener.hold(opening, in: self)
         opening.start([])
         return bridge
     }
@@ -123,11 +133,11 @@ extension InterceptedTunnel: TlsHandshakeOwner {
             listener.hold(
                 Http1DownstreamConnection(
                     transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer,
-                    source: self))
+                    source: self), in: self)
         case .h2:
             let connection = Http2DownstreamConnection(
                 transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer, source: self)
-            listener.hold(connection)
+            listener.hold(connection, in: self)
             connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }
@@ -141,8 +151,10 @@ extension InterceptedTunnel: TlsHandshakeOwner {
             default: false
             }
         let isRefusal = isSure || hasClosed
+        // A host whose tunnels may not pass unread is not noted: it would be closed for all programs.
+        let mayPass = listener.forward.unreadHosts?.contains(facts.host, facts.port) ?? true
         let isPinned =
-            isRefusal
+            isRefusal && mayPass
             && rules.pinned.refused(
                 key, isSure: isSure, at: transport.loop.now.nanoseconds, for: rules.passPinned.nanoseconds)
         listener.onInterceptFailure?(

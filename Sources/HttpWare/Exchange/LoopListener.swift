@@ -26,6 +26,8 @@ public final class LoopListener: ExchangeSource {
     public private(set) var isDraining = false
     /// Where ended exchanges are kept for those who look; `nil` where nobody can.
     public var records: RecordRing?
+    /// Gives taps to exchanges; `nil` if nobody wants to see what passes.
+    public var taps: (any ExchangeTapSource)?
     /// Counts connections and exchanges, if anybody wants to know.
     public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.
@@ -57,6 +59,10 @@ public final class LoopListener: ExchangeSource {
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     /// With the tunnel that a handshake is in, which nobody else holds.
     private var handshakes: [ObjectIdentifier: (handshake: TlsHandshake, tunnel: InterceptedTunnel?)] = [:]
+    /// Inner ends of tunnels that came on connections which are counted themselves, each with that connection.
+    private var innerEnds: [ObjectIdentifier: ObjectIdentifier] = [:]
+    /// How many of them each of these connections has.
+    private var innerCounts: [ObjectIdentifier: Int] = [:]
     private var spare: [ExchangeDriver] = []
     private var surplus = IdleSurplus()
     /// How many exchanges run without a client.
@@ -106,8 +112,8 @@ public final class LoopListener: ExchangeSource {
         return seat
     }
 
-    /// How many connections there are, with those that make their TLS handshake.
-    public var connectionCount: Int { connections.count + handshakes.count }
+    /// How many connections clients have, with those that make their TLS handshake.
+    public var connectionCount: Int { connections.count + handshakes.count - innerEnds.count }
 
     /// How many connections have a request under way, or a part of its head. Looks at each connection.
     public var busyCount: Int { connections.values.count { !$0.isIdle } }
@@ -162,16 +168,47 @@ public final class LoopListener: ExchangeSource {
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
 
+    /// Holds a connection in a tunnel.
+    func hold(_ connection: any DownstreamConnection, in tunnel: InterceptedTunnel) {
+        if tunnel.isInner { addInnerEnd(ObjectIdentifier(connection), of: ObjectIdentifier(tunnel.outer)) }
+        hold(connection)
+    }
+
     /// Another connection, or a handshake, goes on with the socket of this one.
-    func letGo(_ connection: any DownstreamConnection) { connections[ObjectIdentifier(connection)] = nil }
+    func letGo(_ connection: any DownstreamConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        removeInnerEnd(ObjectIdentifier(connection))
+    }
 
     /// A handshake began in a tunnel.
     func began(_ handshake: TlsHandshake, in tunnel: InterceptedTunnel) {
+        if tunnel.isInner { addInnerEnd(ObjectIdentifier(handshake), of: ObjectIdentifier(tunnel.outer)) }
         handshakes[ObjectIdentifier(handshake)] = (handshake, tunnel)
     }
 
     /// It has ended.
-    func ended(_ handshake: TlsHandshake) { handshakes[ObjectIdentifier(handshake)] = nil }
+    func ended(_ handshake: TlsHandshake) {
+        handshakes[ObjectIdentifier(handshake)] = nil
+        removeInnerEnd(ObjectIdentifier(handshake))
+    }
+
+    // MARK: Inner ends
+
+    /// Whether one more tunnel may be read on a connection: as many as it may have streams, for ends may outlive their streams.
+    func mayJoinTunnel(on connection: ConnectionFacts) -> Bool {
+        innerCounts[ObjectIdentifier(connection), default: 0] < Int(Http2Session.mostStreams)
+    }
+
+    private func addInnerEnd(_ end: ObjectIdentifier, of connection: ObjectIdentifier) {
+        guard innerEnds.updateValue(connection, forKey: end) == nil else { return }
+        innerCounts[connection, default: 0] += 1
+    }
+
+    private func removeInnerEnd(_ end: ObjectIdentifier) {
+        guard !innerEnds.isEmpty, let connection = innerEnds.removeValue(forKey: end) else { return }
+        let left = innerCounts[connection, default: 0] - 1
+        innerCounts[connection] = left > 0 ? left : nil
+    }
 
     /// How long a connection waits for a request when its listener goes.
     public static let usualIdle = Duration.milliseconds(500)
@@ -181,6 +218,8 @@ public final class LoopListener: ExchangeSource {
         isDraining = true
         drainNanoseconds = idle.nanoseconds
         for connection in connections.values { connection.drain(idleFor: drainNanoseconds) }
+        // A tunnel in its handshake has no exchange to finish.
+        for (handshake, tunnel) in handshakes.values where tunnel != nil { handshake.close() }
         tellIfEmpty()
     }
 
@@ -197,7 +236,7 @@ public final class LoopListener: ExchangeSource {
     }
 
     /// A driver that is ready for an exchange, and answers to the sink.
-    func makeDriver(for sink: any ResponseSink, _ facts: ConnectionFacts) -> ExchangeDriver {
+    func makeDriver(for sink: any ResponseSink, _ facts: consuming ConnectionFacts) -> ExchangeDriver {
         let driver = takeSpare() ?? ExchangeDriver(server: self)
         driver.prepare(sink: sink, connection: facts)
         return driver
@@ -210,7 +249,7 @@ public final class LoopListener: ExchangeSource {
     private func takeSpare() -> ExchangeDriver? {
         guard let driver = spare.popLast() else { return nil }
         surplus.shrank(to: spare.count)
-        return driver
+        return driver.isExchangeHeld ? nil : driver
     }
 
     func recycle(_ driver: ExchangeDriver) {
@@ -238,11 +277,16 @@ public final class LoopListener: ExchangeSource {
     func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = nil
         connections[ObjectIdentifier(other)] = other
+        if let outer = innerEnds[ObjectIdentifier(connection)] {
+            addInnerEnd(ObjectIdentifier(other), of: outer)
+            removeInnerEnd(ObjectIdentifier(connection))
+        }
         if isDraining { other.drain(idleFor: drainNanoseconds) }
     }
 
     func closed(_ connection: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = nil
+        removeInnerEnd(ObjectIdentifier(connection))
         tellIfEmpty()
     }
 

@@ -56,7 +56,7 @@ public enum OwnHost {
     private static let policy: String = {
         var style = OwnHost.style
         let digest = style.withUTF8 { Digest256(of: UnsafeRawBufferPointer($0)) }
-        return "default-src 'none'; style-src 'sha256-\(Base64Text.encode(digest.bytes))'; base-uri 'none'; "
+        return "default-src 'none'; style-src 'sha256-\(Base64.encode(digest.bytes))'; base-uri 'none'; "
             + "form-action 'none'; frame-ancestors 'none'"
     }()
 

@@ -96,7 +96,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         let (socket, received) = leave()
         let connection = Http1DownstreamConnection(
             transport: transport, tunnel: socket, peer: facts.peer, source: tunnel, receiver: receiver)
-        tunnel.listener.hold(connection)
+        tunnel.listener.hold(connection, in: tunnel)
         if !received.isEmpty { received.withUnsafeBytes { connection.received($0) } }
         return connection
     }

@@ -155,6 +155,30 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether the metadata service of a cloud listens there, which gives the credentials of a machine to every program on it.
+    /// All of these addresses are private.
+    public var isMetadata: Bool {
+        let address = unmapped
+        if address.isIPv4 { return IPAddress.isMetadata(ipv4: UInt32(truncatingIfNeeded: address.low)) }
+        return switch (high, low) {
+        case (0xfd00_0ec2_0000_0000, 0x254), (0xfd00_0ec2_0000_0000, 0x23): true  // Amazon
+        case (0xfd20_00ce_0000_0000, 0x254): true  // Google
+        case (0x0064_ff9b_0000_0000, 0...0xffff_ffff):  // NAT64, RFC 6052
+            IPAddress.isMetadata(ipv4: UInt32(truncatingIfNeeded: low))
+        default: false
+        }
+    }
+
+    private static func isMetadata(ipv4 bits: UInt32) -> Bool {
+        switch bits {
+        case 0xa9fe_a9fe: true  // 169.254.169.254, nearly all clouds
+        case 0xa9fe_aa02, 0xa9fe_aa17: true  // 169.254.170.2 and 169.254.170.23, containers of Amazon
+        case 0x6464_64c8: true  // 100.100.100.200, Alibaba
+        case 0xc000_00c0: true  // 192.0.0.192, Oracle
+        default: false
+        }
+    }
+
     private static func isPrivate(ipv4 bits: UInt32) -> Bool {
         switch bits >> 24 {
         case 0, 10, 127: true

@@ -67,6 +67,9 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// Whether a gateway must not reach it for a stranger: see `IPAddress.isPrivate`; a Unix socket always.
     public var isPrivate: Bool { address?.isPrivate ?? true }
 
+    /// Whether the metadata service of a cloud listens there: see `IPAddress.isMetadata`.
+    public var isMetadata: Bool { address?.isMetadata ?? false }
+
     /// The same with an IPv4 address in place of an IPv4-mapped one, which a socket for both families reports.
     public var unmapped: SocketAddress {
         if case .ip(let address, let port) = self { .ip(address.unmapped, port: port) } else { self }

@@ -17,6 +17,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var endpoint: String?
     /// The address of the client.
     public var client: String?
+    /// The tunnel that the request came in, where the gateway reads it.
+    public var tunnel: Tunnel?
     /// `-` where the request line could not be read so far; the same for `target` and `protocol`.
     public var method: String
     /// As received, the values of parameters that are named like credentials hidden.
@@ -49,6 +51,17 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var wares: [Ware]
     /// The wares did more than is kept.
     public var cut: Bool
+
+    /// A tunnel that a client opened by CONNECT or SOCKS5.
+    public struct Tunnel: Sendable, Equatable, Codable {
+        /// Where it leads: the host that its requests go to.
+        public var host: String
+        public var port: UInt16
+        /// The address that the client named, where the host is the one of its TLS handshake.
+        public var address: String?
+        /// The name of the principal that opened it.
+        public var principal: String?
+    }
 
     /// A phase of an attempt to get a response from upstream.
     public struct Phase: Sendable, Equatable, Codable {
@@ -108,6 +121,9 @@ extension ExchangeReport {
         service = recorded.service
         endpoint = recorded.endpoint
         client = recorded.client.map { "\($0)" }
+        tunnel = recorded.tunnel.map {
+            Tunnel(host: $0.host, port: $0.port, address: $0.address.map { "\($0)" }, principal: $0.principal)
+        }
         method = recorded.method.name
         target = text(recorded.target).map(Redaction.target) ?? "-"
         host = text(recorded.host)
@@ -164,7 +180,8 @@ extension ExchangeReport {
             ("id", .text(id)), ("exchange", exchange.map(Json.text)), ("time", .text(time)),
             ("duration", .decimal(duration)), ("listener", .text(listener)), ("route", route.map(Json.text)),
             ("service", service.map(Json.text)), ("endpoint", endpoint.map(Json.text)),
-            ("client", client.map(Json.text)), ("method", .text(method)), ("target", .text(target)),
+            ("client", client.map(Json.text)), ("tunnel", tunnel?.value), ("method", .text(method)),
+            ("target", .text(target)),
             ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
             ("end", .text(end)), ("responder", .text(responder)),
             ("cache", cache.map(Json.text)), ("fault", fault.map(Json.text)),
@@ -173,6 +190,15 @@ extension ExchangeReport {
             ("responseBytes", .number(responseBytes)), ("unfilteredBytes", unfilteredBytes.map(Json.number)),
             ("phases", .list(phases.map(\.value))),
             ("wares", .list(wares.map(\.value))), ("cut", .bool(cut)),
+        ])
+    }
+}
+
+extension ExchangeReport.Tunnel {
+    fileprivate var value: Json {
+        .object(given: [
+            ("host", .text(host)), ("port", .number(Int(port))), ("address", address.map(Json.text)),
+            ("principal", principal.map(Json.text)),
         ])
     }
 }

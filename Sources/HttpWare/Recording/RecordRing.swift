@@ -34,14 +34,19 @@ public final class RecordRing: Sendable {
 
     // MARK: Adding
 
-    /// Keeps an exchange that has ended. On its loop.
-    func add(_ exchange: inout Exchange, endpoint: Endpoint?) {
+    /// Keeps an exchange that has ended. On its loop. `isHeld`: others may still read the exchange's record, which stays as it is.
+    /// Returns what is kept, if it is wanted.
+    @discardableResult
+    func add(
+        _ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, wantsCopy: Bool = false
+    ) -> RecordedExchange? {
         let live = state.withLock { state -> (RecordedExchange, [RecordSubscription])? in
             if state.count == mostRecords { RecordRing.dropFirst(&state, mostRecords) }
             let place = (state.first + state.count) % mostRecords
             if place == state.slots.count { state.slots.append(RecordedExchange()) }
             state.added += 1
-            state.slots[place].takeExchange(&exchange, endpoint: endpoint, number: state.added * rings + index)
+            state.slots[place].takeExchange(
+                exchange, isHeld: isHeld, endpoint: endpoint, number: state.added * rings + index)
             state.count += 1
             state.bytes += state.slots[place].bytes
             // What is far beyond the usual size is let go, not used again.
@@ -50,10 +55,12 @@ public final class RecordRing: Sendable {
                 RecordRing.dropFirst(&state, mostRecords)
                 state.slots[oldest] = RecordedExchange()
             }
-            return state.subscriptions.isEmpty || state.count == 0 ? nil : (state.slots[place], state.subscriptions)
+            return state.subscriptions.isEmpty && !wantsCopy || state.count == 0
+                ? nil : (state.slots[place], state.subscriptions)
         }
-        guard let (recorded, subscriptions) = live else { return }
+        guard let (recorded, subscriptions) = live else { return nil }
         for subscription in subscriptions { subscription.offer(recorded) }
+        return recorded
     }
 
     private static func dropFirst(_ state: inout State, _ mostRecords: Int) {

@@ -11,6 +11,8 @@ public struct RecordedExchange: Sendable {
     var service: String?
     var endpoint: String?
     var client: IPAddress?
+    /// The tunnel that the request came in, where the gateway reads it.
+    var tunnel: RecordedTunnel?
     var method = HttpMethod.unread
     var version: HttpVersion?
     var target = WareTrail.Text()
@@ -30,11 +32,11 @@ public struct RecordedExchange: Sendable {
     public var endedAt: Int64 { record.ended }
 
     /// How much memory it holds, about.
-    var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes }
+    var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes + (tunnel?.bytes ?? 0) }
 
     /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
     /// is used again; so nothing is copied or allocated.
-    mutating func takeExchange(_ exchange: inout Exchange, endpoint: Endpoint?, number: UInt64) {
+    mutating func takeExchange(_ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, number: UInt64) {
         let received = exchange.heldRequest.target.received.range.prefix(RecordedExchange.mostTarget)
         let named = exchange.heldRequest.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)
         exchange.heldRequest.target.bytes.withUnsafeBufferPointer { bytes in
@@ -50,17 +52,18 @@ public struct RecordedExchange: Sendable {
         // One that no connection could be made to is worth its name, too.
         self.endpoint = exchange.upstreamAddress ?? (failure?.side == .upstream ? endpoint?.name : nil)
         client = exchange.client
+        tunnel = exchange.connection.tunnel?.recorded
         method = exchange.heldRequest.receivedMethod
         version = exchange.heldRequest.receivedVersion
         status = exchange.finalStatus
         end = exchange.end
         responder = exchange.responder
         cacheResult = exchange.cacheResult
-        if isKnownUniquelyReferenced(&exchange) {
-            swap(&record, &exchange.record)
-        } else {
-            // Somebody who keeps the exchange may still read it.
+        if isHeld {
+            // The holder may still read it.
             record = exchange.record
+        } else {
+            swap(&record, &exchange.record)
         }
     }
 }

@@ -42,6 +42,8 @@ public struct ForwardRules: Sendable, Equatable {
     public var deniesPrivate = true
     /// The hosts whose tunnels may pass unread; `nil`: all. Ports are part of it where patterns name them.
     public var unreadHosts: InterceptRules.Hosts?
+    /// The metadata addresses of clouds are refused, judged after resolution; the other private addresses only by `deniesPrivate`.
+    public var deniesMetadata = false
     /// Another proxy, by which origin servers are reached; `nil`: none.
     public var upstreamProxy: UpstreamProxy?
 

@@ -19,6 +19,15 @@ public final class UpstreamService: Sendable {
         public init() {}
     }
 
+    /// How the origins that clients choose are connected to.
+    public struct Passing: Sendable {
+        /// TLS with the origins; `nil`: their certificates are verified by what the system trusts.
+        public var tls: TlsContext?
+        public var limits = Endpoint.PoolLimits()
+
+        public init() {}
+    }
+
     /// The name in the configuration.
     public let name: String
     /// At least one, unless the service is `passthrough`.
@@ -27,6 +36,8 @@ public final class UpstreamService: Sendable {
     public let isPassthrough: Bool
     public let host: HostPolicy
     public let timeouts: Timeouts
+    /// The trust and the connections of the origins that clients choose; for `passthrough` only.
+    public let passing: Passing
     /// Fields that are added when the request lacks them.
     public let defaults: [FieldLine]
 
@@ -42,7 +53,7 @@ public final class UpstreamService: Sendable {
     public init(
         name: String, endpoints: [Endpoint], isPassthrough: Bool = false, host: HostPolicy = .upstream,
         timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = [],
-        balancing: Balancing = Balancing()
+        passing: Passing = Passing(), balancing: Balancing = Balancing()
     ) {
         self.name = name
         notes = ServiceNotes(name: name, isPassthrough: isPassthrough)
@@ -51,6 +62,7 @@ public final class UpstreamService: Sendable {
         self.host = host
         self.timeouts = timeouts
         self.defaults = defaults
+        self.passing = passing
         let isChoice = endpoints.count > 1 || balancing.resolvesNames && endpoints.contains(where: \.isNamed)
         balancer =
             !endpoints.isEmpty && (isChoice || balancing.healthCheck != nil)

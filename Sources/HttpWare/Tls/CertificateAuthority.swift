@@ -164,6 +164,7 @@ public final class CertificateAuthority: @unchecked Sendable {
     }
 
     private convenience init(files folder: String) throws(TlsFault) {
+        try CertificateAuthority.judge(folder)
         let path = FilePath.joined(folder, CertificateAuthority.keyFile)
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -176,6 +177,9 @@ public final class CertificateAuthority: @unchecked Sendable {
         }
         guard status.st_mode & 0o077 == 0 else {
             throw TlsFault(.material, "\(path): others than its owner can read the key; run chmod 600 \(path)")
+        }
+        guard CertificateAuthority.isOwn(status) else {
+            throw TlsFault(.material, "\(path): belongs to another user; run chown \(geteuid()) \(path)")
         }
         guard let held = authority_read_key(descriptor) else {
             throw TlsFault(.material, "\(path): contains no private key in PEM on the curve P-256")
@@ -212,6 +216,26 @@ public final class CertificateAuthority: @unchecked Sendable {
             throw error
         }
         try self.init(root, held)
+    }
+
+    /// Who can write to the folder can replace the authority.
+    private static func judge(_ folder: String) throws(TlsFault) {
+        var status = Glibc.stat()
+        // What is not there is told with the file's name.
+        guard stat(folder, &status) == 0 else { return }
+        guard isOwn(status) else {
+            throw TlsFault(.material, "\(folder): belongs to another user; run chown \(geteuid()) \(folder)")
+        }
+        guard status.st_mode & 0o022 == 0 else {
+            throw TlsFault(
+                .material, "\(folder): others than its owner can write to the folder; run chmod 700 \(folder)")
+        }
+    }
+
+    /// It belongs to this user or to root; root may read what belongs to others.
+    private static func isOwn(_ status: stat) -> Bool {
+        let user = geteuid()
+        return status.st_uid == user || status.st_uid == 0 || user == 0
     }
 
     /// Held while the files of a folder are written, and to read them when nobody writes.

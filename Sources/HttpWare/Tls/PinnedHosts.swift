@@ -18,9 +18,31 @@ final class PinnedHosts: Sendable {
         var end: Int64 = 0
     }
 
-    private let entries = Mutex<[Key: Entry]>([:])
-    /// Beyond so many, what is remembered is forgotten: a client then meets our certificate twice more.
-    private static let most = 10_000
+    /// The entries, and their keys from the one that was added first; `first` is where that one stands.
+    private struct Entries {
+        var byKey: [Key: Entry] = [:]
+        var keys: [Key] = []
+        var first = 0
+
+        subscript(key: Key) -> Entry? { byKey[key] }
+
+        /// Adds or changes an entry; beyond the most, the oldest goes.
+        mutating func set(_ key: Key, to entry: Entry) {
+            guard byKey.updateValue(entry, forKey: key) == nil else { return }
+            keys.append(key)
+            guard byKey.count > PinnedHosts.most else { return }
+            byKey[keys[first]] = nil
+            first += 1
+            if first > PinnedHosts.most {
+                keys.removeFirst(first)
+                first = 0
+            }
+        }
+    }
+
+    private let entries = Mutex(Entries())
+    /// The oldest of more than these is forgotten: a client then meets our certificate twice more.
+    static let most = 10_000
     /// Two refusals within this time are one too many, in nanoseconds.
     private static let window: Int64 = 60_000_000_000
 
@@ -31,8 +53,9 @@ final class PinnedHosts: Sendable {
     func accepted(_ key: Key) {
         entries.withLock { entries in
             if entries[key]?.hasSucceeded == true { return }
-            PinnedHosts.makeRoom(&entries)
-            entries[key] = Entry(hasSucceeded: true)
+            var entry = entries[key] ?? Entry()
+            entry.hasSucceeded = true
+            entries.set(key, to: entry)
         }
     }
 
@@ -41,19 +64,14 @@ final class PinnedHosts: Sendable {
     func refused(_ key: Key, isSure: Bool, at now: Int64, for duration: Int64) -> Bool {
         guard duration > 0 else { return false }
         return entries.withLock { entries in
-            PinnedHosts.makeRoom(&entries)
             var entry = entries[key] ?? Entry()
             // A client that has trusted us before just went away.
             if !isSure, entry.hasSucceeded { return false }
             let isSecond = entry.refused != 0 && now &- entry.refused <= PinnedHosts.window
             entry.refused = isSecond ? 0 : now
             if isSecond { entry.end = now &+ duration }
-            entries[key] = entry
+            entries.set(key, to: entry)
             return isSecond
         }
-    }
-
-    private static func makeRoom(_ entries: inout [Key: Entry]) {
-        if entries.count >= most { entries.removeAll(keepingCapacity: true) }
     }
 }

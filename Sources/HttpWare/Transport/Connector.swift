@@ -81,11 +81,12 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     /// Another proxy resolves the host's name: what is known of it here is judged all the same.
     private func judge(_ next: @escaping () -> Void) {
-        guard endpoint.key.deniesPrivate else { return next() }
-        let host = endpoint.key.host
-        if Authority.isLocal(host) || endpoint.addresses.contains(where: \.isPrivate) {
+        if endpoint.addresses.contains(where: endpoint.denies) {
             return answerCaller(.failure(Connector.denied(endpoint)))
         }
+        guard endpoint.key.deniesPrivate else { return next() }
+        let host = endpoint.key.host
+        if Authority.isLocal(host) { return answerCaller(.failure(Connector.denied(endpoint))) }
         guard endpoint.isNamed, let resolver else { return next() }
         resolver.resolve(host, port: endpoint.key.port) { result in
             if case .success(let addresses) = result, addresses.allSatisfy(\.isPrivate) {
@@ -110,18 +111,21 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Why no connection is made to a private address.
+    /// Why no connection is made to an address that is denied.
     static func denied(_ endpoint: Endpoint) -> GatewayError {
         GatewayError(
-            .downstream, .destinationProhibited, "\(endpoint.name) has a private address, which is denied")
+            .downstream, .destinationProhibited,
+            endpoint.key.deniesPrivate
+                ? "\(endpoint.name) has a private address, which is denied"
+                : "\(endpoint.name) has the address of a cloud's metadata service, which is denied")
     }
 
     private func found(_ found: [SocketAddress]) {
         guard completion != nil else { return }
         addresses = found[...]
         // Judged after the names were resolved, so that a name cannot point inward.
-        if endpoint.key.deniesPrivate, endpoint.key.hop == nil {
-            addresses = addresses.filter { !$0.isPrivate }[...]
+        if endpoint.key.deniesPrivate || endpoint.key.deniesMetadata, endpoint.key.hop == nil {
+            addresses = addresses.filter { !endpoint.denies($0) }[...]
             if addresses.isEmpty {
                 return answerCaller(.failure(Connector.denied(endpoint)))
             }

@@ -7,6 +7,7 @@ public final class Endpoint: Sendable {
         let host: String
         let port: UInt16
         let deniesPrivate: Bool
+        var deniesMetadata = false
         let limits: PoolLimits
         /// The TLS that is spoken, and the name that is verified.
         var tls: ObjectIdentifier?
@@ -77,14 +78,15 @@ public final class Endpoint: Sendable {
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
         speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
-        hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false, isPassing: Bool = false
+        deniesMetadata: Bool = false, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false, isPassing: Bool = false
     ) {
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         let verified = serverName ?? bare
         self.tls = tls.map { TlsPeer($0, name: verified) }
         key = Key(
-            host: bare, port: port, deniesPrivate: deniesPrivate, limits: limits, tls: tls.map(ObjectIdentifier.init),
+            host: bare, port: port, deniesPrivate: deniesPrivate, deniesMetadata: deniesMetadata, limits: limits,
+            tls: tls.map(ObjectIdentifier.init),
             serverName: tls == nil ? "" : verified, speaks: speaks, hop: hop, isTunnel: isTunnel)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
@@ -101,8 +103,9 @@ public final class Endpoint: Sendable {
     /// The same at other addresses, or with other limits.
     private init(_ other: Endpoint, at addresses: [SocketAddress]?, limits: PoolLimits, isPassing: Bool) {
         var key = Key(
-            host: other.key.host, port: other.key.port, deniesPrivate: other.key.deniesPrivate, limits: limits,
-            tls: other.key.tls, serverName: other.key.serverName, speaks: other.key.speaks, hop: other.key.hop,
+            host: other.key.host, port: other.key.port, deniesPrivate: other.key.deniesPrivate,
+            deniesMetadata: other.key.deniesMetadata, limits: limits, tls: other.key.tls,
+            serverName: other.key.serverName, speaks: other.key.speaks, hop: other.key.hop,
             isTunnel: other.key.isTunnel)
         key.addresses = addresses ?? other.key.addresses
         self.key = key
@@ -135,7 +138,12 @@ public final class Endpoint: Sendable {
     var isOnThisHost: Bool {
         guard key.hop == nil else { return false }
         if !addresses.isEmpty { return addresses.allSatisfy(\.isLoopback) }
-        return key.host == "localhost" || key.host.hasSuffix(".localhost")
+        return key.host == "localhost"
+    }
+
+    /// Whether it may not be reached at this address.
+    func denies(_ address: SocketAddress) -> Bool {
+        key.deniesPrivate && address.isPrivate || key.deniesMetadata && address.isMetadata
     }
 
     /// It stands for one of its name's addresses.
@@ -178,20 +186,23 @@ struct PassingEndpoints {
     /// The endpoint of a host, in lower case, and a port; under TLS where a context is given.
     mutating func endpoint(
         _ host: UnsafeRawBufferPointer, port: UInt16, tls: TlsContext?, deniesPrivate: Bool,
+        deniesMetadata: Bool = false, limits: Endpoint.PoolLimits = Endpoint.PoolLimits(),
         speaks: Endpoint.Version = .h1, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false
     ) -> Endpoint {
         var hash = UInt32(port) &+ (tls == nil ? 0 : speaks == .h1 ? 1 : 2)
         for byte in host { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
         let slot = Int(hash & 63)
         if let found = slots[slot], found.key.port == port, found.key.deniesPrivate == deniesPrivate,
+            found.key.deniesMetadata == deniesMetadata,
             found.tls?.context === tls, found.key.speaks == speaks,
-            found.key.hop == hop, found.key.isTunnel == isTunnel, found.written.elementsEqual(host)
+            found.key.limits == limits, found.key.hop == hop, found.key.isTunnel == isTunnel,
+            found.written.elementsEqual(host)
         {
             return found
         }
         let made = Endpoint(
-            host: String(decoding: host, as: UTF8.self), port: port, speaks: speaks, tls: tls,
-            deniesPrivate: deniesPrivate, hop: hop, isTunnel: isTunnel, isPassing: true)
+            host: String(decoding: host, as: UTF8.self), port: port, limits: limits, speaks: speaks, tls: tls,
+            deniesPrivate: deniesPrivate, deniesMetadata: deniesMetadata, hop: hop, isTunnel: isTunnel, isPassing: true)
         slots[slot] = made
         return made
     }

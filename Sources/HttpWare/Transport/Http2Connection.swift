@@ -1,4 +1,7 @@
 /// A connection of HTTP/2, of either side: bytes come and go here, and leave together at the end of the loop's turn. RFC 9113.
+///
+/// While it has one stream only, there is nothing that could leave together: it sends at the end of the event, when all that it
+/// needs is still in the processor's cache.
 class Http2Connection: SocketConnection, LoopTurnHandler {
     private var isSendFiled = false
 
@@ -11,10 +14,14 @@ class Http2Connection: SocketConnection, LoopTurnHandler {
     /// Sends what may go, and looks at what is to be waited for now.
     func sendAll() {}
 
+    /// There is no more than one stream.
+    var isLone: Bool { false }
+
     /// Called by the session whenever there is something to send.
     final func wantsToSend() {
         guard !isSendFiled, !isClosed else { return }
         isSendFiled = true
+        if isLone, transport.sendsAtEventEnd(self) { return }
         loop.whenTurnEnds(self)
     }
 

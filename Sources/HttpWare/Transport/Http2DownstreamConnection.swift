@@ -44,6 +44,8 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     /// What was read before it was known to be HTTP/2; with nothing, our settings go out.
     func start(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
 
+    override var isLone: Bool { session.streams.count <= 1 }
+
     var isIdle: Bool { session.streams.isEmpty && !session.isReadingHead }
 
     func drain(idleFor nanoseconds: Int64) {
@@ -135,8 +137,9 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     }
 
     func streamClosed(_ stream: consuming Http2Stream) {
-        if spare.count < Http2DownstreamConnection.mostSpare, let stream = stream as? Http2DownstreamStream {
-            spare.append(stream)
+        if spare.count < Http2DownstreamConnection.mostSpare {
+            // Of the streams that `makeStream` made.
+            spare.append(unsafeDowncast(stream, to: Http2DownstreamStream.self))
         }
         if session.streams.isEmpty {
             idleDeadline = loop.now.nanoseconds &+ source.idleNanoseconds

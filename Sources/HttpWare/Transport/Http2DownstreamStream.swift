@@ -2,6 +2,11 @@
 final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     /// It lets go of its streams when it closes.
     private let connection: Http2DownstreamConnection
+    /// The connection's, like `transport`: here too, because a reference is counted to reach them through another object.
+    private let loop: EventLoop
+    private let transport: LoopTransport
+    /// The listener's, when the request began.
+    private var idleNanoseconds: Int64 = 0
     private var handler: (any RequestReceiver)?
     private let timer: LoopTimer
     private var hasHead = false
@@ -21,19 +26,21 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
 
     init(connection: Http2DownstreamConnection) {
         self.connection = connection
-        timer = LoopTimer(loop: connection.loop)
+        transport = connection.transport
+        loop = transport.loop
+        timer = LoopTimer(loop: loop)
         super.init(session: connection.session)
         timer.handler = self
     }
 
-    private var loop: EventLoop { connection.loop }
-
     // MARK: The request
 
     override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {
+        let upgrades = request.upgrade != nil
+        let opensTunnel = upgrades || request.method == .connect
         let handler = beginExchange(&request)
-        isWebSocket = handler.exchange.heldRequest.upgrade != nil
-        awaitsTunnel = isWebSocket || handler.exchange.heldRequest.method == .connect
+        isWebSocket = upgrades
+        awaitsTunnel = opensTunnel
         contentRate.start(at: loop.now)
         if !endsStream { progressed() }
         handler.requestStarted()
@@ -52,7 +59,9 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         awaitsTunnel = false
         if !early.isEmpty { early = [] }
         isOutputAwaited = false
-        let handler = connection.source.makeReceiver(for: self, of: connection)
+        let source = connection.source
+        idleNanoseconds = source.idleNanoseconds
+        let handler = source.makeReceiver(for: self, of: connection)
         self.handler = handler
         swap(&handler.exchange.heldRequest, &request)
         return handler
@@ -118,7 +127,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
         takesRest = status.code / 100 == 2
         if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .chunked }
-        options.date = connection.transport.date
+        options.date = transport.date
         session.submit(&exchange.response, options, hasContent: hasContent, isLong: isLong, on: self)
     }
 
@@ -175,7 +184,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         // Not here, in the middle of a frame.
         loop.later { [self] in
             guard isOpen, let handler else { return }
-            connection.transport.inEvent { handler.downstreamDrained() }
+            transport.inEvent { handler.downstreamDrained() }
         }
     }
 
@@ -203,12 +212,12 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
     // MARK: Endings
 
     private func progressed() {
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ connection.source.idleNanoseconds)
+        timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
     }
 
     func timerFired(_ timer: LoopTimer) {
         guard isOpen else { return }
-        connection.transport.inEvent { timedOut() }
+        transport.inEvent { timedOut() }
     }
 
     private func timedOut() {
@@ -230,8 +239,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
 
     private func leave() {
         timer.clear()
-        let handler = self.handler
-        self.handler = nil
+        let handler = self.handler.take()
         handler?.clientLeft()
     }
 

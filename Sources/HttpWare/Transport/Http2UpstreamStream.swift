@@ -2,6 +2,9 @@
 final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     // Not unowned: an exchange may still have to take what came before the connection closed.
     private let connection: Http2UpstreamConnection
+    /// The connection's, like `transport`: here too, because a reference is counted to reach them through another object.
+    private let loop: EventLoop
+    private let transport: LoopTransport
     private var handler: (any ResponseReceiver)?
     private let timer: LoopTimer
     private var method = HttpMethod.get
@@ -32,12 +35,12 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
 
     init(connection: Http2UpstreamConnection) {
         self.connection = connection
-        timer = LoopTimer(loop: connection.loop)
+        transport = connection.transport
+        loop = transport.loop
+        timer = LoopTimer(loop: loop)
         super.init(session: connection.session)
         timer.handler = self
     }
-
-    private var loop: EventLoop { connection.loop }
 
     /// No exchange has to do with it any more.
     var isFree: Bool { handler == nil }
@@ -127,7 +130,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         // Not here, in the middle of a frame.
         loop.later { [self] in
             guard isOpen, let handler else { return }
-            connection.transport.inEvent { handler.upstreamDrained() }
+            transport.inEvent { handler.upstreamDrained() }
         }
     }
 
@@ -202,8 +205,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
             handler?.tunnelReceivedEnd()
             return
         }
-        let handler = self.handler
-        self.handler = nil
+        let handler = self.handler.take()
         timer.clear()
         // What is left of the request has no use any more.
         if isOpen, !endsOutput { session.cancel(self) }
@@ -218,7 +220,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         progressed()
         resumeInput()
         guard !held.isEmpty || hasHeldEnd else { return }
-        connection.transport.inEvent {
+        transport.inEvent {
             let content = held
             held = []
             if !content.isEmpty, let handler { content.withUnsafeBytes { pass($0, to: handler) } }
@@ -252,13 +254,12 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         let asked = handler
         loop.later { [self] in
             guard handler === asked else { return }
-            connection.transport.inEvent { fail(error) }
+            transport.inEvent { fail(error) }
         }
     }
 
     private func fail(_ error: GatewayError) {
-        let handler = self.handler
-        self.handler = nil
+        let handler = self.handler.take()
         timer.clear()
         awaiting = nil
         if isOpen { session.cancel(self) } else { connection.giveBack(self) }
@@ -266,8 +267,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     override func broke(_ reason: String) {
-        let handler = self.handler
-        self.handler = nil
+        let handler = self.handler.take()
         timer.clear()
         handler?.upstreamFailed(.badResponse(reason))
     }
@@ -275,11 +275,10 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     override func closed(_ code: UInt32) {
         // The response is whole, and waits to be taken.
         guard !hasHeldEnd else { return }
-        let handler = self.handler
-        self.handler = nil
+        let handler = self.handler.take()
         timer.clear()
         guard let handler else { return }
-        connection.transport.inEvent {
+        transport.inEvent {
             if Http2Session.isRefusal(code) {
                 handler.upstreamFailed(
                     GatewayError(
@@ -308,7 +307,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
             hasFinal
             ? GatewayError(.upstream, .responseIncomplete, "the response made no progress")
             : GatewayError(.upstream, .responseTimeout, "\(connection.endpoint.name) did not respond in time")
-        connection.transport.inEvent { fail(error) }
+        transport.inEvent { fail(error) }
     }
 }
 

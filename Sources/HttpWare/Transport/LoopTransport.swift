@@ -150,12 +150,32 @@ public final class LoopTransport: UpstreamConnector {
     /// Lets the connections to an endpoint end that no service has any more.
     func retirePool(of endpoint: Endpoint) { pools[endpoint.key]?.isRetired = true }
 
+    /// The connection of HTTP/2 that sends at the end of the present event.
+    private var eventSender: Http2Connection?
+
+    /// Lets the connection send at the end of the present event; false if there is none, or another connection does that.
+    func sendsAtEventEnd(_ connection: Http2Connection) -> Bool {
+        guard output.isInEvent, eventSender == nil else { return false }
+        eventSender = connection
+        return true
+    }
+
+    private func sendEvent() {
+        // What is sent may end exchanges, and so give this connection, or another, more to send.
+        for _ in 0..<4 {
+            guard let connection = eventSender.take() else { return }
+            connection.turnEnded()
+        }
+        if let connection = eventSender.take() { loop.whenTurnEnds(connection) }
+    }
+
     /// Runs a piece of work whose output leaves at its end.
     @inline(__always)
     func inEvent(_ body: () -> Void) {
         if output.isInEvent { return body() }
         output.isInEvent = true
         body()
+        if eventSender != nil { sendEvent() }
         output.flush()
         output.isInEvent = false
     }

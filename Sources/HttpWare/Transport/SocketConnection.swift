@@ -6,7 +6,8 @@ import Glibc
 /// a message's unread rest, is kept. Used on its loop's thread only.
 class SocketConnection: SocketEventHandler, LoopTimerHandler {
     let transport: LoopTransport
-    /// The loop's: here too, for to reach it through another object counts a reference.
+    /// The transport's, like `output`: here too, because a reference is counted to reach them through another object.
+    final let loop: EventLoop
     private let output: OutputBatch
     let socket: SocketEvents
     let timer: LoopTimer
@@ -39,17 +40,17 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     init(transport: LoopTransport, socket: SocketEvents, tls: TlsSession?) {
         self.transport = transport
+        loop = transport.loop
         output = transport.output
         self.socket = socket
         self.tls = tls
-        timer = LoopTimer(loop: transport.loop)
+        timer = LoopTimer(loop: loop)
         socket.handler = self
         timer.handler = self
     }
 
     /// Whether output waits for the socket.
     final var isBlocked: Bool { !pending.isEmpty || unseen != nil }
-    final var loop: EventLoop { transport.loop }
     /// How many bytes wait for the socket.
     final var pendingCount: Int { pending.count - pendingStart + (unseen?.count ?? 0) }
 

@@ -12,7 +12,7 @@ public struct UpstreamProxy: Sendable, Equatable {
         public init(host: String, port: UInt16, user: String? = nil, password: String = "") {
             self.host = host
             self.port = port
-            authorization = user.map { "Basic " + Base64Text.encode(Array("\($0):\(password)".utf8)) }
+            authorization = user.map { "Basic " + Base64.encode(Array("\($0):\(password)".utf8)) }
         }
 
         /// The same as a field, for requests that are not in a tunnel.

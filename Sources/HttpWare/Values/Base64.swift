@@ -1,12 +1,31 @@
-/// Base64, read strictly: no white space, no other alphabet, and one spelling for each sequence of bytes. RFC 4648 §3.2–§3.5.
+/// Bytes as text in base64, RFC 4648.
+///
+/// Decoding is strict: no white space, no other alphabet, and one spelling for each sequence of bytes. RFC 4648 §3.2–§3.5.
 public enum Base64 {
+    /// Encodes bytes, with padding. RFC 4648 §4.
+    public static func encode(_ bytes: [UInt8]) -> String {
+        let characters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? characters[bits >> (18 - 6 * place) & 63] : 0x3d)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// Decodes base64url without padding, as tokens have it (RFC 7515 §2); `nil` for anything else, bits that do not count and
     /// are set included.
+    @inlinable
     public static func decodeUrl(_ text: some Collection<UInt8>) -> [UInt8]? {
         decode(text, urlAlphabet)
     }
 
     /// Decodes base64 with padding, as Basic credentials have it (RFC 7617 §2); padding may be left out.
+    @inlinable
     public static func decode(_ text: some BidirectionalCollection<UInt8>) -> [UInt8]? {
         var padding = 0
         for byte in text.reversed() {
@@ -17,13 +36,15 @@ public enum Base64 {
         return decode(text.dropLast(padding), alphabet)
     }
 
-    private static func decode(_ text: some Collection<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
+    @inlinable
+    static func decode(_ text: some Collection<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
         if let result = text.withContiguousStorageIfAvailable({ decode($0, alphabet) }) { return result }
         return Array(text).withUnsafeBufferPointer { decode($0, alphabet) }
     }
 
     /// A token is decoded for each request that shows a new one: by a table, and into memory of the right size.
-    private static func decode(_ text: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
+    @usableFromInline
+    static func decode(_ text: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
         let count = text.count
         guard count % 4 != 1 else { return nil }
         // All values, and the bits that count for nothing, put together: none may be set above the six of a character.
@@ -64,6 +85,6 @@ public enum Base64 {
         }
     }
 
-    private static let urlAlphabet = table(sixtyTwo: 0x2d, sixtyThree: 0x5f)
-    private static let alphabet = table(sixtyTwo: 0x2b, sixtyThree: 0x2f)
+    @usableFromInline static let urlAlphabet = table(sixtyTwo: 0x2d, sixtyThree: 0x5f)
+    @usableFromInline static let alphabet = table(sixtyTwo: 0x2b, sixtyThree: 0x2f)
 }

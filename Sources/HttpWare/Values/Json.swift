@@ -7,6 +7,8 @@ public indirect enum Json: Sendable {
     case decimal(Double)
     /// A number as it is written: `-1`, `0.5`, `1e9` (RFC 8259 §6).
     case digits(String)
+    /// A value that is JSON already.
+    case raw(String)
     case text(String)
     case list([Json])
     /// In this order.
@@ -33,7 +35,7 @@ public indirect enum Json: Sendable {
         case .bool(let value): output += value ? "true" : "false"
         case .number(let value): output += String(value)
         case .decimal(let value): output += Json.decimal(value)
-        case .digits(let value): output += value
+        case .digits(let value), .raw(let value): output += value
         case .text(let value): output += value.jsonString
         case .list(let values):
             output += "["

@@ -10,7 +10,12 @@ struct AdminOption: ParsableArguments {
             "The admin listener, such as 127.0.0.1:9900 or unix:/run/admin.sock. Default: as in the configuration.",
             valueName: "address"))
     var admin: String?
-    @Option(help: "The admin listener's token. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration.")
+    @Option(
+        help: ArgumentHelp(
+            """
+            The admin listener's token. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration, else the one that \
+            httpware inspect made.
+            """))
     var token: String?
     @OptionGroup var file: ConfigurationOption
 
@@ -24,7 +29,7 @@ struct AdminOption: ParsableArguments {
             guard let address = SocketAddress(named, defaultPort: 9900) else {
                 throw ValidationError("\(admin) is not an address; write 127.0.0.1:9900 or unix:/run/admin.sock")
             }
-            return AdminClient(address: address, token: shown)
+            return AdminClient(address: address, token: shown ?? InspectorToken.kept(for: address))
         }
         let result = try file.read()
         guard let configuration = result.configuration else {
@@ -44,6 +49,7 @@ struct AdminOption: ParsableArguments {
             address = .ip(
                 address.address?.isIPv4 == true ? IPAddress(ipv4: 0x7f00_0001) : IPAddress(ipv6: 0, 1), port: port)
         }
-        return AdminClient(address: address, token: shown ?? definition.token)
+        return AdminClient(
+            address: address, token: shown ?? definition.token ?? InspectorToken.kept(for: address))
     }
 }

@@ -24,6 +24,25 @@ private struct StoreLines {
     var done: [String] = []
     var left: [String] = []
 
+    /// Changes every store of the kinds that were asked for. A store that fails, or a kind that cannot be reached, stops no other; of a
+    /// kind that cannot be reached it says so where `tells` wants it. `change` answers whether there was something to change.
+    mutating func visit(
+        _ stores: TrustStores, _ options: TrustStoreOptions, tells: (TrustStoreKind) -> Bool,
+        change: (TrustStore) throws(TrustProblem) -> Bool
+    ) {
+        for kind in TrustStoreKind.here where options.kinds.isEmpty || options.kinds.contains(kind) {
+            let found = stores.stores(kind)
+            if let problem = found.problem, tells(kind) { left.append("\(kind.rawValue): \(problem)") }
+            for store in found.stores {
+                do throws(TrustProblem) {
+                    if try change(store) { done.append(store.label) }
+                } catch {
+                    left.append("\(store.label): \(error.text)")
+                }
+            }
+        }
+    }
+
     /// Prints them, the stores that were changed first.
     func finish(_ verb: String) throws {
         for line in done { try Terminal.result("\(verb): \(line)") }
@@ -48,17 +67,11 @@ struct CaInstallCommand: ParsableCommand {
     func run() throws {
         let stores = options.stores(of: try folder.read(), in: folder.path)
         var lines = StoreLines()
-        for kind in TrustStoreKind.here where options.kinds.isEmpty || options.kinds.contains(kind) {
-            let found = stores.stores(kind)
-            if let problem = found.problem { lines.left.append("\(kind.rawValue): \(problem)") }
-            for store in found.stores {
-                do throws(TrustProblem) {
-                    try store.install()
-                    lines.done.append(store.label)
-                } catch {
-                    lines.left.append("\(store.label): \(error.text)")
-                }
-            }
+        lines.visit(stores, options) { _ in
+            true
+        } change: { (store) throws(TrustProblem) in
+            try store.install()
+            return true
         }
         try lines.finish("installed")
         let others = TrustStoreKind.allCases.filter { !TrustStoreKind.here.contains($0) }
@@ -83,19 +96,11 @@ struct CaUninstallCommand: ParsableCommand {
     func run() throws {
         let stores = options.stores(of: try folder.read(), in: folder.path)
         var lines = StoreLines()
-        for kind in TrustStoreKind.here where options.kinds.isEmpty || options.kinds.contains(kind) {
-            let found = stores.stores(kind)
-            // Without a tool nobody can say what is left; without a store nothing is.
-            if let problem = found.problem, options.kinds.contains(kind) {
-                lines.left.append("\(kind.rawValue): \(problem)")
-            }
-            for store in found.stores {
-                do throws(TrustProblem) {
-                    if try store.uninstall() { lines.done.append(store.label) }
-                } catch {
-                    lines.left.append("\(store.label): \(error.text)")
-                }
-            }
+        // Without a tool, what is left cannot be known; without a store, nothing is left.
+        lines.visit(stores, options) {
+            options.kinds.contains($0)
+        } change: { (store) throws(TrustProblem) in
+            try store.uninstall()
         }
         if lines.done.isEmpty && lines.left.isEmpty { try Terminal.result("the authority is in no store") }
         try lines.finish("removed")

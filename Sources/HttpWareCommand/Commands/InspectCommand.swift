@@ -13,6 +13,9 @@ struct InspectCommand: ParsableCommand {
             httpware ca install, or by opening http://httpware.proxy/ through the proxy. To run one command behind a proxy \
             without trusting anything, use httpware with.
 
+            The URL of the admin page contains a token, which is made at each start. A browser keeps it in a cookie; other \
+            commands of this user, such as httpware trace --admin ADDRESS, find it by the address.
+
             HOST and GLOB are patterns such as api.example.com, *.example.com or example.com:8443. Requests go to local \
             servers too, but not to the metadata addresses of clouds.
             """)
@@ -49,13 +52,16 @@ struct InspectCommand: ParsableCommand {
         proxy.except = LocalProxy.hosts(except)
         proxy.only = LocalProxy.hosts(only)
         proxy.upstream = upstreamProxy
+        let token = InspectorToken()
+        proxy.token = token.secret
         let gateway = try GatewayRun.start(try proxy.configuration(), workers: nil, observes: true)
         let status = gateway.status.now
         for listener in status.addresses {
             Terminal.error("httpware: proxy on http://\(listener.address)")
             Terminal.error("httpware: certificate and instructions on http://\(OwnHost.name)/ through the proxy")
         }
-        if let address = status.adminAddress { Terminal.error("httpware: inspector on http://\(address)/") }
+        let file = status.adminAddress.flatMap { token.announce(at: $0) }
+        defer { file?.remove() }
         for listener in status.addresses {
             Terminal.error(
                 "try: curl -x http://\(listener.address) --cacert "

@@ -12,6 +12,8 @@ struct LocalProxy {
     var listen = "127.0.0.1:0"
     /// The address of the admin listener; `nil`: there is none.
     var admin: String?
+    /// The token of the admin listener; `nil`: it needs none.
+    var token: Secret?
     /// The hosts whose tunnels are read; `nil`: none are.
     var hosts: [String]? = ["*"]
     /// The hosts whose tunnels pass unread all the same.
@@ -52,7 +54,7 @@ struct LocalProxy {
                 chain: \(command)\(intercept)
             chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }] } }
             routes: [{ service: passthrough }]
-            \(admin.map { "admin: { bind: \(BuiltinConfiguration.quoted($0)) }\n" } ?? "")log: { level: \(logs) }
+            \(admin.map { BuiltinConfiguration.admin($0, token) } ?? "")log: { level: \(logs) }
 
             """
     }

@@ -19,19 +19,26 @@ struct ProxyCommand: ParsableCommand {
     var url: String
     @Option(help: "The address to listen on.")
     var listen = "127.0.0.1:8080"
+    @Flag(help: "Open the admin page on a free port near 9900, and print its URL.")
+    var inspect = false
     @Flag(help: "Print JSON, one object per line.")
     var json = false
 
     func run() throws {
+        let token = InspectorToken()
+        let admin = inspect ? BuiltinConfiguration.admin(FreePort.near(9900), token.secret) : ""
         let text = """
             version: 1
             listeners: { proxy: { bind: \(BuiltinConfiguration.quoted(listen)) } }
             services: { origin: { baseUrl: \(BuiltinConfiguration.quoted(url)) } }
             routes: [{ service: origin }]
+            \(admin)
             """
         let configuration = try BuiltinConfiguration.read(text, for: "proxy")
         let gateway = try GatewayRun.start(configuration, workers: nil, observes: true)
         GatewayRun.tell(gateway)
+        let file = gateway.status.now.adminAddress.flatMap { token.announce(at: $0) }
+        defer { file?.remove() }
         let style = TerminalStyle(STDOUT_FILENO)
         let (line, json) = (ExchangeLine(style: style), json)
         if !json, let heading = line.heading { Terminal.print(heading) }
@@ -60,6 +67,11 @@ enum BuiltinConfiguration {
             throw ExitCode(1)
         }
         return configuration
+    }
+
+    /// The admin listener, as a line of YAML.
+    static func admin(_ bind: String, _ token: Secret?) -> String {
+        "admin: { bind: \(quoted(bind))\(token.map { ", token: \(quoted($0.revealed))" } ?? "") }\n"
     }
 
     /// A scalar that YAML and the interpolation take as it is.

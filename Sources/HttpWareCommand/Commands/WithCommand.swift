@@ -11,9 +11,9 @@ struct WithCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "with", abstract: "Run a command whose requests go through a forward proxy.",
         usage: """
-            httpware with [--show] [--tunnel] [--only <host>] -- <command> ...
-            httpware with [--show] --config <config> -- <command> ...
-            httpware with [--show] [--only <host>] --browser <browser> <url> [-- <arguments> ...]
+            httpware with [--show] [--inspect] [--tunnel] [--only <host>] -- <command> ...
+            httpware with [--show] [--inspect] --config <config> -- <command> ...
+            httpware with [--show] [--inspect] [--only <host>] --browser <browser> <url> [-- <arguments> ...]
             """,
         discussion: """
             The proxy listens on a free port of 127.0.0.1 while the command runs, and reads what passes in TLS as well. Its \
@@ -30,6 +30,9 @@ struct WithCommand: ParsableCommand {
             token. A listener of its own starts then on a free port, and the other listeners of the file stay closed. Requests \
             that carry a placeholder to any other place are answered 403.
 
+            --inspect opens the admin page on a free port of 127.0.0.1, whatever the file says, and prints its URL with a token \
+            that is made for this run. With -c it always starts a gateway of its own.
+
             --browser starts a browser in place of a command, with a new profile that trusts the authority. It is removed \
             when the browser ends. Arguments after -- go to the browser.
 
@@ -39,6 +42,8 @@ struct WithCommand: ParsableCommand {
 
     @Flag(help: "Print a line on standard error for each request when it ends.")
     var show = false
+    @Flag(help: "Open the admin page on a free port near 9900, and print its URL on standard error.")
+    var inspect = false
     @Flag(help: "Let TLS pass unread.")
     var tunnel = false
     @Option(
@@ -92,8 +97,10 @@ struct WithCommand: ParsableCommand {
         if !run.variables.isEmpty { configuration.placeholders = run }
         let child = Child(
             folder: folder, user: user, command: command, browser: browser, url: url,
-            authority: listener.intercept?.authority, placeholders: run.variables)
-        if config != nil, run.variables.isEmpty, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
+            authority: listener.intercept?.authority, placeholders: run.variables,
+            secrets: configuration.credentialSecrets)
+        let isOwn = inspect || !run.variables.isEmpty
+        if config != nil, !isOwn, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
                 Terminal.error("a gateway already runs on \(listener.bind); httpware trace -f shows its requests")
             }
@@ -101,9 +108,15 @@ struct WithCommand: ParsableCommand {
         }
         // Before any thread is made: all of them leave signals to this one.
         let signals = ChildProcess.takeSignals()
+        var served = config == nil ? configuration : configuration.only(listener, at: .loopback)
+        let token = InspectorToken()
+        if inspect, let bind = SocketAddress(FreePort.near(9900)) {
+            served = served.inspected(at: bind, token: token.secret)
+        }
         let gateway = try GatewayRun.start(
-            config == nil ? configuration : configuration.only(listener, at: .loopback),
-            workers: min(2, GatewayRun.usualLoops), observes: show, takesSignals: false)
+            served, workers: min(2, GatewayRun.usualLoops), observes: show, takesSignals: false)
+        let file = gateway.status.now.adminAddress.flatMap { token.announce(at: $0) }
+        defer { file?.remove() }
         let line = ExchangeLine(style: TerminalStyle(STDERR_FILENO), showsHost: true)
         let printer =
             show
@@ -177,6 +190,8 @@ private struct Child {
     let authority: CertificateAuthority?
     /// The variables that hold placeholders of tokens.
     let placeholders: [String: String]
+    /// The secrets of credentials, which the command must not get.
+    let secrets: [String]
 
     /// Runs it to its end; its exit status.
     func run(at address: SocketAddress, _ signals: ChildProcess.Signals) throws -> Int32 {
@@ -198,6 +213,12 @@ private struct Child {
         var started =
             try browser?.prepared(url, command, environment, user, authority)
             ?? (command, environment.variables(user))
+        if !placeholders.isEmpty {
+            for (name, value) in started.1 where secrets.contains(where: { value.contains($0) }) {
+                Terminal.error("httpware with: \(name) holds a secret of a credential; the command does not get it")
+                started.1[name] = nil
+            }
+        }
         started.1.merge(placeholders) { $1 }
         do throws(SystemError) {
             return try ChildProcess(started.0, environment: started.1, signals).wait()

@@ -62,6 +62,11 @@ struct Waterfall {
         lines.append("  exchange \(report.id)\(report.exchange.map { " (\($0))" } ?? "") at \(report.time)")
         lines.append("  " + (report.client.map { "\($0) \(arrow) " } ?? "") + way.joined(separator: " \(arrow) "))
         if let host = report.host { lines.append("  host \(host), \(report.protocol)") }
+        if let tunnel = report.tunnel {
+            let address = tunnel.address.map { " at \($0)" } ?? ""
+            let principal = tunnel.principal.map { ", opened by \($0)" } ?? ""
+            lines.append("  in a tunnel to \(tunnel.host):\(tunnel.port)\(address)\(principal)")
+        }
         var counts = "  \(TerminalStyle.size(report.requestBytes)) up, \(TerminalStyle.size(report.responseBytes)) down"
         if let bytes = report.unfilteredBytes { counts += " (\(TerminalStyle.size(bytes)) before filters)" }
         counts += ", answered by \(report.responder)"

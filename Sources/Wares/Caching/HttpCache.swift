@@ -205,7 +205,9 @@ public struct HttpCache: Middleware, Postware {
         status.ttl = ttl
         exchange.cacheResult = ttl > 0 ? .hit : .stale
         exchange.note(ttl > 0 ? "hit" : "stale", asDecision: true)
-        return .abort(with: makeResponse(stored, age, now, request, status))
+        var response = StoredAnswer.make(stored, for: request.method, request.fields, age: age, now: now)
+        tell(status, in: &response)
+        return .abort(with: consume response)
     }
 
     private func makeResponse(

@@ -1,5 +1,6 @@
 public import Credentials
 public import HttpWare
+import Synchronization
 
 /// How `tokenInject` puts a token in place of its placeholder.
 public struct PlaceholderRules: Sendable {
@@ -14,6 +15,7 @@ public struct PlaceholderRules: Sendable {
     public internal(set) var scrubs = false
     /// Where a line is written for each exchange in which the token is used.
     var audit: LogSink?
+    private let searches = TokenSearches()
 
     /// Whether placeholders in content are replaced.
     var needsContent: Bool { !places.isDisjoint(with: [.form, .json]) }
@@ -64,8 +66,16 @@ public struct PlaceholderRules: Sendable {
         _ token: IssuedToken, of credential: Credential, _ issued: IssuedPlaceholder, _ request: inout HttpRequest,
         _ exchange: Exchange
     ) -> Verdict {
-        exchange.swapPlaceholder(
-            PlaceholderSwap(issued.placeholder, by: token.value, in: places, scrubs: scrubs))
+        var search: TokenSearch?
+        if scrubs {
+            search = searches.search(for: token)
+            if search == nil {
+                return .abort(
+                    with: .problem(
+                        .badGateway, "credential \(credential.name): the token is too short to be searched for"))
+            }
+        }
+        exchange.swapPlaceholder(PlaceholderSwap(issued.placeholder, by: token.value, in: places, search: search))
         CarriedTokens.note(credential, token.number, in: exchange)
         exchange.bindAuthority(of: request)
         exchange.note("the placeholder", asDecision: false)
@@ -87,6 +97,20 @@ public struct PlaceholderRules: Sendable {
         }
         // What remains of valid members is valid.
         try? request.fields.set(.acceptEncoding, to: known.isEmpty ? "identity" : known.joined(separator: ", "))
+    }
+}
+
+/// What is made once for each token: the last one's. Guarded by a mutex.
+private final class TokenSearches: Sendable {
+    private let last = Mutex<(number: Int, search: TokenSearch?)?>(nil)
+
+    func search(for token: IssuedToken) -> TokenSearch? {
+        last.withLock { last in
+            if let last, last.number == token.number { return last.search }
+            let search = TokenSearch(token.value)
+            last = (token.number, search)
+            return search
+        }
     }
 }
 

@@ -70,6 +70,7 @@ public struct TokenInject: Middleware, CredentialUser {
         }
         if exchange[WantsCredentials.self] == false { return .pass }
         if request.method == .trace { return leaveTrace(exchange) }
+        exchange.noteInjection(into: header)
         if let standing {
             request.fields.set(standing)
             exchange.bindAuthority(of: request)
@@ -222,6 +223,12 @@ extension TokenInject: ConfigurableWare {
             placeholders?.audit = audits ? audit : nil
             for key in ["value", "file", "header", "scheme", "overwrite"] where options.isGiven(key) {
                 options.fail(at: key, "has no effect with placeholder; remove one of them")
+            }
+            if scrub, let value = credential?.definition.value, TokenSearch(value) == nil {
+                options.fail(
+                    at: "scrub",
+                    "the token has fewer than \(TokenSearch.leastToken) characters, so it cannot be told from other text"
+                )
             }
             if let credential, credential.definition.env == nil {
                 options.fail(

@@ -68,7 +68,7 @@ extension Fuzzing {
     private static func basic(_ bytes: [UInt8]) {
         guard let credentials = BasicCredentials(bytes) else { return }
         let pair = Array(credentials.user.utf8) + [0x3a] + credentials.password
-        require(BasicCredentials(Base64Text.encode(pair).utf8)?.password == credentials.password, "another password")
+        require(BasicCredentials(Base64.encode(pair).utf8)?.password == credentials.password, "another password")
         require(!credentials.password.contains { $0 < 0x20 }, "a control character")
     }
 

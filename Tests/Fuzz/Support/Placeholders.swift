@@ -35,7 +35,8 @@ extension Fuzzing {
     }
 
     private static func scrub(_ bytes: [UInt8], _ piece: Int) {
-        let filter = { ScrubbedContent([Secret(String(decoding: token, as: UTF8.self))], placeholder: placeholder) {} }
+        guard let search = TokenSearch(Secret(String(decoding: token, as: UTF8.self))) else { return }
+        let filter = { ScrubbedContent([search], placeholder: placeholder) {} }
         guard let first = filter(), let second = filter() else { return }
         let whole = pass(bytes, .max, first)
         require(whole == pass(bytes, piece, second), "cut into pieces of \(piece)")

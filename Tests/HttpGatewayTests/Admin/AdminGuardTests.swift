@@ -63,6 +63,54 @@ import Testing
         #expect(!AdminGuard.isEqual(Array("a".utf8), []))
     }
 
+    private let token = "0123456789abcdef"
+
+    private func answer(_ target: String, fields: HttpFields = [:]) async throws -> HttpResponse {
+        var setting = TestExchange.Setting()
+        setting.bind = SocketAddress("127.0.0.1:9900")
+        let bound = try #require(SocketAddress("127.0.0.1:9900"))
+        let page = AdminEndpoint(path: "/", access: .local) { _, _ in .abort(with: .plain(.ok, "page")) }
+        let api = AdminApi(guarding: AdminGuard(bind: bound, token: Secret(token)), endpoints: endpoints + [page])
+        let exchange = try TestExchange([api, AdminFields()], setting: setting)
+        var fields = fields
+        try fields.append(.host, "127.0.0.1:9900")
+        return try await exchange.send(.get(target, fields: fields))
+    }
+
+    @Test func `the URL with the token sets a cookie for this origin alone, and goes on without the token`()
+        async throws
+    {
+        let response = try await answer("/?token=\(token)")
+        #expect(response.status.code == 303 && response.fields[.location] == "/")
+        #expect(
+            response.fields[.setCookie]
+                == "httpware-admin-9900=\(token); Path=/; HttpOnly; SameSite=Strict")
+        for target in ["/?token=", "/?token=0123456789abcdeg", "/?token"] {
+            let refused = try await answer(target)
+            #expect(refused.status.code == 403 && !refused.fields.contains(.setCookie), "\(target)")
+        }
+        #expect(try await answer("/?tokens=x").status.code == 200)
+    }
+
+    @Test(arguments: [
+        ("httpware-admin-9900=0123456789abcdef", 200), ("a=b; httpware-admin-9900=0123456789abcdef; c", 200),
+        ("httpware-admin-9900=0123456789abcdeg", 401), ("httpware-admin-9900=", 401), ("httpware-admin-9900", 401),
+        ("httpware-admin-9901=0123456789abcdef", 401), ("", 401),
+    ])
+    func `the cookie of this listener opens it`(cookie: String, status: Int) async throws {
+        var fields = HttpFields()
+        try fields.append(.cookie, cookie)
+        #expect(try await answer("/v1/known", fields: fields).status.code == status)
+    }
+
+    @Test(arguments: [("same-origin", 200), ("none", 200), ("same-site", 401), ("cross-site", 403), ("odd", 401)])
+    func `a page of another port does not come in by the cookie`(site: String, status: Int) async throws {
+        var fields = HttpFields()
+        try fields.append(.cookie, "httpware-admin-9900=\(token)")
+        try fields.append("Sec-Fetch-Site", site)
+        #expect(try await answer("/v1/known", fields: fields).status.code == status)
+    }
+
     @Test func `a path with a star takes one segment`() {
         let endpoint = endpoints[3]
         #expect(endpoint.argument(in: "/named/a%2Fb") == "a%2Fb")

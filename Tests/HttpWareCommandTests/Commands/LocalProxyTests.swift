@@ -11,7 +11,7 @@ import Testing
         let configuration = try proxy.configuration()
         let listener = try #require(configuration.listeners.first)
         #expect(configuration.admin == nil && listener.intercept == nil)
-        #expect(!listener.denyPrivate && listener.connectPorts.contains(8443))
+        #expect(!listener.denyPrivate && listener.deniesMetadata && listener.connectPorts.contains(8443))
         #expect(proxy.text.contains("169.254.169.254") && proxy.text.contains("[fd00:ec2::254]"))
     }
 

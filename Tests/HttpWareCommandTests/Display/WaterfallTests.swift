@@ -74,6 +74,18 @@ import Testing
         #expect(Waterfall(style: .plain).text(report).contains("1.5 KiB down (10 KiB before filters)"))
     }
 
+    @Test func `the tunnel that a request came in is told`() {
+        var report = ExchangeReport.full()
+        #expect(!Waterfall(style: .plain).text(report).contains("tunnel"))
+        report.tunnel = ExchangeReport.Tunnel(host: "example.com", port: 443, address: nil, principal: nil)
+        #expect(Waterfall(style: .plain).text(report).contains("  in a tunnel to example.com:443\n"))
+        report.tunnel?.address = "192.0.2.1"
+        report.tunnel?.principal = "anna"
+        #expect(
+            Waterfall(style: .plain).text(report).contains(
+                "  in a tunnel to example.com:443 at 192.0.2.1, opened by anna\n"))
+    }
+
     @Test func `an empty report is shown too`() {
         var report = ExchangeReport.full()
         report.wares = []

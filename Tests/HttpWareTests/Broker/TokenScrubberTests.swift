@@ -7,7 +7,7 @@ import Testing
     private let placeholder = TokenPlaceholder(bytes: Array("hwp_0123456789ABCDEFGHIJKLMNOPQRSTUV".utf8))
 
     private func scrub(_ text: String, token: String, cut: Int = .max) throws -> (text: String, finds: Int) {
-        var scrubber = try #require(TokenScrubber(Array(token.utf8), placeholder: placeholder))
+        var scrubber = TokenScrubber(try #require(TokenSearch(Secret(token))), placeholder: placeholder)
         var output: [UInt8] = []
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func `what may be the beginning of a token is held back, and nothing else`() throws {
-        var scrubber = try #require(TokenScrubber(Array("secret-token".utf8), placeholder: placeholder))
+        var scrubber = TokenScrubber(try #require(TokenSearch(Secret("secret-token"))), placeholder: placeholder)
         var output: [UInt8] = []
         Array("data: secret-t".utf8).withUnsafeBytes { scrubber.feed($0, into: &output) }
         #expect(String(decoding: output, as: UTF8.self) == "data: ")

@@ -3,14 +3,6 @@ import Testing
 @testable import HttpWare
 
 @Suite struct WebSocketKeyTests {
-    @Test(arguments: [
-        ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
-        ("foobar", "Zm9vYmFy"),
-    ])
-    func `bytes become Base64, RFC 4648 §10`(bytes: String, text: String) {
-        #expect(Base64Text.encode(Array(bytes.utf8)) == text)
-    }
-
     @Test func `the answer to a key is that of RFC 6455 §1.3`() {
         #expect(WebSocketKey.answer(to: "dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }

@@ -9,7 +9,8 @@ final class DriverStage: @unchecked Sendable {
     let loop: EventLoop
     let clock = ManualClock()
     let server: LoopListener
-    let driver: ExchangeDriver
+    /// The present exchange's.
+    private(set) var driver: ExchangeDriver
     /// What the present client sees.
     private(set) var client = ScriptedClient()
     /// Where the driver finds its streams.
@@ -80,8 +81,8 @@ final class DriverStage: @unchecked Sendable {
     {
         await step { stage in
             stage.client = ScriptedClient()
-            stage.driver.prepare(
-                sink: stage.client, connection: ConnectionFacts(peer: SocketAddress("203.0.113.7:50000")))
+            stage.driver = stage.server.makeDriver(
+                for: stage.client, ConnectionFacts(peer: SocketAddress("203.0.113.7:50000")))
             var request = HttpRequest.make(method, "http://example.test" + path)
             request.fields.receivedCount = request.fields.lines.count
             request.content = HttpContent(extent: extent)

@@ -64,6 +64,14 @@ import Testing
         #expect(await stage.step { $0.client.status } == 410)
     }
 
+    @Test func `an exchange that has ended is used again`() async throws {
+        let stage = try DriverStage([OnRequest { _, _ in .abort(with: HttpResponse(.gone)) }])
+        await stage.begin()
+        let first = await stage.step { ObjectIdentifier($0.driver.exchange) }
+        await stage.begin()
+        await stage.step { #expect(ObjectIdentifier($0.driver.exchange) == first) }
+    }
+
     @Test func `the exchange that a forgotten wait still holds is not the next one's`() async throws {
         enum Word: ExchangeKey { typealias Value = String }
         let notes = Notes()

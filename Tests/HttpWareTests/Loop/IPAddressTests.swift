@@ -38,6 +38,20 @@ import Testing
     ])
     func `a global address is not`(text: String) throws { #expect(try !#require(IPAddress(text)).isPrivate) }
 
+    @Test(arguments: [
+        "169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::169.254.169.254", "169.254.170.2", "169.254.170.23",
+        "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254",
+    ])
+    func `metadata addresses of clouds are known, and private`(text: String) throws {
+        let address = try #require(IPAddress(text))
+        #expect(address.isMetadata && address.isPrivate)
+    }
+
+    @Test(arguments: ["127.0.0.1", "169.254.169.253", "10.0.0.1", "8.8.8.8", "::1", "fd00:ec2::1", "64:ff9b::8.8.8.8"])
+    func `other addresses are no metadata addresses`(text: String) throws {
+        #expect(try !#require(IPAddress(text)).isMetadata)
+    }
+
     @Test func `loopback and unspecified are known, mapped too`() throws {
         for text in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
             #expect(try #require(IPAddress(text)).isLoopback)

@@ -83,6 +83,18 @@ import Testing
         #expect { try CertificateAuthority(folder: folder) } throws: { "\($0)".contains("chmod 600") }
     }
 
+    @Test func `a folder that others can write to is refused`() throws {
+        _ = try made()
+        for rights in [0o700, 0o755] {
+            try FileManager.default.setAttributes([.posixPermissions: rights], ofItemAtPath: folder)
+            _ = try CertificateAuthority(folder: folder)
+        }
+        for rights in [0o770, 0o777, 0o702] {
+            try FileManager.default.setAttributes([.posixPermissions: rights], ofItemAtPath: folder)
+            #expect { try CertificateAuthority(folder: folder) } throws: { "\($0)".contains("chmod 700 \(folder)") }
+        }
+    }
+
     @Test(arguments: [
         ("ca.key", ""), ("ca.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), ("ca.pem", ""),
         ("ca.pem", "x"),
@@ -158,6 +170,26 @@ import Testing
         #expect(pinned.isPinned(key, at: 131 * second))
         #expect(!pinned.isPinned(PinnedHosts.Key(client: nil, principal: "anna", host: "a.test"), at: 131 * second))
         #expect(!pinned.isPinned(key, at: 731 * second))
+    }
+
+    @Test func `beyond the most that are remembered, the oldest client is forgotten, and no other`() {
+        let pinned = PinnedHosts()
+        func key(_ number: Int) -> PinnedHosts.Key {
+            PinnedHosts.Key(client: nil, principal: nil, host: "\(number).test")
+        }
+        func pin(_ number: Int) {
+            for time in Int64(1)...2 { _ = pinned.refused(key(number), isSure: true, at: time, for: 1_000_000) }
+        }
+        for number in 0..<PinnedHosts.most { pin(number) }
+        #expect(pinned.isPinned(key(0), at: 3))
+        for more in 1...3 {
+            pin(PinnedHosts.most + more)
+            #expect(!pinned.isPinned(key(more - 1), at: 3))
+            #expect(pinned.isPinned(key(more), at: 3) && pinned.isPinned(key(PinnedHosts.most + more), at: 3))
+        }
+        for number in 0..<2 * PinnedHosts.most + 10 { pin(100_000 + number) }
+        #expect(!pinned.isPinned(key(5), at: 3) && pinned.isPinned(key(100_000 + PinnedHosts.most + 10), at: 3))
+        #expect(!pinned.isPinned(key(100_000 + PinnedHosts.most + 9), at: 3))
     }
 
     @Test func `a client that trusted us before, and closes, refuses nothing`() {

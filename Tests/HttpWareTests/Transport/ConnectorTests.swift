@@ -91,6 +91,16 @@ import Testing
         #expect(outcome.times.connectStarted == 0)
     }
 
+    @Test func `a metadata address is refused where these are denied, and other private addresses are not`() throws {
+        for host in ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"] {
+            let outcome = connect(Endpoint(host: host, port: 80, deniesMetadata: true))
+            #expect(outcome.error?.fault == .destinationProhibited, "\(host)")
+            #expect(outcome.error?.reason.contains("metadata") == true && outcome.times.connectStarted == 0)
+        }
+        let other = connect(Endpoint(host: "127.0.0.1", port: 9, deniesMetadata: true))
+        #expect(other.error?.fault != .destinationProhibited)
+    }
+
     @Test func `a name fails at once where no resolver is there`() throws {
         #expect(connect(Endpoint(host: "a.test", port: 80)).error?.fault == .destinationUnavailable)
     }

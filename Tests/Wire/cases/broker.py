@@ -305,6 +305,8 @@ def echoing(connection: OriginConnection) -> None:
             "plain": token, "percent": "".join(f"%{ord(c):02x}" for c in token), "json": json.dumps({"t": token}).replace("/", "\\/"),
             "unicode": "".join(f"\\u{ord(c):04x}" for c in token),
             **{f"base64{n}": base64.b64encode(b"u" * n + token.encode() + b":after").decode() for n in range(3)},
+            "mime": base64.encodebytes(b"x" * 45 + token.encode() + b"y" * 40).decode(),
+            "github": json.dumps({"content": base64.encodebytes(b"x" * 30 + token.encode() + b"y" * 40).decode()}),
         }
         fields = [b"ETag: \"abc\"", b"X-Token: " + token.encode(), b"Location: /?t=" + form["percent"].encode(), b"Digest: sha-256=x", b"Accept-Ranges: bytes"]
         if kind in form:
@@ -328,7 +330,7 @@ def echoing(connection: OriginConnection) -> None:
             connection.send(b"HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\nContent-Length: 2\r\n\r\nok")
             continue
         elif kind == "hints":
-            connection.send(b"HTTP/1.1 103 Early Hints\r\nLink: <" + token.encode() + b">\r\n\r\n" + OK)
+            connection.send(b"HTTP/1.1 103 Early Hints\r\nLink: <" + token.encode() + b">\r\n\r\nHTTP/1.1 100 Continue\r\nX-T: " + token.encode() + b"\r\n\r\n" + OK)
             continue
         else:
             body = b"ok"
@@ -351,6 +353,11 @@ def _(t: Trial) -> None:
                         (hold, f"/?t={hold}", 'W/"abc"', False, False))
         else:
             expect_same("trailer", answer.trailers, [("X-Trailer", hold)])
+    for kind in ("mime", "github"):
+        body = broker.ask(broker.bearer(), target=f"/?{kind}".encode()).body.decode()[1:-1]
+        body = json.loads(body)["content"] if kind == "github" else body
+        decoded = base64.b64decode("".join(body.split()) + "===", validate=False)
+        check(TOKEN.encode()[2:-2] not in decoded, kind, decoded)
     for count in range(3):
         body = broker.ask(broker.bearer(), target=f"/?base64{count}".encode()).body.decode()
         expect_same(f"base64 behind {count}", base64.b64decode(body[1:-1]).decode(), "u" * count + hold + ":after")
@@ -363,7 +370,10 @@ def _(t: Trial) -> None:
     broker = Broker(t, echoing, scrub=True)
     for kind in (b"part", b"odd"):
         expect_status(broker.ask(broker.bearer(), target=b"/?" + kind), 502)
-    expect_status(broker.ask(broker.bearer(), target=b"/?hints"), 200)
+    client, authority = broker.wire(), b"localhost:%d" % broker.origin
+    client.send(head(broker.bearer(), start=b"GET http://" + authority + b"/?hints HTTP/1.1", host=b"Host: " + authority + b"\r\n"))
+    seen = client.read_until(b"\r\n\r\nok")
+    check(b" 200 " in seen and TOKEN.encode() not in seen and b"Early" not in seen, seen)
     answer = broker.ask(target=b"/?odd")
     expect_same("without a token", (answer.status, answer.get("Content-Encoding")), (200, "compress"))
     answer = broker.ask(broker.bearer(), target=b"/?plain", method=b"HEAD")
@@ -398,6 +408,8 @@ def _(t: Trial) -> None:
         half = len(token) // 2
         connection.send(frame(b"you said " + payload + b" with " + token))
         connection.send(frame(b"in two: " + token[:half], last=False) + frame(b"", 9) + frame(token[half:] + b"!", 0))
+        read_frame(connection)
+        connection.send(frame(token, 0xa))
         try:
             connection.read_exactly(1)
         except WireClosed:
@@ -422,6 +434,9 @@ def _(t: Trial) -> None:
         if kind & 0x80:
             break
     expect_same("fragments", (parts, ping), (b"in two: " + broker.placeholder.encode() + b"!", True))
+    client.send(frame(b"close", mask=b"abcd"))
+    kind, payload, _ = read_frame(client)
+    check(TOKEN.encode()[2:] not in payload, kind, payload)
     hold = broker.placeholder.encode()
     client.send(frame(b"my token: " + hold[:20], mask=b"efgh", last=False) + frame(hold[20:], 0, mask=b"ijkl"))
     expect_closed(client)
@@ -497,3 +512,58 @@ def _(t: Trial) -> None:
     answer = broker.ask(b"Content-Type: application/json", method=b"POST", content=body)
     expect_same("answer", (answer.status, answer.body.decode()), (200, f"before {broker.other}, now {broker.other}"))
     expect_same("tokens", [json.loads(request.body)["key"] for request in t.main.requests], ["s3cret-token-1", "s3cret-token-2"])
+
+
+@case("broker: content of other types, and JSON without placeholders, goes as it came", nginx=NO)
+def _(t: Trial) -> None:
+    broker = Broker(t, places="form, json", scrub=True)
+    content = gzip.compress(os.urandom(1_500_000))
+    expect_status(broker.ask(b"Content-Type: application/octet-stream", b"Content-Encoding: gzip", b"Range: bytes=0-1", method=b"PUT", content=content), 200)
+    request = t.main.requests[-1]
+    expect_same("binary", (request.body == content, request.get("Content-Length"), request.get("Content-Encoding"), request.get("Range")),
+                (True, str(len(content)), "gzip", "bytes=0-1"))
+    text = gzip.compress(b"h" * 3_000_000, 0)
+    expect_status(broker.ask(b"Content-Type: text/plain", b"Content-Encoding: gzip", method=b"PUT", content=text), 200)
+    expect_same("text", t.main.requests[-1].body, text)
+    body = json.dumps({"a": "h" * 1_200_000}).encode()
+    expect_status(broker.ask(b"Content-Type: application/json", method=b"POST", content=body), 200)
+    expect_same("JSON", t.main.requests[-1].body, body)
+    check(not broker.audit.exists() or not broker.audit.read_text(), "an audit line without a use")
+
+
+@case("broker: two credentials in one request, and neither stands in the other's way", nginx=NO)
+def _(t: Trial) -> None:
+    broker = Broker(t, middlewares="{ tokenInject: { credential: other, placeholder: {} } }, ", credentials="other: { grant: static, value: another-token, env: OTHER_TOKEN }")
+    for lines in ((broker.bearer(), b"X-Other: " + broker.other.encode()), (b"X-Other: " + broker.other.encode(), broker.bearer())):
+        expect_status(broker.ask(*lines), 200)
+        expect_same("tokens", (token_of(t.main.requests[-1]), t.main.requests[-1].get("X-Other")), (TOKEN, "another-token"))
+
+
+@case("broker: content that comes steadily, and ends that may begin a placeholder, go on after a while", nginx=NO)
+def _(t: Trial) -> None:
+    broker = Broker(t)
+    client, authority = broker.wire(), b"localhost:%d" % broker.origin
+    client.send(head(b"Transfer-Encoding: chunked", start=b"POST http://" + authority + b"/ HTTP/1.1", host=b"Host: " + authority + b"\r\n"))
+    started = time.monotonic()
+    while time.monotonic() - started < 4 and not t.main.received():
+        client.send(b"4\r\nabch\r\n")
+        time.sleep(0.02)
+    check(t.main.received(), "nothing was forwarded in four seconds")
+    client.send(b"3\r\nxyh\r\n")
+    check(eventually(lambda: b"xyh" in t.main.received(), 3), "the last byte is held for ever")
+    client.send(b"%x\r\n%s\r\n" % (35, broker.placeholder.encode()[1:]))
+    expect_status(client.read_response("POST"), 403)
+    check(broker.placeholder.encode()[4:20] not in t.main.received(), "the placeholder was sent")
+
+
+@case("broker: the command does not get the variable that a token came from", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("variable")
+    (folder / "a.yaml").write_text("""version: 1
+listeners: { dev: { bind: "127.0.0.1:1", mode: forward, chain: dev } }
+credentials: { app: { grant: static, value: "${REAL_TOKEN}", env: APP_TOKEN } }
+chains: { dev: { middlewares: [{ tokenInject: { credential: app, placeholder: {} } }] } }
+routes: [{ service: passthrough }]
+""")
+    result = with_command(t, "-c", str(folder / "a.yaml"), "--", "sh", "-c", "echo ${REAL_TOKEN-none} $APP_TOKEN", environment={"REAL_TOKEN": TOKEN})
+    check(re.fullmatch(r"none hwp_[A-Za-z0-9]{32}\n", result.stdout) and TOKEN not in result.stderr and "REAL_TOKEN" in result.stderr, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import signal
 import socket
@@ -29,7 +30,8 @@ class Proxy:
     """A gateway with a forward listener that reads tunnels, an authority of its own, and an origin server that it trusts."""
 
     def __init__(self, t: Trial, script: Script = answering(OK), *, intercept: str = 'hosts: ["*"]', listener: str = "", chain: str = "",
-                 routes: str = "[{ service: passthrough }]", tls: bool = True, deny: str = "false", workers: int = 1):
+                 routes: str = "[{ service: passthrough }]", tls: bool = True, deny: str = "false", workers: int = 1,
+                 services: str = "", roots: str = "ca.pem"):
         self.t, self.port, self.origin = t, free_port(), t.main.port
         t.origin(secure(script) if tls else script)
         self.folder = t.setup.place.subfolder("intercept")
@@ -47,14 +49,14 @@ listeners:
     chain: dev
     {listener}
 chains: {{ dev: {{ middlewares: [{chain}], postwares: [{{ accessLog: {{ output: "file:{self.log}" }} }}] }} }}
-services: {{ other: {{ baseUrl: "http://127.0.0.1:{t.setup.ports['second']}" }} }}
+services: {{ other: {{ baseUrl: "http://127.0.0.1:{t.setup.ports['second']}" }}{services} }}
 routes: {routes}
 """
-        file = self.folder / "httpware.yaml"
-        file.write_text(self.text)
+        self.file = self.folder / "httpware.yaml"
+        self.file.write_text(self.text)
         self.process: Process = t.setup.place.command(
-            [t.setup.binary, "run", "-c", str(file), "--workers", str(workers)], [self.port],
-            environment={"SSL_CERT_FILE": str(certificates() / "ca.pem")})
+            [t.setup.binary, "run", "-c", str(self.file), "--workers", str(workers)], [self.port],
+            environment={"SSL_CERT_FILE": str(certificates() / roots)})
         t.at_end(self.process.stop)
 
     def connect(self, host: str = "localhost", port: int | None = None, *lines: bytes) -> tuple[Wire, Message]:
@@ -323,6 +325,39 @@ def _(t: Trial) -> None:
     check(base64.b64encode(b"anna:myPassword").decode() not in "".join(proxy.lines(3)) + proxy.process.log)
 
 
+@case("intercept: the record of a request inside names the tunnel, and who opened it", nginx=NO)
+def _(t: Trial) -> None:
+    users, admin = t.setup.place.subfolder("users") / "users.htpasswd", free_port()
+    users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
+    proxy = Proxy(t, intercept="hosts: [a.test, localhost]", chain=f"{{ basicAuth: {{ usersFile: '{users}' }} }}",
+                  routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}' }}")
+    right = b"Proxy-Authorization: Basic " + base64.b64encode(b"anna:myPassword")
+    inside = proxy.secured("localhost", right)
+    client, _ = proxy.connect("127.0.0.1", None, right)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(str(proxy.ca))
+    named = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
+    for wire, host in ((inside, "localhost"), (named, "a.test")):
+        wire.send(proxy.get(f"/of/{host}".encode(), host=f"{host}:{proxy.origin}"))
+        expect_status(wire.read_response(), 200)
+    plain = connect(("127.0.0.1", proxy.port), 10)
+    t.clients.append(plain)
+    plain.send(proxy.get(b"http://localhost:%d/plain" % t.setup.ports["second"], right, host=f"localhost:{t.setup.ports['second']}"))
+    plain.read_response()
+
+    def told(*arguments: str) -> str:
+        return subprocess.run([t.setup.binary, "trace", *arguments, "--admin", f"127.0.0.1:{admin}"], capture_output=True, text=True, timeout=10).stdout
+
+    check(eventually(lambda: len(told("--json").splitlines()) == 5, 5), told())
+    records = {each["target"]: each for each in map(json.loads, told("--json").splitlines())}
+    tunnel = {"host": "localhost", "port": proxy.origin, "principal": "anna"}
+    expect_same("tunnel", records["/of/localhost"]["tunnel"], tunnel)
+    expect_same("tunnel", records["/of/a.test"]["tunnel"], {**tunnel, "host": "a.test", "address": "127.0.0.1"})
+    check(all("tunnel" not in each for target, each in records.items() if not target.startswith("/of/")), records)
+    shown = told(records["/of/a.test"]["id"])
+    check(f"in a tunnel to a.test:{proxy.origin} at 127.0.0.1, opened by anna" in shown, shown)
+
+
 @case("intercept: a refusal inside a tunnel is 403, never 407", nginx=NO)
 def _(t: Trial) -> None:
     keys = t.setup.place.subfolder("keys") / "keys.txt"
@@ -483,6 +518,53 @@ def _(t: Trial) -> None:
     inner = Wire(certificates().client().wrap_socket(client.sock, server_hostname="a.test"), 10)
     inner.send(proxy.get(host=f"a.test:{proxy.origin}"))
     expect_status(inner.read_response(), 200)
+
+
+@case("intercept: tunnels on streams of one connection do not use up limits.connections", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t, tls=False, listener="limits: { connections: 4 }")
+    wire = connect(("127.0.0.1", proxy.port), 10)
+    t.clients.append(wire)
+    client, streams = h.Http2Wire(wire), range(1, 17, 2)
+    for stream in streams:
+        client.send(h.headers(stream, [(":method", "CONNECT"), (":authority", f"localhost:{proxy.origin}")], end=False))
+        client.until(lambda w: w.answer(stream).heads)
+        expect_same("CONNECT", client.answer(stream).status, 200)
+        client.send(h.data(stream, proxy.get()))
+        client.until(lambda w: w.answer(stream).body.endswith(b"ok"))
+    others = [connect(("127.0.0.1", proxy.port), 10) for _ in range(3)]
+    t.clients.extend(others)
+    for other in others:
+        other.send(proxy.get(b"http://localhost:%d/" % proxy.origin))
+        expect_status(other.read_response(), 200)
+    # More than one connection may have streams: the tunnels of those that ended leave room.
+    for stream in streams:
+        client.send(h.data(stream, end=True))
+        client.read(stream)
+    for stream in range(17, 17 + 2 * 120, 2):
+        client.send(h.headers(stream, [(":method", "CONNECT"), (":authority", f"localhost:{proxy.origin}")], end=False))
+        client.until(lambda w: w.answer(stream).heads)
+        client.send(h.data(stream, proxy.get()), h.data(stream, end=True))
+        check(client.read(stream).body.endswith(b"ok"), stream, client.answer(stream))
+
+
+@case("intercept: a tunnel in its handshake does not hold up a drain", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    client, answer = proxy.connect()
+    expect_status(answer, 200)
+    hello = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    client.send(hello.read())
+    expect_same("the answer to the hello", client.read_exactly(1), b"\x16")
+    began = time.monotonic()
+    proxy.process.signal(signal.SIGTERM)
+    expect_same("exit", proxy.process.wait(8), 0)
+    check(time.monotonic() - began < 4, "the drain took", time.monotonic() - began)
 
 
 @case("intercept: the authority's key is in no core file, neither after a reload that reads it anew", nginx=NO)

@@ -15,7 +15,8 @@ from pathlib import Path
 from Rig.certificates import certificates
 from Rig.origins import answering
 from Rig.processes import Process, free_port
-from suite import Skip, Trial, case, check, eventually, expect_same, expect_status
+from Rig.wire import Message
+from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
 from .command import NO, own_home, run, with_command
 from .intercept import OK, Proxy
@@ -25,9 +26,9 @@ from .tls import secure
 # inspect
 
 
-def inspecting(t: Trial, *arguments: str, environment: dict[str, str] | None = None) -> tuple[Process, int, int]:
+def inspecting(t: Trial, *arguments: str, environment: dict[str, str] | None = None, within: list[str] | None = None) -> tuple[Process, int, int]:
     """A running inspector, the port of its proxy and that of its admin listener."""
-    process = t.setup.place.command([t.setup.binary, "inspect", *arguments], [],
+    process = t.setup.place.command([*(within or []), t.setup.binary, "inspect", *arguments], [],
                                     environment={**own_home(t), "SSL_CERT_FILE": str(certificates() / "ca.pem"), **(environment or {})})
     t.at_end(process.stop)
     check(eventually(lambda: "try: " in process.log, 10), process.log)
@@ -176,3 +177,125 @@ def _(t: Trial) -> None:
     for option in ("-x", "--socks5-hostname"):
         result = subprocess.run(["curl", "-sS", "-m", "5", "--noproxy", "", option, f"127.0.0.1:{port}", "http://a.test/y"], capture_output=True, text=True, env=clean)
         expect_same(option, (result.stdout, t.main.requests[-1].target), ("ok", "http://a.test/y"))
+
+
+@case("with and inspect: a name that resolves to a cloud's metadata address is 403: plain, in tunnels, and by SOCKS", nginx=NO)
+def _(t: Trial) -> None:
+    hosts = t.setup.place.subfolder("hosts") / "hosts"
+    hosts.write_text("169.254.169.254 harmless.test\nfd00:ec2::254 harmless6.test\n127.0.0.1 local.test\n")
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    ca = Path(own_home(t)["HOME"]) / ".local/share/httpware/ca/ca.pem"
+    t.origin(answering(OK))
+    own = ["unshare", "-m", "sh", "-c", f'mount --bind "{hosts}" /etc/hosts && exec "$@"', "sh"]
+    if subprocess.run([*own, "true"], capture_output=True).returncode:
+        raise Skip("only root can give a process a file of hosts of its own")
+    _, port, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", within=own)
+
+    def status(url: str, *options: str) -> str:
+        options = options or ("-x", f"http://127.0.0.1:{port}")
+        return subprocess.run(["curl", "-s", "--max-time", "10", "--cacert", str(ca), "-o", "/dev/null", "-w", "%{http_code}", *options, url],
+                              capture_output=True, text=True).stdout
+
+    expect_same("a local server", status(f"http://local.test:{t.main.port}/"), "200")
+    for url in ("http://harmless.test/", "http://harmless6.test/", "https://harmless.test/", "https://harmless6.test/"):
+        expect_same(url, status(url), "403")
+    expect_same("SOCKS", status("https://harmless.test/", "--socks5-hostname", f"127.0.0.1:{port}"), "403")
+    # The client names the address, and only the handshake a name.
+    expect_same("an address", status("https://any.test/", "--socks5", f"127.0.0.1:{port}", "--resolve", "any.test:443:169.254.169.254"), "000")
+    check("metadata" in asked(t, port, "/", host="harmless.test").body.decode(), "the page does not say why")
+    result = subprocess.run([*own, t.setup.binary, "with", "--", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "https://harmless.test/"],
+                            capture_output=True, text=True, timeout=20, env={**os.environ, **own_home(t)})
+    expect_same("with", result.stdout, "403")
+
+
+def token_of(process: Process) -> str:
+    check(eventually(lambda: "?token=" in process.log, 10), process.log)
+    return re.search(r"inspector on http://127\.0\.0\.1:\d+/\?token=([A-Za-z0-9]{32})\n", process.log)[1]
+
+
+def admin_ask(t: Trial, port: int, method: str, target: str, *lines: str) -> Message:
+    client = connect(("127.0.0.1", port), 10)
+    t.clients.append(client)
+    client.send("\r\n".join([f"{method} {target} HTTP/1.1", f"Host: 127.0.0.1:{port}", *lines, "Content-Length: 0", "", ""]).encode())
+    return client.read_response(method)
+
+
+@case("inspect: a token per start: by its URL, by its cookie, by Bearer; pages of other sites and ports get nothing", nginx=NO)
+def _(t: Trial) -> None:
+    process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    token = token_of(process)
+    expect_status(admin_ask(t, admin, "GET", "/v1/requests"), 401)
+    opened = admin_ask(t, admin, "GET", f"/?token={token}")
+    expect_same("opened", (opened.status, opened.get("Location")), (303, "/"))
+    cookie, *attributes = opened.get("Set-Cookie").split("; ")
+    expect_same("attributes", sorted(attributes), ["HttpOnly", "Path=/", "SameSite=Strict"])
+    expect_status(admin_ask(t, admin, "GET", "/?token=" + "x" * 32), 403)
+    shown = f"Cookie: {cookie}"
+    expect_status(admin_ask(t, admin, "GET", "/v1/requests", shown, "Sec-Fetch-Site: same-origin"), 200)
+    expect_status(admin_ask(t, admin, "GET", "/v1/requests", f"Authorization: Bearer {token}"), 200)
+    write = ("POST", "/v1/offline?value=false")
+    for lines in (["Origin: http://evil.example"], [f"Origin: http://127.0.0.1:{port}"], ["Sec-Fetch-Site: cross-site"], ["Sec-Fetch-Site: same-site"]):
+        check(admin_ask(t, admin, *write, shown, *lines).status in (401, 403), lines)
+    check(admin_ask(t, admin, *write, shown, f"Origin: http://127.0.0.1:{admin}", "Sec-Fetch-Site: same-origin").status not in (401, 403))
+    asked(t, port, f"/?token={token}")
+    expect_same("printed", process.log.count(token), 1)
+    other, _, _ = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    check(token_of(other) != token, "two starts have one token")
+
+
+@case("inspect: other commands find its token by the address, in a file of this user alone that goes with it", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("runtime")
+    for variables, expected in (({"XDG_RUNTIME_DIR": str(folder)}, folder / "httpware"), ({"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(folder / "state")}, folder / "state/httpware"),
+                                ({"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}, Path(own_home(t)["HOME"]) / ".local/state/httpware")):
+        process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", environment=variables)
+        file = expected / f"127.0.0.1:{admin}.token"
+        expect_same("content", file.read_text(), token_of(process))
+        expect_same("rights", (oct(os.stat(file).st_mode & 0o777), oct(os.stat(expected).st_mode & 0o777)), ("0o600", "0o700"))
+        asked(t, port, "/ca.pem")
+        for address in (f"127.0.0.1:{admin}", f"localhost:{admin}"):
+            result = run(t, "trace", "--admin", address, environment={**own_home(t), **variables})
+            check(result.returncode == 0 and "/ca.pem" in result.stdout, result)
+        os.chmod(file, 0o644)
+        check("requires its token" in run(t, "trace", "--admin", f"127.0.0.1:{admin}", environment={**own_home(t), **variables}).stderr, "a file that others read is used")
+        os.chmod(file, 0o600)
+        process.signal(signal.SIGTERM)
+        expect_same("exit", process.wait(10), 0)
+        expect_same("left", list(expected.iterdir()), [])
+
+
+@case("with --inspect and proxy --inspect: the page on a free port; the command never has the token", nginx=NO)
+def _(t: Trial) -> None:
+    runtime = {"XDG_RUNTIME_DIR": str(t.setup.place.subfolder("runtime"))}
+    code = ("import json, os, sys, time, urllib.request; urllib.request.urlopen(sys.argv[1]).read(); "
+            "print(json.dumps([dict(os.environ), open('/proc/self/cmdline').read()])); sys.stdout.flush(); time.sleep(20)")
+    file = t.setup.place.subfolder("file") / "httpware.yaml"
+    busy = free_port()
+    file.write_text(f"""version: 1
+listeners: {{ dev: {{ mode: forward, bind: "127.0.0.1:{t.main.port}", forward: {{ denyPrivate: false }} }} }}
+routes: [{{ service: passthrough }}]
+admin: {{ bind: "127.0.0.1:{busy}", token: "abcdefghijklmnopqrstuvwxyz" }}
+""")
+    for options in ([], ["-c", str(file)]):
+        process = t.setup.place.command([t.setup.binary, "with", "--inspect", *options, "--", sys.executable, "-c", code, f"http://127.0.0.1:{t.main.port}/seen"], [],
+                                        environment={**own_home(t), **runtime, "HTTP_PROXY": "", "http_proxy": "", "NO_PROXY": "", "no_proxy": ""})
+        t.at_end(process.stop)
+        token = token_of(process)
+        admin = int(re.search(r"inspector on http://127\.0\.0\.1:(\d+)/", process.log)[1])
+        check(admin != busy, "the port of the file")
+        check(eventually(lambda: '[{"' in process.log, 10), process.log)
+        check(token not in process.log.split('[{"')[1], "the command has the token")
+        records = admin_ask(t, admin, "GET", "/v1/requests", f"Authorization: Bearer {token}")
+        check(b"/seen" in records.body, records)
+        result = run(t, "trace", "--admin", f"127.0.0.1:{admin}", environment={**own_home(t), **runtime})
+        check("/seen" in result.stdout, result)
+        process.signal(signal.SIGTERM)
+        process.wait(10)
+        expect_same("left", list(Path(runtime["XDG_RUNTIME_DIR"], "httpware").iterdir()), [])
+    process = t.setup.place.command([t.setup.binary, "proxy", "--inspect", f"http://127.0.0.1:{t.main.port}", "--listen", "127.0.0.1:0"], [], environment={**own_home(t), **runtime})
+    t.at_end(process.stop)
+    token = token_of(process)
+    admin = int(re.search(r"inspector on http://127\.0\.0\.1:(\d+)/", process.log)[1])
+    expect_status(admin_ask(t, admin, "GET", "/v1/requests", f"Authorization: Bearer {token}"), 200)
+    expect_status(admin_ask(t, admin, "GET", "/v1/requests"), 401)

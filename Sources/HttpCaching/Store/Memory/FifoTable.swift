@@ -1,4 +1,4 @@
-/// A table of items up to a number of bytes, found by a hash, and evicted by S3-FIFO. Small: some sixty bytes beside what is kept.
+/// A table of items up to a number of bytes, found by a hash, and evicted by S3-FIFO. Small: about sixty bytes for each item, beside the item itself.
 ///
 /// S3-FIFO: a new item waits in a small queue, a tenth of the room. An item that was used there more than once moves to the
 /// main queue, and so does an item that comes back soon after its eviction. Items that are read once never crowd out items
@@ -61,7 +61,7 @@
     @usableFromInline var small = Queue()
     @usableFromInline var main = Queue()
     /// Parts of the hashes that were evicted from the small queue not long ago, each at the place of its bucket: as many as
-    /// there are buckets, so that one lasts about as long as what is kept.
+    /// there are buckets, so that one lasts about as long as an item.
     @usableFromInline var ghosts: [UInt32] = []
 
     @inlinable public init(limit: Int) { most = limit }
@@ -223,7 +223,7 @@
             slots[Int(place)] = slot
             return place
         }
-        // By a quarter, not to the double: what is not used yet is memory all the same.
+        // By a quarter, not to the double: unused buckets take memory as well.
         if slots.count == slots.capacity { slots.reserveCapacity(max(16, slots.count + slots.count / 4)) }
         slots.append(slot)
         return Place(truncatingIfNeeded: slots.count - 1)

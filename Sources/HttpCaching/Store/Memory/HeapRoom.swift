@@ -1,6 +1,6 @@
 import Glibc
 
-/// Memory that a thread's heap takes from the system ahead of what is stored next.
+/// Memory that a thread's heap takes from the system before the next responses are stored.
 ///
 /// A heap of glibc that is not the main thread's grows by a page at a time, mprotect(2) each, and each page is a fault when it is first
 /// written: together a third of what it takes to store a short response. A block that is taken and given back leaves its pages with the heap.

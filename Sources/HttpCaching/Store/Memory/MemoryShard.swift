@@ -22,7 +22,7 @@ struct MemoryShard {
 
     init(limit: Int) { table = FifoTable(limit: limit) }
 
-    /// Whether so much more is kept than before that the next responses will need memory from the system.
+    /// Whether the store has grown so much that the next responses will need memory from the system.
     mutating func takesMoreMemory() -> Bool {
         guard table.bytes > provided + HeapRoom.size / 2 else { return false }
         provided = table.bytes

@@ -1,10 +1,9 @@
-import HttpCaching
-import HttpWare
+package import HttpWare
 
 /// Makes responses of stored ones, as a request wants them: whole, without content, a part, or *not modified*.
-enum StoredAnswer {
+package enum StoredAnswer {
     /// The answer to a request with these fields. `age` in nanoseconds.
-    static func make(
+    package static func make(
         _ stored: StoredResponse, for method: HttpMethod, _ request: HttpFields, age: Int64, now: WallTime
     ) -> HttpResponse {
         var fields = stored.fields
@@ -26,7 +25,9 @@ enum StoredAnswer {
     }
 
     /// Whether the stored response has what the request asks for: a stored part answers only requests for parts of it.
-    static func serves(_ stored: StoredResponse, _ method: HttpMethod, _ request: HttpFields, now: WallTime) -> Bool {
+    package static func serves(_ stored: StoredResponse, _ method: HttpMethod, _ request: HttpFields, now: WallTime)
+        -> Bool
+    {
         guard let part = stored.part else { return true }
         // Of a part of what has no known length, only bytes that are counted from the beginning are known.
         guard method == .get, request.contains(.range),
@@ -37,7 +38,7 @@ enum StoredAnswer {
     }
 
     /// 304 with the fields that it must have, and those that a cache needs. RFC 9110 §15.4.5.
-    static func notModified(_ whole: HttpResponse) -> HttpResponse {
+    package static func notModified(_ whole: HttpResponse) -> HttpResponse {
         var response = whole
         response.status = .notModified
         response.content = .none

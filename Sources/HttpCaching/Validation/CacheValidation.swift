@@ -1,20 +1,19 @@
-import HttpCaching
-import HttpWare
+package import HttpWare
 
 /// How a cache asks whether a stored response still holds. RFC 9111 §4.3.1.
-enum CacheValidation {
+package enum CacheValidation {
     /// What makes a request conditional, or one for a part.
-    static let conditions: [FieldName] = [.ifNoneMatch, .ifModifiedSince, .ifRange, .range]
+    package static let conditions: [FieldName] = [.ifNoneMatch, .ifModifiedSince, .ifRange, .range]
 
     /// Takes away what an origin server might read for a condition that the request does not have.
-    static func removeTwins(in request: inout HttpRequest) {
+    package static func removeTwins(in request: inout HttpRequest) {
         guard request.fields.hasUnderscores else { return }
         for name in conditions { request.fields.removeTwins(of: name) }
     }
 
     /// Makes the request ask for another representation than the stored one. What the client has by its own word is asked
     /// about too, so that one answer does for both.
-    static func ask(about stored: StoredResponse, in request: inout HttpRequest) {
+    package static func ask(about stored: StoredResponse, in request: inout HttpRequest) {
         let fields = stored.fields
         let own = request.fields.rawValues(of: .ifNoneMatch)
         for name in conditions { request.fields.remove(name) }
@@ -30,9 +29,9 @@ enum CacheValidation {
         }
     }
 
-    /// Whether a 304 to such a question may be about what the client has, and not about the stored response: it names none, and
-    /// the client named another one. RFC 9111 §4.3.4.
-    static func isAmbiguous(_ answer: HttpFields, about stored: StoredResponse, client: HttpFields) -> Bool {
+    /// Whether such a 304 may be about the client's own copy, and not about the stored response: it names no entity tag, and
+    /// the client named another tag. RFC 9111 §4.3.4.
+    package static func isAmbiguous(_ answer: HttpFields, about stored: StoredResponse, client: HttpFields) -> Bool {
         guard !answer.contains(.etag), let tag = stored.validators.etag else { return false }
         return EntityTag.list(client.rawValues(of: .ifNoneMatch)).contains { !$0.isWeaklyEqual(to: tag) }
     }

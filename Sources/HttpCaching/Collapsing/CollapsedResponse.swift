@@ -1,14 +1,13 @@
 import DequeModule
-import HttpCaching
-import HttpWare
+package import HttpWare
 
 /// One response for many requests: the leader brings it, piece by piece, and it goes to all who follow as it comes, on
 /// whatever loops they are.
 ///
 /// From any thread: its state is guarded by a lock.
-final class CollapsedResponse: Sendable {
+package final class CollapsedResponse: Sendable {
     /// What those who follow are told.
-    enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         /// This is its head; the content comes.
         case begins(Head)
         /// What was waited for was stored already, and does.
@@ -20,16 +19,16 @@ final class CollapsedResponse: Sendable {
     }
 
     /// What followers have to know of the response. One for all of them.
-    final class Head: Sendable {
-        let response: HttpResponse
-        let vary: VaryKey
+    package final class Head: Sendable {
+        package let response: HttpResponse
+        package let vary: VaryKey
         /// How many bytes follow, if that is known.
-        let length: Int?
+        package let length: Int?
         /// It is an error, shared so that not each of them meets it by itself.
-        let isFailure: Bool
+        package let isFailure: Bool
 
         /// `fields` are what others may have of its fields. A failure's cookie is not for them.
-        init(_ response: HttpResponse, vary: VaryKey, isFailure: Bool, fields: HttpFields? = nil) {
+        package init(_ response: HttpResponse, vary: VaryKey, isFailure: Bool, fields: HttpFields? = nil) {
             var fields = fields ?? response.fields
             if isFailure { fields.remove(.setCookie) }
             self.response = HttpResponse(response.status, fields: fields)
@@ -68,13 +67,13 @@ final class CollapsedResponse: Sendable {
     /// A place among those who follow.
     ///
     /// Unchecked: the outcome is guarded by the response's lock.
-    final class Follower: ExchangeHold, @unchecked Sendable {
-        let response: CollapsedResponse
+    package final class Follower: ExchangeHold, @unchecked Sendable {
+        package let response: CollapsedResponse
         private let requests: CollapsedRequests
         private let key: CacheKey
         fileprivate var outcome: Outcome?
 
-        init(
+        package init(
             _ response: CollapsedResponse, _ requests: CollapsedRequests, _ key: CacheKey,
             in exchange: Exchange,
             for limit: Duration
@@ -86,28 +85,28 @@ final class CollapsedResponse: Sendable {
         }
 
         /// What it was told; to go alone where its time was over before.
-        func leave() -> Outcome { response.leave(self) }
+        package func leave() -> Outcome { response.leave(self) }
 
-        override func timedOut() { _ = leave() }
+        package override func timedOut() { _ = leave() }
 
-        override func givenUp() {
+        package override func givenUp() {
             if case .lead = leave() { lead().abandon() }
         }
 
         /// The lead that it was told to take.
-        func lead() -> CollapsedLead { CollapsedLead(requests, key, response) }
+        package func lead() -> CollapsedLead { CollapsedLead(requests, key, response) }
     }
 
     private let state = ThreadLock(State())
     /// The most bytes that are kept for those who are slower.
     private let window: Int
 
-    init(window: Int) { self.window = window }
+    package init(window: Int) { self.window = window }
 
     // MARK: Following
 
     /// Takes the place behind the leader; false when it is too late, or too many wait.
-    func follow(_ follower: Follower, most: Int) -> Bool {
+    package func follow(_ follower: Follower, most: Int) -> Bool {
         let (isTaken, hasBegun) = state.withLock { state in
             switch state.phase {
             case .waiting:
@@ -129,7 +128,7 @@ final class CollapsedResponse: Sendable {
     }
 
     /// The response as a follower has it; `nil` when the beginning of its content is gone.
-    func makeResponse(_ head: Head) -> HttpResponse? {
+    package func makeResponse(_ head: Head) -> HttpResponse? {
         var answer = head.response
         if head.length != 0 {
             if let whole = state.withLock({ $0.whole }) {
@@ -180,18 +179,18 @@ final class CollapsedResponse: Sendable {
         }
     }
 
-    /// Whether somebody but the leader wants it, and what is kept for them is not too much already.
-    var isWanted: Bool {
+    /// Whether the response has followers, and fewer bytes than the window are kept for them.
+    package var isWanted: Bool {
         state.withLock { state in (state.waiting > 0 || !state.readers.isEmpty) && state.kept < window }
     }
 
     // MARK: Leading
 
     /// The response has come with the first pieces of its content, and may go to the others.
-    func beginContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: false) }
+    package func beginContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: false) }
 
     /// The response has come with all of its content.
-    func endContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: true) }
+    package func endContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: true) }
 
     private func takePieces(_ head: Head, _ pieces: [[UInt8]], isEnd: Bool) {
         let followers = state.withLock { state -> Deque<Follower> in
@@ -206,14 +205,14 @@ final class CollapsedResponse: Sendable {
         for follower in followers { follower.letGo() }
     }
 
-    /// What is short is put together once, for all.
+    /// Short content is joined once, for all followers.
     private func keepWhole(_ state: inout State) {
         guard state.first == 0, state.kept <= CollapsedResponse.short else { return }
         state.whole = state.pieces.count == 1 ? state.pieces.first : Array(state.pieces.joined())
     }
 
     /// The next piece.
-    func append(_ piece: [UInt8]) {
+    package func append(_ piece: [UInt8]) {
         guard !piece.isEmpty else { return }
         let feeds = state.withLock { state -> [ContentFeed] in
             guard case .begun = state.phase else { return [] }
@@ -234,7 +233,7 @@ final class CollapsedResponse: Sendable {
     }
 
     /// The content came to its end, or will not.
-    func finish(isWhole: Bool) {
+    package func finish(isWhole: Bool) {
         let (feeds, followers) = state.withLock { state -> ([ContentFeed], Deque<Follower>) in
             guard case .begun(let head) = state.phase else {
                 state.phase = .over
@@ -249,7 +248,7 @@ final class CollapsedResponse: Sendable {
     }
 
     /// The response is not for the others: all of them go on as told.
-    func release(_ outcome: Outcome) {
+    package func release(_ outcome: Outcome) {
         let followers = state.withLock { state -> Deque<Follower> in
             guard case .waiting = state.phase else { return [] }
             state.phase = .over
@@ -260,7 +259,7 @@ final class CollapsedResponse: Sendable {
 
     /// The leader's origin server failed. Answers whether another one leads now: once. After a second failure there is none,
     /// and that failure is for all.
-    func passOn() -> Bool {
+    package func passOn() -> Bool {
         let isFirst = state.withLock { state in
             state.failures += 1
             return state.failures == 1
@@ -269,7 +268,7 @@ final class CollapsedResponse: Sendable {
     }
 
     /// Lets the first follower lead that is still there. Answers false when there is none: then it is over.
-    func promote() -> Bool {
+    package func promote() -> Bool {
         let next = state.withLock { state -> Follower? in
             guard case .waiting = state.phase else { return nil }
             while let next = state.followers.popFirst() {
@@ -359,7 +358,7 @@ final class CollapsedResponse: Sendable {
 
 /// The content of a collapsed response, as one of its clients takes it.
 // @unchecked Sendable: what changes is guarded by the response's lock.
-final class CollapsedContent: ContentSource, @unchecked Sendable {
+package final class CollapsedContent: ContentSource, @unchecked Sendable {
     private let response: CollapsedResponse
     /// The number of the piece that is next.
     fileprivate var position = 0
@@ -373,6 +372,6 @@ final class CollapsedContent: ContentSource, @unchecked Sendable {
         return feed
     }
 
-    func next(_ feed: ContentFeed) { response.next(self, feed) }
-    func cancelled() { response.leave(self) }
+    package func next(_ feed: ContentFeed) { response.next(self, feed) }
+    package func cancelled() { response.leave(self) }
 }

@@ -1,22 +1,23 @@
-import HttpCaching
-import HttpWare
+public import HttpWare
 
-/// The leader's end of a collapsed response. Used on the leader's loop only; what is not ended by its exchange's end is
+/// The leader's end of a collapsed response. Used on the leader's loop only. A lead that its exchange's end finds open is
 /// abandoned there.
-class CollapsedLead {
+open class CollapsedLead {
     private let requests: CollapsedRequests
     private let key: CacheKey
     /// The shared response of the followers, as soon as it is known here.
     private var response: CollapsedResponse?
     /// It was told to those who follow that nothing more comes, or another leads. Until then the place under the key is its own.
-    private(set) var isOver = false
+    package private(set) final var isOver = false
     /// What there is to share, until the present event of the loop is over: mostly that brings all of the content, and nobody has come.
     private var fresh: Fresh?
     /// Another cache's, further out.
     private var outer: (any ResponseSharer)?
 
     /// `response` is what a leader before has left.
-    init(_ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil, isOver: Bool = false) {
+    package init(
+        _ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil, isOver: Bool = false
+    ) {
         self.requests = requests
         self.key = key
         self.response = response
@@ -24,7 +25,7 @@ class CollapsedLead {
     }
 
     /// Lets an exchange lead: it goes on without its client while others follow, and its end ends this.
-    func lead(_ exchange: Exchange) {
+    package final func lead(_ exchange: Exchange) {
         outer = exchange.sharer
         exchange.sharer = self
     }
@@ -35,7 +36,7 @@ class CollapsedLead {
     }
 
     /// The response is one for all who follow.
-    func beginResponse(_ head: @autoclosure () -> CollapsedResponse.Head) {
+    package final func beginResponse(_ head: @autoclosure () -> CollapsedResponse.Head) {
         guard !isOver else { return }
         fresh = Fresh(head: head())
         if let loop = EventLoop.current { loop.later { self.share() } } else { share() }
@@ -50,13 +51,13 @@ class CollapsedLead {
         response.beginContent(fresh.head, fresh.pieces)
     }
 
-    func append(_ piece: [UInt8]) {
+    package final func append(_ piece: [UInt8]) {
         guard !isOver, !piece.isEmpty else { return }
         if fresh != nil { fresh?.pieces.append(piece) } else { response?.append(piece) }
     }
 
     /// The content came to its end, or will not.
-    func finish(isWhole: Bool) {
+    package final func finish(isWhole: Bool) {
         guard !isOver else { return }
         isOver = true
         let fresh = self.fresh.take()
@@ -69,14 +70,14 @@ class CollapsedLead {
     }
 
     /// The response is not for the followers: they continue as told.
-    func release(_ outcome: CollapsedResponse.Outcome) {
+    package final func release(_ outcome: CollapsedResponse.Outcome) {
         guard !isOver else { return }
         isOver = true
         requests.close(key)?.release(outcome)
     }
 
     /// The response is not for sharing, nor are others for this key for a while.
-    func refuse(at now: LoopInstant) {
+    package final func refuse(at now: LoopInstant) {
         guard !isOver else { return }
         requests.markUnshared(key, at: now)
         release(.goAlone)
@@ -84,7 +85,7 @@ class CollapsedLead {
 
     /// The origin server failed. Answers whether another one tries; if not, the failure is for all who follow. Over it is then
     /// where nobody ever did.
-    func passOn() -> Bool {
+    package final func passOn() -> Bool {
         guard !isOver else { return false }
         guard let response = requests.closeUnshared(key) else {
             isOver = true
@@ -96,7 +97,7 @@ class CollapsedLead {
     }
 
     /// The leader goes without a response: the next one leads, if there is one. Does nothing when it is over.
-    func abandon() {
+    package final func abandon() {
         guard !isOver else { return }
         isOver = true
         guard let response = requests.closeUnshared(key), !response.promote() else { return }
@@ -106,29 +107,29 @@ class CollapsedLead {
 }
 
 extension CollapsedLead: ResponseSharer {
-    var outlivesClient: Bool {
+    public final var outlivesClient: Bool {
         !isOver && (response ?? requests.shared(key))?.isWanted ?? false || outer?.outlivesClient ?? false
     }
 
-    func exchangeEnded() {
+    public final func exchangeEnded() {
         abandon()
         outer?.exchangeEnded()
     }
 }
 
 /// Gives the content to the followers as it passes.
-final class CollapsedFilter: ContentFilter {
+package final class CollapsedFilter: ContentFilter {
     private let lead: CollapsedLead
 
-    init(_ lead: CollapsedLead) { self.lead = lead }
+    package init(_ lead: CollapsedLead) { self.lead = lead }
 
-    var keepsLength: Bool { true }
+    package var keepsLength: Bool { true }
 
-    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+    package func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
         let piece = Array(input)
         if output.isEmpty { output = piece } else { output += piece }
         lead.append(piece)
     }
 
-    func finish(into output: inout [UInt8]) { lead.finish(isWhole: true) }
+    package func finish(into output: inout [UInt8]) { lead.finish(isWhole: true) }
 }

@@ -1,11 +1,10 @@
-import HttpCaching
-import HttpWare
+package import HttpWare
 import Synchronization
 
 /// The requests whose responses are on their way for others, too, by key. From any thread: each shard is guarded by a lock.
-final class CollapsedRequests: Sendable {
+package final class CollapsedRequests: Sendable {
     /// What a request that comes is to do.
-    enum Role {
+    package enum Role {
         /// The place is kept until a `CollapsedLead` ends.
         case lead
         case follow(CollapsedResponse.Follower)
@@ -27,7 +26,7 @@ final class CollapsedRequests: Sendable {
     }
 
     /// How many leaders have ended so far: who looked into a store before one did may have missed what that one stored.
-    var closings: Int { closed.load(ordering: .acquiring) }
+    package var closings: Int { closed.load(ordering: .acquiring) }
     private let closed = Atomic<Int>(0)
     private let shards = ThreadLocks(16) { Shard() }
     /// The most that wait behind one.
@@ -38,18 +37,18 @@ final class CollapsedRequests: Sendable {
     private static let pause = Duration.seconds(10)
     private static let mostUnshared = 4096
 
-    init(mostFollowers: Int, window: Int) {
+    package init(mostFollowers: Int, window: Int) {
         self.mostFollowers = mostFollowers
         self.window = window
     }
 
     /// Finds the place of a request that comes now, and waits no longer than that behind another one.
-    func join(_ key: CacheKey, _ exchange: Exchange, waiting limit: Duration) -> Role {
+    package func join(_ key: CacheKey, _ exchange: Exchange, waiting limit: Duration) -> Role {
         join(key, at: exchange.now) { CollapsedResponse.Follower($0, self, key, in: exchange, for: limit) }
     }
 
     /// The same for one that goes alone where another leads, unless it is made a follower.
-    func join(
+    package func join(
         _ key: CacheKey, at now: LoopInstant, _ follower: ((CollapsedResponse) -> CollapsedResponse.Follower)? = nil
     ) -> Role {
         enum Step {
@@ -80,8 +79,10 @@ final class CollapsedRequests: Sendable {
         }
     }
 
-    /// What is shared under the key that a request leads, made if there was no follower so far.
-    func open(_ key: CacheKey) -> CollapsedResponse { shards.withLock(of: key.spread) { open(&$0.places[key]) } }
+    /// The shared response of the key that a request leads, made if there was no follower so far.
+    package func open(_ key: CacheKey) -> CollapsedResponse {
+        shards.withLock(of: key.spread) { open(&$0.places[key]) }
+    }
 
     private func open(_ place: inout Place?) -> CollapsedResponse {
         if case .shared(let response) = place { return response }
@@ -91,7 +92,7 @@ final class CollapsedRequests: Sendable {
     }
 
     /// The shared response of the key; `nil` while there is no follower.
-    func shared(_ key: CacheKey) -> CollapsedResponse? {
+    package func shared(_ key: CacheKey) -> CollapsedResponse? {
         shards.withLock(of: key.spread) { shard in
             if case .shared(let response) = shard.places[key] { response } else { nil }
         }
@@ -99,10 +100,10 @@ final class CollapsedRequests: Sendable {
 
     /// Ends the lead for this key. Returns the response that its followers were sharing.
     @discardableResult
-    func close(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: true) }
+    package func close(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: true) }
 
     /// The same, if there was never a follower; the shared response stays.
-    func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
+    package func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
 
     private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {
         shards.withLock(of: key.spread) { shard in
@@ -120,7 +121,7 @@ final class CollapsedRequests: Sendable {
     }
 
     /// Requests for the key do not wait for each other for a while.
-    func markUnshared(_ key: CacheKey, at now: LoopInstant) {
+    package func markUnshared(_ key: CacheKey, at now: LoopInstant) {
         shards.withLock(of: key.spread) { shard in
             if shard.unshared.count >= CollapsedRequests.mostUnshared / 16 { shard.unshared.removeAll() }
             shard.unshared[key] = now + CollapsedRequests.pause

@@ -1,12 +1,12 @@
 import HttpWare
 
 /// The tags that a response names: separated by commas or white space.
-enum CacheTags {
+package enum CacheTags {
     /// More tags, or longer ones, than this are left out.
-    static let most = 128
-    static let longest = 256
+    package static let most = 128
+    package static let longest = 256
 
-    static func read(_ lines: [String]) -> [String] {
+    package static func read(_ lines: [String]) -> [String] {
         var tags: [String] = []
         for line in lines {
             for tag in line.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {

@@ -1,0 +1,16 @@
+public import HttpWare
+
+/// What is captured, and how much of it is kept.
+public struct CaptureSettings: Sendable, Equatable {
+    /// The most bytes of memory for all captures together.
+    public var memory = ByteCount.mebibytes(64)
+    /// The most bytes of each content that are kept.
+    public var content = ByteCount.mebibytes(1)
+    /// The fields whose values are masked.
+    public var redacted: [FieldName] = Redaction.fields
+
+    public init() {}
+
+    /// Whether nothing is masked but what the gateway itself put into messages.
+    var showsAll: Bool { redacted.isEmpty }
+}

@@ -1,0 +1,260 @@
+public import HttpWare
+import Synchronization
+
+/// The captures of a gateway in memory: as many as fit, the oldest go first. Those that are pinned stay as long as others can go.
+///
+/// Loops put, any thread reads. One `Mutex` guards it, held for one capture at a time.
+public final class CaptureStore: Sendable {
+    /// A capture changed.
+    public struct Change: Sendable {
+        public let id: Int
+    }
+
+    private struct State {
+        var captures: [Int: CapturedExchange] = [:]
+        /// Ascending; those before `first` are gone.
+        var ids: [Int] = []
+        var first = 0
+        /// Of the captures, and what exchanges that are under way have reserved.
+        var bytes = 0
+        var reserved = 0
+        var lost = 0
+        var watchers: [CaptureWatcher] = []
+
+        /// Where the number is, or would be.
+        func place(of id: Int) -> Int {
+            var (low, high) = (first, ids.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if ids[middle] < id { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+    }
+
+    public let settings: CaptureSettings
+    private let state = Mutex(State())
+    private let number = Atomic(0)
+
+    public init(_ settings: CaptureSettings) { self.settings = settings }
+
+    /// The number of a capture that begins.
+    func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
+
+    /// About how much memory all of it takes, in bytes.
+    public var bytes: Int { state.withLock { $0.bytes + $0.reserved } }
+    /// The number of captures.
+    public var count: Int { state.withLock { $0.captures.count } }
+
+    // MARK: Putting
+
+    /// Takes memory for content of an exchange that is under way; the oldest captures go for it. False if there is none.
+    func reserve(_ count: Int) -> Bool {
+        state.withLock { state in
+            guard CaptureStore.makeRoom(for: count, in: &state, settings.memory.bytes) else { return false }
+            state.reserved += count
+            return true
+        }
+    }
+
+    /// Gives reserved memory back.
+    func giveBack(_ count: Int) { state.withLock { $0.reserved -= count } }
+
+    /// Keeps a capture, in place of its former state; what was reserved for its content is given back. What users wrote on it stays.
+    func put(_ capture: consuming CapturedExchange, givingBack reserved: Int = 0) {
+        let size = capture.memory
+        let id = capture.id
+        state.withLock { state in
+            state.reserved -= reserved
+            if let former = state.captures[id] {
+                capture.isPinned = former.isPinned
+                capture.comment = former.comment
+                state.bytes -= former.memory
+                state.captures[id] = nil
+            }
+            guard CaptureStore.makeRoom(for: size, in: &state, settings.memory.bytes, sparing: id) else {
+                state.lost += 1
+                return
+            }
+            // Captures begin in the order of their numbers, and nearly end in it.
+            if state.ids.last.map({ $0 < id }) ?? true {
+                state.ids.append(id)
+            } else {
+                let place = state.place(of: id)
+                if place == state.ids.count || state.ids[place] != id { state.ids.insert(id, at: place) }
+            }
+            state.captures[id] = capture
+            state.bytes += size
+            for watcher in state.watchers { watcher.note(id) }
+        }
+    }
+
+    /// Lets the oldest captures go until so much fits; false if it never does.
+    private static func makeRoom(for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0) -> Bool {
+        var pinned: [Int] = []
+        defer {
+            // Those that were passed by are the oldest now.
+            if !pinned.isEmpty {
+                state.first -= pinned.count
+                state.ids.replaceSubrange(state.first..<state.first + pinned.count, with: pinned)
+            }
+            if state.first > 4096, state.first > state.ids.count / 2 {
+                state.ids.removeFirst(state.first)
+                state.first = 0
+            }
+        }
+        while state.bytes + state.reserved + count > most {
+            guard state.first < state.ids.count else { return false }
+            let oldest = state.ids[state.first]
+            state.first += 1
+            guard let capture = state.captures[oldest] else { continue }
+            if capture.isPinned || oldest == id {
+                pinned.append(oldest)
+                continue
+            }
+            state.bytes -= capture.memory
+            state.captures[oldest] = nil
+        }
+        return true
+    }
+
+    // MARK: Reading
+
+    /// The capture with that number; `nil` if it is not kept.
+    public func find(_ id: Int) -> CapturedExchange? { state.withLock { $0.captures[id] } }
+
+    /// Captures that began before the one with that number, the newest first. At most `limit` of those that `isWanted`; `hasMore` says
+    /// whether there are others behind them.
+    public func list(
+        before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
+    ) -> (captures: [CapturedExchange], hasMore: Bool) {
+        var found: [CapturedExchange] = []
+        var before = before ?? .max
+        while true {
+            // A few at a time, so that loops never wait long.
+            let some = state.withLock { state -> [CapturedExchange] in
+                var some: [CapturedExchange] = []
+                var place = before == .max ? state.ids.count : state.place(of: before)
+                while place > state.first, some.count < 64 {
+                    place -= 1
+                    if let capture = state.captures[state.ids[place]] { some.append(capture) }
+                }
+                return some
+            }
+            guard let last = some.last else { return (found, false) }
+            for capture in some where isWanted(capture) {
+                if found.count == limit { return (found, true) }
+                found.append(capture)
+            }
+            before = last.id
+        }
+    }
+
+    // MARK: Changing
+
+    /// Pins a capture, or lets it go. False if it is not kept.
+    public func pin(_ id: Int, _ isPinned: Bool) -> Bool { change(id) { $0.isPinned = isPinned } }
+
+    /// Writes a comment on a capture. False if it is not kept.
+    public func comment(_ id: Int, _ comment: String) -> Bool { change(id) { $0.comment = comment } }
+
+    private func change(_ id: Int, _ body: (inout CapturedExchange) -> Void) -> Bool {
+        state.withLock { state in
+            guard var capture = state.captures[id] else { return false }
+            state.bytes -= capture.memory
+            body(&capture)
+            state.bytes += capture.memory
+            state.captures[id] = capture
+            for watcher in state.watchers { watcher.note(id) }
+            return true
+        }
+    }
+
+    /// Forgets captures, except those that are pinned. Returns how many.
+    public func clear(where isWanted: (CapturedExchange) -> Bool = { _ in true }) -> Int {
+        let ids = state.withLock { Array($0.captures.keys) }
+        var count = 0
+        for id in ids {
+            guard let capture = find(id), !capture.isPinned, isWanted(capture) else { continue }
+            state.withLock { state in
+                guard let capture = state.captures.removeValue(forKey: id) else { return }
+                state.bytes -= capture.memory
+                count += 1
+            }
+        }
+        return count
+    }
+
+    // MARK: Watching
+
+    /// Tells the watcher of each change from now on.
+    public func watch(_ watcher: CaptureWatcher) { state.withLock { $0.watchers.append(watcher) } }
+
+    /// Ends that.
+    public func unwatch(_ watcher: CaptureWatcher) {
+        state.withLock { state in state.watchers.removeAll { $0 === watcher } }
+    }
+}
+
+/// Gathers the numbers of captures that changed, for one who reads them now and then.
+public final class CaptureWatcher: Sendable {
+    private let changed = Mutex<(ids: [Int], dropped: Int)>(([], 0))
+    private let wake: @Sendable () -> Void
+    /// One who reads too slowly is told how many were dropped.
+    private static let most = 4096
+
+    /// Calls `wake` when there is something to take and there was not; on a loop's thread, so it must not block.
+    public init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+
+    func note(_ id: Int) {
+        let isFirst = changed.withLock { changed in
+            if changed.ids.last == id { return false }
+            guard changed.ids.count < CaptureWatcher.most else {
+                changed.dropped += 1
+                return false
+            }
+            changed.ids.append(id)
+            return changed.ids.count == 1
+        }
+        if isFirst { wake() }
+    }
+
+    /// The numbers of captures that changed since the last time, each once, and how many changes were dropped.
+    public func takeChanges() -> (ids: [Int], dropped: Int) {
+        let (ids, dropped) = changed.withLock { changed in
+            defer { changed = ([], 0) }
+            return changed
+        }
+        var seen: Set<Int> = []
+        return (ids.filter { seen.insert($0).inserted }, dropped)
+    }
+}
+
+extension CapturedExchange {
+    /// About how much memory it takes, in bytes. Both sides of a message share what is the same.
+    var memory: Int {
+        var bytes = 512 + url.utf8.count + comment.utf8.count
+        bytes += request.memory + (response?.memory ?? 0)
+        if let sentRequest { bytes += sentRequest.memory(beside: request) }
+        if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
+        for message in messages { bytes += 96 + message.data.count }
+        if let report { bytes += 256 + 256 * (report.phases.count + report.wares.count) }
+        return bytes
+    }
+}
+
+extension CapturedMessage {
+    fileprivate var memory: Int { fieldMemory + content.kept.count }
+
+    private var fieldMemory: Int {
+        (fields + trailers).reduce(64) { sum, field in
+            // Texts of up to 15 bytes are in the value itself.
+            sum + 32 + (field.name.utf8.count > 15 ? field.name.utf8.count + 32 : 0)
+                + (field.value.utf8.count > 15 ? field.value.utf8.count + 32 : 0)
+        }
+    }
+
+    fileprivate func memory(beside other: CapturedMessage?) -> Int {
+        (other?.fields == fields ? 64 : fieldMemory) + (other?.content.kept == content.kept ? 0 : content.kept.count)
+    }
+}

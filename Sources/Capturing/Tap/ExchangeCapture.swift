@@ -1,0 +1,237 @@
+import HttpWare
+
+/// Captures one exchange: what passes is copied, never held. Used on its loop only.
+final class ExchangeCapture: ExchangeTap {
+    private let captures: LoopCaptures
+    private var captured: CapturedExchange?
+    private var request = ContentCopy()
+    private var sentRequest = ContentCopy()
+    private var receivedResponse = ContentCopy()
+    private var response = ContentCopy()
+    /// Of messages inside what the client sends, and of those that it gets; `nil` if there are none.
+    private var sentMessages: MessageReader?
+    private var receivedMessages: MessageReader?
+    /// Memory that the store has set aside for the copies.
+    private var reserved = 0
+    /// What is left of it.
+    private var left = 0
+    private var startedAt: Int64 = 0
+    private var hasChanged = true
+
+    /// Memory is taken from the store in steps.
+    private static let step = 16 << 10
+
+    init(_ captures: LoopCaptures) { self.captures = captures }
+
+    private var settings: CaptureSettings { captures.store.settings }
+
+    // MARK: The request
+
+    func requestStarted(_ exchange: Exchange) {
+        startedAt = exchange.now.nanoseconds
+        guard let request = exchange.request else { return }
+        let redaction = CaptureRedaction(settings, exchange)
+        var captured = CapturedExchange(
+            id: captures.store.takeNumber(), started: exchange.wallNow,
+            method: request.receivedMethod.name, url: redaction.url(of: request),
+            version: "HTTP/\(request.version.number)",
+            listener: exchange.listener, request: CapturedMessage(fields: redaction.fields(request.fields.received)))
+        captured.client = exchange.peer.map { "\($0)" }
+        captured.route = exchange.route
+        if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
+        sentMessages = MessageReader(content: .send, of: captured.request, limit: settings.content.bytes)
+        self.captured = captured
+    }
+
+    func requestContent(_ bytes: UnsafeRawBufferPointer) {
+        copy(bytes, to: &request)
+        readMessages(bytes, &sentMessages)
+    }
+
+    func requestEnded(_ trailers: HttpFields?) {
+        if let trailers { captured?.request.trailers = CaptureRedaction(settings).fields(trailers) }
+        if let captured {
+            self.captured?.operations = GraphQLOperations.names(
+                method: captured.method, url: captured.url,
+                mediaType: captured.request.values(of: "content-type").first, content: request.kept)
+        }
+        hasChanged = true
+    }
+
+    func requestSent(_ exchange: Exchange, host: String?) {
+        guard let request = exchange.request else { return }
+        let redaction = CaptureRedaction(settings, exchange)
+        var fields = redaction.fields(request.fields)
+        if let host {
+            fields.removeAll { $0.name.lowercased() == "host" }
+            fields.insert(CapturedMessage.Field("Host", host), at: 0)
+        }
+        // The same as it came takes no memory of its own.
+        if fields == captured?.request.fields { fields = captured?.request.fields ?? fields }
+        captured?.sentRequest = CapturedMessage(fields: fields)
+        captured?.route = exchange.route
+        captured?.service = exchange.service
+        captured?.server = exchange.upstreamAddress
+        sentRequest = ContentCopy()
+        hasChanged = true
+    }
+
+    func sentContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &sentRequest) }
+
+    // MARK: The response
+
+    func responseReceived(_ response: HttpResponse) {
+        captured?.receivedResponse = CapturedMessage(fields: CaptureRedaction(settings).fields(response.fields))
+        receivedResponse = ContentCopy()
+        hasChanged = true
+    }
+
+    func receivedContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &receivedResponse) }
+
+    func responseStarted(_ response: HttpResponse) {
+        var fields = CaptureRedaction(settings).fields(response.fields)
+        if let received = captured?.receivedResponse, received.fields == fields { fields = received.fields }
+        captured?.response = CapturedMessage(fields: fields)
+        captured?.status = response.status.code
+        if captured?.kind == .http {
+            switch response.fields[.contentType]?.prefix(while: { $0 != ";" }).lowercased() {
+            case "text/event-stream": captured?.kind = .sse
+            case let type? where type.hasPrefix("application/grpc"): captured?.kind = .grpc
+            default: break
+            }
+        }
+        if let message = captured?.response {
+            let limit = settings.content.bytes
+            if response.status == .switchingProtocols {
+                sentMessages = MessageReader(webSocket: .send, response: message, limit: limit)
+                receivedMessages = MessageReader(webSocket: .receive, response: message, limit: limit)
+            } else {
+                receivedMessages = MessageReader(content: .receive, of: message, limit: limit)
+            }
+        }
+        hasChanged = true
+    }
+
+    func responseContent(_ bytes: UnsafeRawBufferPointer) {
+        copy(bytes, to: &response)
+        readMessages(bytes, &receivedMessages)
+    }
+
+    func responseEnded(_ trailers: HttpFields?) {
+        if let trailers { captured?.response?.trailers = CaptureRedaction(settings).fields(trailers) }
+    }
+
+    func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
+        if isSent {
+            copy(bytes, to: &request)
+            readMessages(bytes, &sentMessages)
+        } else {
+            copy(bytes, to: &response)
+            readMessages(bytes, &receivedMessages)
+        }
+    }
+
+    // MARK: The copies
+
+    private func copy(_ bytes: UnsafeRawBufferPointer, to copy: inout ContentCopy) {
+        hasChanged = true
+        var count = min(bytes.count, max(0, settings.content.bytes - copy.kept.count))
+        if copy.dropped > 0 { count = 0 }
+        if !take(count) {
+            copy.dropped += count - left
+            count = left
+            left = 0
+        }
+        copy.add(bytes, keeping: count)
+    }
+
+    /// Takes memory; false if there is not so much.
+    private func take(_ count: Int) -> Bool {
+        if count > left {
+            let more = (count - left + ExchangeCapture.step - 1) / ExchangeCapture.step * ExchangeCapture.step
+            guard captures.store.reserve(more) else { return false }
+            reserved += more
+            left += more
+        }
+        left -= count
+        return true
+    }
+
+    private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
+        guard reader != nil else { return }
+        for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] where take(128 + piece.data.count) {
+            captured?.messages.append(piece)
+        }
+    }
+
+    // MARK: Showing
+
+    /// Shows how far the exchange is, if that has changed.
+    func show() {
+        guard hasChanged, var captured else { return }
+        hasChanged = false
+        fill(&captured)
+        captures.store.put(captured)
+    }
+
+    func ended(_ exchange: Exchange, record: RecordedExchange?) {
+        captures.ended(self)
+        guard var captured else { return }
+        captured.isOpen = false
+        captured.route = exchange.route
+        captured.service = exchange.service
+        captured.fault = exchange.failure.map { "\($0.fault)" }
+        captured.report = record.map { ExchangeReport($0) }
+        captured.duration = exchange.now.nanoseconds - startedAt
+        fill(&captured, isLast: true)
+        captures.store.put(captured, givingBack: reserved)
+        self.captured = nil
+    }
+
+    private func fill(_ captured: inout CapturedExchange, isLast: Bool = false) {
+        if !isLast { captured.duration = captures.loop.now.nanoseconds - startedAt }
+        captured.request.content = request.content(isLast: isLast)
+        if captured.sentRequest != nil {
+            captured.sentRequest?.content = sentRequest.content(isLast: isLast, sharing: captured.request.content)
+        }
+        if captured.response != nil { captured.response?.content = response.content(isLast: isLast) }
+        if captured.receivedResponse != nil {
+            captured.receivedResponse?.content = receivedResponse.content(
+                isLast: isLast, sharing: captured.response?.content)
+        }
+    }
+}
+
+/// A copy of content as far as it is kept.
+private struct ContentCopy {
+    private(set) var kept: [UInt8] = []
+    private(set) var size = 0
+    /// How many bytes were not kept for want of memory.
+    var dropped = 0
+    /// Of content that is longer than what is kept.
+    private var digest: RunningDigest256?
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer, keeping count: Int) {
+        size += bytes.count
+        if count < bytes.count, digest == nil {
+            digest = RunningDigest256()
+            kept.withUnsafeBytes { digest?.add($0) }
+            digest?.add(bytes)
+        } else {
+            digest?.add(bytes)
+        }
+        kept.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
+    }
+
+    mutating func content(isLast: Bool, sharing other: CapturedContent? = nil) -> CapturedContent {
+        var content = CapturedContent()
+        content.kept = other?.kept == kept ? other?.kept ?? kept : kept
+        content.size = size
+        content.dropped = dropped
+        if isLast {
+            content.sha256 = digest?.finish()
+            digest = nil
+        }
+        return content
+    }
+}

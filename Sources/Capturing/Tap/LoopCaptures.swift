@@ -1,0 +1,39 @@
+public import HttpWare
+
+/// Captures the exchanges of one loop. Used on its thread only.
+public final class LoopCaptures: ExchangeTapSource {
+    /// Where they are kept.
+    public let store: CaptureStore
+    let loop: EventLoop
+    /// Those that are under way.
+    private var open: [ObjectIdentifier: ExchangeCapture] = [:]
+    private var isLooking = false
+
+    /// Exchanges that take longer are shown while they run.
+    private static let interval = Duration.milliseconds(50)
+
+    public init(_ store: CaptureStore, loop: EventLoop) {
+        self.store = store
+        self.loop = loop
+    }
+
+    public func makeTap(for exchange: Exchange) -> (any ExchangeTap)? {
+        let capture = ExchangeCapture(self)
+        open[ObjectIdentifier(capture)] = capture
+        if !isLooking { look() }
+        return capture
+    }
+
+    func ended(_ capture: ExchangeCapture) { open[ObjectIdentifier(capture)] = nil }
+
+    /// Shows what changed of the exchanges that are under way, and looks again as long as there are some.
+    private func look() {
+        isLooking = true
+        loop.schedule(after: LoopCaptures.interval) { [weak self] in
+            guard let self else { return }
+            for capture in open.values { capture.show() }
+            isLooking = false
+            if !open.isEmpty { look() }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import Capturing
+import HttpWare
+
+extension CaptureSettings {
+    /// Reads `admin.capture`.
+    init(options: inout OptionsReader) {
+        self.init()
+        options.read(
+            "memory", into: &memory, in: .mebibytes(1) ... .gibibytes(64),
+            doc: "maximum memory for all captures together; the oldest go first")
+        options.read(
+            "content", into: &content, in: .bytes(0) ... .gibibytes(1),
+            doc: "maximum size of each content that is kept; beyond it, the size and the digest are")
+        options.read(
+            "redact", into: &redacted,
+            doc:
+                "fields whose values are masked before anything is kept, with query parameters named like secrets; [] masks nothing"
+        )
+    }
+}

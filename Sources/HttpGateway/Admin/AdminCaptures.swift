@@ -1,0 +1,148 @@
+import Capturing
+import Credentials
+import HttpWare
+
+extension AdminEndpoint {
+    /// What passed, both sides of each message: the captures.
+    static func captures(_ subject: AdminSubject) -> [AdminEndpoint] {
+        guard let store = subject.captures else { return [] }
+        let streams = StreamCount()
+        return [
+            AdminEndpoint(path: "/v1/captures", access: .known) { request, _ in .abort(with: list(request, store)) },
+            AdminEndpoint(path: "/v1/captures", access: .known, isDelete: true) { request, _ in
+                filtered(request) { filter in
+                    .json(.object([("deleted", .number(store.clear { filter?.matches($0) ?? true }))]))
+                }
+            },
+            AdminEndpoint(path: "/v1/captures/events", access: .known) { request, _ in
+                filtered(request) { filter in
+                    guard let events = CaptureEvents(store, streams, filter) else {
+                        return .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open")
+                    }
+                    return HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events)
+                }
+            },
+            AdminEndpoint(path: "/v1/har", access: .known) { request, _ in
+                filtered(request) { filter in
+                    HttpResponse(
+                        .ok, fields: ["Content-Type": "application/json"], source: HarSource(store, filter))
+                }
+            },
+            AdminEndpoint(path: "/v1/captures/*", access: .known) { request, _ in
+                found(request, store) { .json(CaptureJson.detail($0)) }
+            },
+            AdminEndpoint(path: "/v1/captures/*/request/content", access: .known) { request, _ in
+                found(request, store) { content(request, $0.request, origin: $0.sentRequest) }
+            },
+            AdminEndpoint(path: "/v1/captures/*/response/content", access: .known) { request, _ in
+                found(request, store) { content(request, $0.response, origin: $0.receivedResponse) }
+            },
+            AdminEndpoint(path: "/v1/captures/*/messages", access: .known) { request, _ in
+                found(request, store) { .json(.object([("messages", .list($0.messages.map(CaptureJson.message)))])) }
+            },
+            AdminEndpoint(path: "/v1/captures/*/pin", access: .known, isWrite: true) { request, _ in
+                change(request, store, "pinned", { if case .boolean(let value) = $0 { value } else { nil } }) {
+                    store.pin($0, $1)
+                }
+            },
+            AdminEndpoint(path: "/v1/captures/*/comment", access: .known, isWrite: true) { request, _ in
+                change(request, store, "comment", { $0.string.flatMap { $0.utf8.count <= 4096 ? $0 : nil } }) {
+                    store.comment($0, $1)
+                }
+            },
+        ]
+    }
+
+    private static func list(_ request: AdminRequest, _ store: CaptureStore) -> HttpResponse {
+        var limit = 100
+        if let text = request.parameter("limit") {
+            guard let number = Int(text), (1...1000).contains(number) else {
+                return .problem(.badRequest, "limit is a number from 1 to 1000")
+            }
+            limit = number
+        }
+        var before: Int?
+        if let text = request.parameter("before") {
+            guard let number = Int(text), number > 0 else {
+                return .problem(.badRequest, "before is the id of a capture")
+            }
+            before = number
+        }
+        let filter: CaptureFilter?
+        do throws(FilterFault) {
+            filter = try readFilter(request)
+        } catch {
+            return refusal(error)
+        }
+        let (captures, hasMore) = store.list(before: before, limit: limit) { filter?.matches($0) ?? true }
+        return .json(.object([("captures", .list(captures.map(CaptureJson.row))), ("more", .bool(hasMore))]))
+    }
+
+    private static func readFilter(_ request: AdminRequest) throws(FilterFault) -> CaptureFilter? {
+        guard let text = request.text("filter"), !text.isEmpty else { return nil }
+        return try CaptureFilter(text)
+    }
+
+    /// A filter that cannot be read: with the column, from 1.
+    private static func refusal(_ fault: FilterFault) -> HttpResponse {
+        var response = HttpResponse.json(
+            .object([
+                ("type", .text("about:blank")), ("title", .text("Bad Request")), ("status", .number(400)),
+                ("detail", .text("\(fault)")), ("column", .number(fault.column)),
+            ]))
+        response.status = .badRequest
+        response.fields.remove(.contentType as FieldName)
+        response.fields.append(FieldLine(literal: .contentType, "application/problem+json"))
+        return response
+    }
+
+    private static func filtered(_ request: AdminRequest, _ answer: (CaptureFilter?) -> HttpResponse) -> Verdict {
+        do throws(FilterFault) {
+            return .abort(with: answer(try readFilter(request)))
+        } catch {
+            return .abort(with: refusal(error))
+        }
+    }
+
+    private static func found(
+        _ request: AdminRequest, _ store: CaptureStore, _ answer: (CapturedExchange) -> HttpResponse
+    ) -> Verdict {
+        guard let id = Int(request.argument), let capture = store.find(id) else {
+            return .abort(with: .problem(.notFound, "no capture with this id is kept"))
+        }
+        return .abort(with: answer(capture))
+    }
+
+    /// Content as a text or as bytes, never as a page.
+    private static func content(
+        _ request: AdminRequest, _ client: CapturedMessage?, origin: CapturedMessage?
+    ) -> HttpResponse {
+        let side = request.parameter("side") ?? "client"
+        guard side == "client" || side == "origin" else { return .problem(.badRequest, "side is client or origin") }
+        guard let message = side == "client" ? client : origin else {
+            return .problem(.notFound, "there is no message on this side")
+        }
+        let isRaw = request.parameter("raw") == "true"
+        let bytes = isRaw ? message.content.kept : CaptureJson.decoded(message)
+        let isText = !isRaw && String(validating: bytes, as: UTF8.self) != nil && !bytes.contains(0)
+        var response = HttpResponse(.ok, content: .bytes(bytes))
+        response.fields.append(
+            isText
+                ? FieldLine(literal: .contentType, "text/plain; charset=utf-8")
+                : FieldLine(literal: .contentType, "application/octet-stream"))
+        return response
+    }
+
+    private static func change<Value>(
+        _ request: AdminRequest, _ store: CaptureStore, _ member: String, _ read: (JsonValue) -> Value?,
+        _ change: (Int, Value) -> Bool
+    ) -> Verdict {
+        guard let json = try? JsonValue(request.content), let member = json[member], let value = read(member) else {
+            return .abort(with: .problem(.badRequest, "write a JSON object with the member \(member)"))
+        }
+        guard let id = Int(request.argument), change(id, value) else {
+            return .abort(with: .problem(.notFound, "no capture with this id is kept"))
+        }
+        return .abort(with: HttpResponse(.noContent))
+    }
+}

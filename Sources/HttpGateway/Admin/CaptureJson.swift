@@ -1,0 +1,110 @@
+import Capturing
+import HttpWare
+
+/// Captures as JSON.
+enum CaptureJson {
+    /// One line of a list.
+    static func row(_ capture: CapturedExchange) -> Json {
+        .object(rowMembers(capture))
+    }
+
+    private static func rowMembers(_ capture: CapturedExchange) -> [(String, Json)] {
+        [
+            ("id", .text(String(capture.id))), ("time", .text(capture.started.rfc3339)),
+            ("duration", .decimal(Double(max(0, capture.duration) / 1000) / 1000)), ("url", .text(capture.url)),
+            ("method", .text(capture.method)), ("status", capture.status.map(Json.number) ?? .null),
+            ("listener", .text(capture.listener)), ("route", .optional(capture.route)),
+            ("service", .optional(capture.service)), ("kind", .text(capture.kind.rawValue)),
+            ("state", .text(capture.isOpen ? "open" : "ended")), ("pinned", .bool(capture.isPinned)),
+            ("comment", .text(capture.comment)), ("fault", .optional(capture.fault)),
+            ("operation", .optional(capture.operations.isEmpty ? nil : capture.operations.joined(separator: ", "))),
+            ("replayOf", capture.replayOf.map { .text(String($0)) } ?? .null),
+            ("rules", .list(capture.rules.map(Json.number))), ("client", .optional(capture.client)),
+            ("server", .optional(capture.server)), ("requestSize", .number(capture.request.content.size)),
+            ("responseSize", .number(capture.response?.content.size ?? 0)),
+        ]
+    }
+
+    /// All of it but content and messages.
+    static func detail(_ capture: CapturedExchange) -> Json {
+        .object(
+            rowMembers(capture) + [
+                ("version", .text(capture.version)),
+                (
+                    "request",
+                    .object([
+                        ("client", message(capture.request)), ("origin", capture.sentRequest.map(message) ?? .null),
+                    ])
+                ),
+                (
+                    "response",
+                    .object([
+                        ("client", capture.response.map(message) ?? .null),
+                        ("origin", capture.receivedResponse.map(message) ?? .null),
+                    ])
+                ), ("messages", .number(capture.messages.count)),
+                ("record", capture.report.map { Json.raw($0.json) } ?? .null),
+            ])
+    }
+
+    private static func message(_ message: CapturedMessage) -> Json {
+        .object(given: [
+            ("headers", fields(message.fields)),
+            ("trailers", message.trailers.isEmpty ? nil : fields(message.trailers)),
+            (
+                "content",
+                .object([
+                    ("size", .number(message.content.size)), ("kept", .number(message.content.kept.count)),
+                    ("sha256", .optional(message.content.sha256)),
+                ])
+            ),
+        ])
+    }
+
+    private static func fields(_ fields: [CapturedMessage.Field]) -> Json {
+        .list(fields.map { .object([("name", .text($0.name)), ("value", .text($0.value))]) })
+    }
+
+    /// A message inside an exchange.
+    static func message(_ piece: CapturedPiece) -> Json {
+        var members: [(String, Json)] = []
+        switch piece.form {
+        case .webSocket(let opcode):
+            members = [("type", .text(piece.direction.rawValue)), ("opcode", .number(Int(opcode)))]
+        case .event(let type, let id):
+            members = [("type", .text("sse")), ("event", .optional(type)), ("id", .optional(id))]
+        case .grpc: members = [("type", .text("grpc")), ("direction", .text(piece.direction.rawValue))]
+        }
+        members.append(("time", .text(piece.time.rfc3339)))
+        members.append(("size", .number(piece.size)))
+        if let text = String(validating: piece.data, as: UTF8.self) {
+            members.append(("data", .text(text)))
+        } else {
+            members += [("data", .text(Base64.encode(piece.data))), ("encoding", .text("base64"))]
+        }
+        return .object(members)
+    }
+
+    /// The content with its codings taken off, as far as that goes and it is not too much.
+    static func decoded(_ message: CapturedMessage) -> [UInt8] {
+        let kept = message.content.kept
+        guard let decoder = ContentDecoder(message.values(of: "content-encoding")), !decoder.isIdentity else {
+            return kept
+        }
+        var output: [UInt8] = []
+        do {
+            try kept.withUnsafeBytes {
+                try decoder.decode($0) { part in
+                    output.append(contentsOf: part)
+                    if output.count > mostDecoded { throw ContentDecoder.Fault(description: "too much") }
+                }
+            }
+        } catch {
+            // What came before the fault is shown.
+            return output.isEmpty ? kept : output
+        }
+        return output
+    }
+
+    private static let mostDecoded = 64 << 20
+}

@@ -1,0 +1,35 @@
+/// Sees what passes an exchange on both sides of its chain, and changes nothing. One object serves one exchange.
+///
+/// Called on the loop of the exchange, and must not block. Bytes are valid during a call only.
+public protocol ExchangeTap: AnyObject {
+    /// The request began: `exchange.request` is as the client sent it.
+    func requestStarted(_ exchange: Exchange)
+    /// A piece of the request's content came from the client.
+    func requestContent(_ bytes: UnsafeRawBufferPointer)
+    /// The client has sent all of the request.
+    func requestEnded(_ trailers: HttpFields?)
+    /// The request went to an endpoint, with this value of `Host`; once for each attempt.
+    func requestSent(_ exchange: Exchange, host: String?)
+    /// A piece of the request's content went to the endpoint.
+    func sentContent(_ bytes: UnsafeRawBufferPointer)
+    /// The response began, as the origin server sent it.
+    func responseReceived(_ response: HttpResponse)
+    /// A piece of the response's content came from the origin server.
+    func receivedContent(_ bytes: UnsafeRawBufferPointer)
+    /// The response goes to the client: `exchange` has its head.
+    func responseStarted(_ response: HttpResponse)
+    /// A piece of the response's content went to the client.
+    func responseContent(_ bytes: UnsafeRawBufferPointer)
+    /// The response has ended with these trailers.
+    func responseEnded(_ trailers: HttpFields?)
+    /// Bytes passed the tunnel that the exchange became.
+    func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool)
+    /// The exchange has ended; `record` is what was recorded of it.
+    func ended(_ exchange: Exchange, record: RecordedExchange?)
+}
+
+/// Gives taps to exchanges. Used on the thread of one loop.
+public protocol ExchangeTapSource: AnyObject {
+    /// The tap of an exchange that begins; `nil` if nobody wants to see it.
+    func makeTap(for exchange: Exchange) -> (any ExchangeTap)?
+}

@@ -1,0 +1,117 @@
+import Foundation
+import Glibc
+import HttpWare
+
+/// The token of an admin listener that a command opens: made at each start, shown in the inspector's URL, and kept for other commands
+/// in a file that only this user can read, named by the listener's address.
+struct InspectorToken: Sendable {
+    let secret: Secret
+
+    /// A new one, of 190 random bits.
+    init() {
+        var generator = SystemRandomNumberGenerator()
+        let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+        secret = Secret(String((0..<32).map { _ in letters[Int.random(in: 0..<letters.count, using: &generator)] }))
+    }
+
+    /// The page with the token, for a browser.
+    func url(at address: SocketAddress) -> String { "http://\(address)/?token=\(secret.revealed)" }
+
+    /// Prints the page's URL and writes the file. The result removes the file when the listener has gone.
+    func announce(at address: SocketAddress) -> File? {
+        Terminal.error("httpware: inspector on \(url(at: address))")
+        let environment = ProcessInfo.processInfo.environment
+        do throws(SystemError) {
+            return try File(secret, for: address, environment)
+        } catch {
+            Terminal.error(
+                "httpware: the token cannot be kept for other commands, which need --token: "
+                    + SystemError.text(of: error.code))
+            return nil
+        }
+    }
+
+    // MARK: The file
+
+    /// Holds the token of one listener while it is open.
+    struct File: Sendable {
+        let path: String
+        private let bytes: [UInt8]
+
+        /// Writes the token beside its place and moves it there, so that no command reads half of it.
+        fileprivate init(_ secret: Secret, for address: SocketAddress, _ environment: [String: String])
+            throws(SystemError)
+        {
+            let folder = InspectorToken.folder(environment)
+            try InspectorToken.makeFolder(folder)
+            path = FilePath.joined(folder, InspectorToken.name(of: address))
+            bytes = Array(secret.revealed.utf8)
+            let fresh = "\(path).\(getpid())"
+            unlink(fresh)
+            let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw SystemError("open", code: errno) }
+            let isWritten = Glibc.write(descriptor, bytes, bytes.count) == bytes.count
+            let code = errno
+            close(descriptor)
+            guard isWritten, rename(fresh, path) == 0 else {
+                defer { unlink(fresh) }
+                throw SystemError("rename", code: isWritten ? errno : code)
+            }
+        }
+
+        /// Removes the file, unless another listener at the address has replaced it since.
+        func remove() { if InspectorToken.content(of: path) == bytes { unlink(path) } }
+    }
+
+    /// The token that a command of this user has left for the listener at an address; `nil` without one.
+    static func kept(
+        for address: SocketAddress, _ environment: [String: String] = ProcessInfo.processInfo.environment
+    ) -> Secret? {
+        content(of: FilePath.joined(folder(environment), name(of: address))).map {
+            Secret(String(decoding: $0, as: UTF8.self))
+        }
+    }
+
+    /// The longest content of such a file.
+    private static let longest = 256
+
+    /// The content of a file that is this user's own, and that nobody else can read; `nil` of any other.
+    private static func content(of path: String) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var status = Glibc.stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
+            status.st_mode & 0o077 == 0
+        else { return nil }
+        var bytes = [UInt8](repeating: 0, count: longest)
+        let count = read(descriptor, &bytes, bytes.count)
+        return count > 0 ? Array(bytes[..<count]) : nil
+    }
+
+    /// `127.0.0.1:9900.token`: a wildcard address is asked for at loopback.
+    static func name(of address: SocketAddress) -> String {
+        var shown = "\(address)"
+        if let ip = address.address, let port = address.port, ip.isUnspecified {
+            shown = "\(SocketAddress.ip(ip.isIPv4 ? IPAddress(ipv4: 0x7f00_0001) : IPAddress(ipv6: 0, 1), port: port))"
+        }
+        return shown.replacingOccurrences(of: "/", with: "_") + ".token"
+    }
+
+    /// The folder of this user's running commands.
+    static func folder(_ environment: [String: String]) -> String {
+        func variable(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
+        if let runtime = variable("XDG_RUNTIME_DIR") { return FilePath.joined(runtime, "httpware") }
+        let home = variable("HOME") ?? getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/"
+        return FilePath.joined(variable("XDG_STATE_HOME") ?? FilePath.joined(home, ".local/state"), "httpware")
+    }
+
+    /// Makes the folder, and those above it that do not exist, for this user alone.
+    private static func makeFolder(_ folder: String) throws(SystemError) {
+        if mkdir(folder, 0o700) == 0 || errno == EEXIST { return }
+        let above = FilePath.directory(of: folder)
+        guard errno == ENOENT, !above.isEmpty, above != folder else { throw SystemError("mkdir", code: errno) }
+        try makeFolder(above)
+        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw SystemError("mkdir", code: errno) }
+    }
+}

@@ -1,0 +1,110 @@
+import HttpWare
+import Testing
+
+@testable import Capturing
+
+@Suite struct CaptureStoreTests {
+    private func store(_ bytes: Int) -> CaptureStore {
+        var settings = CaptureSettings()
+        settings.memory = .bytes(bytes)
+        return CaptureStore(settings)
+    }
+
+    private func capture(_ id: Int, _ size: Int = 1000) -> CapturedExchange {
+        var capture = CapturedExchange(
+            id: id, started: WallTime(seconds: Int64(id), nanoseconds: 0), method: "GET", url: "http://a.test/\(id)",
+            version: "HTTP/1.1", listener: "web", request: CapturedMessage())
+        capture.request.content.kept = [UInt8](repeating: 0x61, count: size)
+        capture.request.content.size = size
+        return capture
+    }
+
+    private func ids(_ store: CaptureStore) -> [Int] { store.list(limit: 10_000).captures.map(\.id) }
+
+    @Test func `the oldest go when memory is used up, and it stays within its bound`() {
+        let store = store(20_000)
+        for id in 1...1000 {
+            store.put(capture(id))
+            #expect(store.bytes <= 20_000)
+        }
+        let kept = ids(store)
+        #expect(kept.first == 1000)
+        #expect(kept == Array((1000 - kept.count + 1)...1000).reversed())
+        #expect(kept.count > 5)
+    }
+
+    @Test func `a capture that is pinned stays, within the bound`() {
+        let store = store(20_000)
+        store.put(capture(1))
+        #expect(store.pin(1, true))
+        for id in 2...100 { store.put(capture(id)) }
+        #expect(ids(store).last == 1)
+        #expect(store.find(1)?.isPinned == true)
+        #expect(store.bytes <= 20_000)
+        for id in ids(store) { _ = store.pin(id, true) }
+        store.put(capture(101))
+        #expect(store.find(101) == nil, "nothing can go")
+        #expect(store.pin(1, false))
+        store.put(capture(102))
+        #expect(store.find(1) == nil)
+        #expect(store.find(102) != nil)
+    }
+
+    @Test func `captures are listed by number, however they end, and in pages`() {
+        let store = store(1 << 20)
+        for id in [3, 1, 2, 5, 4, 2] { store.put(capture(id)) }
+        #expect(ids(store) == [5, 4, 3, 2, 1])
+        let first = store.list(limit: 2)
+        #expect(first.captures.map(\.id) == [5, 4] && first.hasMore)
+        let second = store.list(before: 4, limit: 3)
+        #expect(second.captures.map(\.id) == [3, 2, 1] && !second.hasMore)
+        #expect(store.list(limit: 10) { $0.id % 2 == 1 }.captures.map(\.id) == [5, 3, 1])
+        #expect(store.list(before: 1, limit: 10).captures.isEmpty)
+    }
+
+    @Test func `what a user wrote on a capture outlives its next state`() {
+        let store = store(1 << 20)
+        store.put(capture(1))
+        #expect(store.comment(1, "look here"))
+        #expect(store.pin(1, true))
+        store.put(capture(1, 5000))
+        #expect(store.find(1)?.comment == "look here")
+        #expect(store.find(1)?.isPinned == true)
+        #expect(!store.comment(2, "none"))
+    }
+
+    @Test func `memory for content is taken from the oldest, and refused when there is none`() {
+        let store = store(20_000)
+        for id in 1...10 { store.put(capture(id)) }
+        #expect(store.reserve(15_000))
+        #expect(store.count < 4)
+        #expect(!store.reserve(10_000))
+        store.giveBack(15_000)
+        #expect(store.reserve(10_000))
+        #expect(store.bytes <= 20_000)
+    }
+
+    @Test func `clearing leaves what is pinned`() {
+        let store = store(1 << 20)
+        for id in 1...4 { store.put(capture(id)) }
+        _ = store.pin(2, true)
+        #expect(store.clear() == 3)
+        #expect(ids(store) == [2])
+        for id in 5...6 { store.put(capture(id)) }
+        #expect(ids(store) == [6, 5, 2])
+    }
+
+    @Test func `a watcher is told of each change once, and of how many it missed`() {
+        let store = store(1 << 30)
+        let watcher = CaptureWatcher {}
+        store.watch(watcher)
+        for id in [1, 1, 2, 1] { store.put(capture(id)) }
+        #expect(watcher.takeChanges().ids == [1, 2])
+        for id in 1...5000 { store.put(capture(id, 1)) }
+        let (ids, dropped) = watcher.takeChanges()
+        #expect(ids.count == 4096 && dropped == 904)
+        store.unwatch(watcher)
+        store.put(capture(1))
+        #expect(watcher.takeChanges().ids.isEmpty)
+    }
+}

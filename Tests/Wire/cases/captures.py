@@ -1,0 +1,231 @@
+"""Captures: both sides of each message, on the admin listener."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from gateways import OwnGateway
+from Rig.origins import OriginConnection, Script, answering
+from Rig.processes import Process, free_port
+from Rig.wire import Message, Wire
+from suite import Trial, case, check, connect, eventually, expect_same, expect_status
+
+from .broker import frame, read_frame
+from .command import NO
+from .refused_requests import head
+from .upgrade import SWITCH, WEBSOCKET
+
+SECRET = "s3cret-token-xyz"
+
+
+class Captured:
+    def __init__(self, t: Trial, script: Script, *, capture: str = "{}", middlewares: str = "", postwares: str = ""):
+        self.t = t
+        t.origin(script)
+        self.port, self.admin = free_port(), free_port()
+        file = t.setup.place.subfolder("captures") / "httpware.yaml"
+        file.write_text(f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{self.port}", chain: all }} }}
+admin: {{ bind: "127.0.0.1:{self.admin}", capture: {capture} }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+chains: {{ all: {{ middlewares: [{middlewares}], postwares: [{postwares}] }} }}
+routes: [{{ service: origin }}]
+""")
+        self.process: Process = t.setup.place.command([t.setup.binary, "run", "-c", str(file), "--workers", "1"], [self.port, self.admin])
+        t.at_end(self.process.stop)
+
+    def ask(self, *lines: bytes, target: bytes = b"/", method: bytes = b"GET", content: bytes = b"") -> Message:
+        client = connect(("127.0.0.1", self.port), 10)
+        self.t.clients.append(client)
+        if content:
+            lines = (*lines, b"Content-Length: %d" % len(content))
+        client.send(head(*lines, start=method + b" " + target + b" HTTP/1.1") + content)
+        return client.read_response(method.decode())
+
+    def call(self, path: str, method: str = "GET", body: dict | None = None, code: int = 200) -> bytes:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.admin}{path}", method=method, data=json.dumps(body).encode() if body is not None else None)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                expect_same(f"{method} {path}", answer.status, code)
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            expect_same(f"{method} {path}: {error.read()!r}", error.code, code)
+            return b""
+
+    def rows(self, query: str = "") -> list[dict]:
+        return json.loads(self.call("/v1/captures" + query))["captures"]
+
+    def last(self) -> dict:
+        check(eventually(lambda: self.rows() and self.rows()[0]["state"] == "ended", 3), "no capture")
+        return json.loads(self.call(f"/v1/captures/{self.rows()[0]['id']}"))
+
+
+def values(message: dict, name: str) -> list[str]:
+    return [field["value"] for field in message["headers"] if field["name"].lower() == name.lower()]
+
+
+@case("captures: both sides of the request and of the response, content decoded and as it went over the wire", nginx=NO)
+def _(t: Trial) -> None:
+    body = json.dumps({"answer": "x" * 100}).encode()
+
+    def script(connection: OriginConnection) -> None:
+        while True:
+            connection.serve()
+            coded = gzip.compress(body)
+            connection.send(b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nX-Two: a\r\nX-Two: b\r\nContent-Length: %d\r\n\r\n" % len(coded) + coded)
+
+    gateway = Captured(t, script, middlewares="{ requestHeaders: { set: { X-Added: here } } }", postwares="{ responseHeaders: { set: { X-Late: now } } }")
+    expect_status(gateway.ask(b"X-One: 1", target=b"/a?b=c&token=abc", method=b"POST", content=b"sent"), 201)
+    capture = gateway.last()
+    expect_same("row", (capture["method"], capture["status"], capture["kind"], capture["pinned"], capture["service"], capture["requestSize"]),
+                ("POST", 201, "http", False, "origin", 4))
+    check(capture["url"].startswith("http://") and "/a?b=c&token=" in capture["url"] and "abc" not in capture["url"], capture["url"])
+    request, response = capture["request"], capture["response"]
+    expect_same("client", (values(request["client"], "X-One"), values(request["client"], "X-Added")), (["1"], []))
+    expect_same("origin", (values(request["origin"], "X-One"), values(request["origin"], "X-Added")), (["1"], ["here"]))
+    expect_same("repeated", values(response["origin"], "X-Two"), ["a", "b"])
+    expect_same("late", (values(response["client"], "X-Late"), values(response["origin"], "X-Late")), (["now"], []))
+    expect_same("record", capture["record"]["status"], 201)
+    path = f"/v1/captures/{capture['id']}"
+    expect_same("sent", gateway.call(path + "/request/content"), b"sent")
+    expect_same("sent to the origin", gateway.call(path + "/request/content?side=origin"), b"sent")
+    expect_same("decoded", gateway.call(path + "/response/content"), body)
+    expect_same("raw", gzip.decompress(gateway.call(path + "/response/content?raw=true")), body)
+    gateway.call(path + "/response/content?side=other", code=400)
+    gateway.call("/v1/captures/999999", code=404)
+
+
+@case("captures: credentials are masked before anything is kept", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nSet-Cookie: sid=" + SECRET.encode() + b"\r\nContent-Length: 2\r\n\r\nok"),
+                       middlewares=f"{{ tokenInject: {{ value: {SECRET}-own, header: X-Custom, scheme: \"\" }} }}")
+    gateway.ask(b"Authorization: Bearer " + SECRET.encode(), b"Cookie: a=" + SECRET.encode(), b"X-Api-Key: " + SECRET.encode(),
+                target=b"/?access_token=" + SECRET.encode())
+    capture = gateway.last()
+    check(SECRET not in json.dumps(capture), capture)
+    expect_same("scheme", values(capture["request"]["client"], "Authorization"), ["Bearer …"])
+    check(values(capture["request"]["origin"], "X-Custom") == ["…"], "an injected token is shown")
+
+
+@case("captures: content beyond its limit is a size and a digest, and memory stays within its bound", nginx=NO)
+def _(t: Trial) -> None:
+    content = bytes(range(256)) * 1024
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content), capture="{ memory: 1MiB, content: 64KiB }")
+    for number in range(40):
+        expect_same("content", gateway.ask(target=b"/%d" % number).body, content)
+    capture = gateway.last()
+    expect_same("content", capture["response"]["client"]["content"], {"size": len(content), "kept": 65536, "sha256": hashlib.sha256(content).hexdigest()})
+    rows = gateway.rows()
+    check(3 < len(rows) < 20, len(rows))
+    check(rows[0]["url"].endswith("/39"), rows[0])
+
+
+@case("captures: pages, pins, comments, and clearing", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    for number in range(5):
+        gateway.ask(target=b"/%d" % number)
+    check(eventually(lambda: len(gateway.rows()) == 5, 3), gateway.rows())
+    first = json.loads(gateway.call("/v1/captures?limit=2"))
+    expect_same("first page", ([row["url"][-1] for row in first["captures"]], first["more"]), (["4", "3"], True))
+    second = json.loads(gateway.call(f"/v1/captures?limit=10&before={first['captures'][-1]['id']}"))
+    expect_same("second page", ([row["url"][-1] for row in second["captures"]], second["more"]), (["2", "1", "0"], False))
+    pinned = second["captures"][0]["id"]
+    gateway.call(f"/v1/captures/{pinned}/pin", "POST", {"pinned": True}, 204)
+    gateway.call(f"/v1/captures/{pinned}/comment", "POST", {"comment": "look"}, 204)
+    gateway.call(f"/v1/captures/{pinned}/comment", "POST", {"remark": 1}, 400)
+    gateway.call("/v1/captures?limit=0", code=400)
+    expect_same("deleted", json.loads(gateway.call("/v1/captures", "DELETE")), {"deleted": 4})
+    rows = gateway.rows()
+    expect_same("left", [(row["id"], row["pinned"], row["comment"]) for row in rows], [(pinned, True, "look")])
+
+
+@case("captures: what runs is shown while it runs, and events tell of it", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: one\n\n")
+        connection.read_until(b"never")
+
+    gateway = Captured(t, script)
+    events = urllib.request.urlopen(f"http://127.0.0.1:{gateway.admin}/v1/captures/events", timeout=10)
+    client = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(client)
+    client.send(head())
+    client.read_until(b"data: one\n\n")
+    check(eventually(lambda: gateway.rows() and gateway.rows()[0]["responseSize"] == 11, 3), gateway.rows())
+    row = gateway.rows()[0]
+    expect_same("open", (row["state"], row["kind"], row["status"]), ("open", "sse", 200))
+    expect_same("content", gateway.call(f"/v1/captures/{row['id']}/response/content"), b"data: one\n\n")
+    seen = b""
+    while b"event: capture" not in seen or b"\n\n" not in seen.split(b"event: capture")[1]:
+        seen += events.readline()
+    shown = json.loads(seen.split(b"event: capture\ndata: ")[1].split(b"\n")[0])["captures"][-1]
+    expect_same("event", (shown["id"], shown["state"]), (row["id"], "open"))
+    client.close()
+    check(eventually(lambda: gateway.rows()[0]["state"] == "ended", 3), gateway.rows())
+
+
+@case("captures: without `capture` there is nothing at that path", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), capture="{}")
+    check("captures" in gateway.call("/v1/captures").decode())
+    gateway.call("/v1/captures", "POST", {}, 405)
+
+
+@case("captures: filters in mitmproxy's language, with the column of a mistake; an archive of what they find", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
+    for target in (b"/users/1", b"/users/2", b"/health"):
+        gateway.ask(target=target)
+    gateway.ask(target=b"/graphql", method=b"POST", content=b'{"query":"query Orders { a }"}', *[b"Content-Type: application/json"])
+    check(eventually(lambda: len(gateway.rows()) == 4, 3), gateway.rows())
+
+    def found(expression: str) -> list[str]:
+        return [row["url"].rsplit("/", 1)[1] for row in gateway.rows("?filter=" + urllib.parse.quote(expression))]
+
+    expect_same("URL", found("~u users"), ["2", "1"])
+    expect_same("not", found("!~u users & ~m get"), ["health"])
+    expect_same("GraphQL", found("~gql Orders"), ["graphql"])
+    expect_same("body", found("~bq 'query Orders'"), ["graphql"])
+    expect_same("text alone", found("HEALTH"), ["health"])
+    answer = urllib.request.Request(f"http://127.0.0.1:{gateway.admin}/v1/captures?filter=" + urllib.parse.quote("~u ("))
+    try:
+        urllib.request.urlopen(answer, timeout=10)
+        check(False, "a mistake was taken")
+    except urllib.error.HTTPError as error:
+        problem = json.loads(error.read())
+        expect_same("mistake", (error.code, problem["column"] > 0, bool(problem["detail"])), (400, True, True))
+    archive = json.loads(gateway.call("/v1/har?filter=" + urllib.parse.quote("~u users")))
+    expect_same("archive", ([entry["request"]["url"].rsplit("/", 1)[1] for entry in archive["log"]["entries"]], archive["log"]["version"]), (["1", "2"], "1.2"))
+    expect_same("empty archive", json.loads(gateway.call("/v1/har?filter=nothing"))["log"]["entries"], [])
+
+
+@case("captures: messages of a WebSocket and events are told one by one", nginx=NO)
+def _(t: Trial) -> None:
+    def chat(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(SWITCH)
+        read_frame(connection)
+        connection.send(frame(b"hel", last=False) + frame(b"lo", 0))
+        connection.read_until(b"never")
+
+    gateway = Captured(t, chat)
+    client = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(client)
+    client.send(head(*WEBSOCKET))
+    expect_status(client.read_response(), 101)
+    client.send(frame(b"hi", mask=b"abcd"))
+    client.read_until(b"lo")
+    check(eventually(lambda: gateway.rows() and gateway.rows()[0]["kind"] == "websocket", 3), gateway.rows())
+    path = f"/v1/captures/{gateway.rows()[0]['id']}/messages"
+    check(eventually(lambda: len(json.loads(gateway.call(path))["messages"]) == 2, 3), gateway.call(path))
+    messages = json.loads(gateway.call(path))["messages"]
+    expect_same("messages", [(message["type"], message["opcode"], message["data"]) for message in messages], [("send", 1, "hi"), ("receive", 1, "hello")])
