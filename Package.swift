@@ -30,8 +30,8 @@ let fuzzTargets: [Target] =
         .target(
             name: "FuzzSupport",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Wares", "GatewayConfig", "HttpWareClient",
-                "HttpWareRedis", "HttpWareTesting",
+                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Capturing", "Wares", "GatewayConfig",
+                "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
@@ -39,7 +39,7 @@ let fuzzTargets: [Target] =
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
-            "TunnelBytes", "Placeholders",
+            "TunnelBytes", "Placeholders", "CaptureFilter", "CapturedMessages",
             "TraceContext",
         ].map {
             .executableTarget(
