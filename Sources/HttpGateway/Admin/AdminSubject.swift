@@ -14,7 +14,7 @@ struct AdminSubject: Sendable {
     /// The records of the last exchanges.
     let records: RequestRecords?
     /// What is captured of exchanges; `nil` if nothing is.
-    let captures: CaptureStore?
+    var captures: CaptureStore?
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 
