@@ -180,6 +180,7 @@ import Testing
         "JsonScanner.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "EventReader.swift": "splits server-sent events into lines with any of the three line ends",
         "GraphQLOperations.swift": "reads multipart/form-data, RFC 7578",
+        "TokenScrubber.swift": "passes over the ends of lines in base64, RFC 2045 §6.8",
         "ProtobufField.swift": "judges whether bytes are text",
         "FilterParser.swift": "passes over white space",
         "HarText.swift": "passes over white space in base64",

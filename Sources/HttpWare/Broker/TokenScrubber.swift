@@ -31,6 +31,8 @@ struct TokenScrubber {
     private var splice: Base64Splice?
     /// The run of base64 has ended in padding, of which the rest is thrown away.
     private var dropsPadding = false
+    /// Line ends behind a run of base64 that may go on in the next line.
+    private var lineEnds: [UInt8] = []
 
     /// The most symbols that go out, when no more comes for a while, although they may begin a token.
     private static let shortPrefix = 3
@@ -72,7 +74,7 @@ struct TokenScrubber {
 
     /// Whether bytes are held back that may go when no more comes for a while: they may begin a token, but are few.
     var holdsBack: Bool {
-        sent < base + pending.count && percentStart == nil && jsonStart == nil
+        (sent < base + pending.count || !lineEnds.isEmpty) && percentStart == nil && jsonStart == nil
             && ([literal, percent, json] + base64).allSatisfy { $0.matched <= TokenScrubber.shortPrefix }
     }
 
@@ -80,6 +82,7 @@ struct TokenScrubber {
     mutating func flush(into output: inout [UInt8]) {
         guard holdsBack else { return }
         send(upTo: base + pending.count, into: &output)
+        if !lineEnds.isEmpty { endSplice(isPadded: false, into: &output) }
     }
 
     /// The stream has ended: what is held back is not the token.
@@ -291,20 +294,28 @@ struct TokenScrubber {
             if byte != 0x3d { output.append(byte) }
             return
         }
-        let value = Base64Digits.values[Int(byte)]
-        if value != 255 {
-            splice?.append(value, into: &output)
-        } else {
-            // In the middle of a run that is cut into lines, or has escapes, what follows keeps its place in its group.
-            if byte == 0x0a || byte == 0x0d || byte == 0x5c || byte == 0x25 { splice?.realign(into: &output) }
-            endSplice(isPadded: byte == 0x3d, into: &output)
-            if byte == 0x3d { dropsPadding = true } else { output.append(byte) }
+        if byte == 0x0a || byte == 0x0d {
+            // The end of the run, or of a line of it.
+            lineEnds.append(byte)
+            return
         }
+        let value = Base64Digits.values[Int(byte)]
+        if value != 255, lineEnds.isEmpty {
+            splice?.append(value, into: &output)
+            return
+        }
+        // In the middle of a run that is cut into lines, or has escapes, what follows keeps its place in its group.
+        if value != 255 || byte == 0x5c || byte == 0x25 { splice?.realign(into: &output) }
+        endSplice(isPadded: byte == 0x3d, into: &output)
+        if byte == 0x3d { dropsPadding = true } else { output.append(byte) }
     }
 
     private mutating func endSplice(isPadded: Bool, into output: inout [UInt8]) {
+        guard splice != nil else { return }
         splice?.finish(isPadded: isPadded, into: &output)
         splice = nil
+        output += lineEnds
+        lineEnds = []
     }
 }
 
