@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 import Synchronization
 
 /// The captures of a gateway in memory: as many as fit, the oldest go first. Those that are pinned stay as long as others can go.

@@ -1,4 +1,4 @@
-public import Credentials
+import Credentials
 public import HttpWare
 import Synchronization
 
