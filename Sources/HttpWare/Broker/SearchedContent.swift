@@ -13,12 +13,12 @@ final class SearchedContent: ContentFilter {
     private var pending: [UInt8] = []
     /// How many bytes of it have gone on, because no more came for a while.
     private var released = 0
-    /// Coded content whose end may be the beginning of a placeholder, and how much of it came since that began.
+    /// Coded content whose end may be the beginning of a placeholder.
     private var heldCoded: [UInt8] = []
-    private var heldSince = 0
     private var values: ValueTracker
 
-    private static let mostHeldCoded = 1 << 20
+    /// More than the largest piece that comes at once.
+    private static let mostHeldCoded = 4 << 20
 
     /// Searches content of that type; `nil` if it has a coding that cannot be decoded.
     init?(_ request: borrowing HttpRequest, _ swaps: TokenSwaps) {
@@ -49,19 +49,21 @@ final class SearchedContent: ContentFilter {
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
         guard let decoder else { return try search(input, into: &output) }
         guard keepsLength else { return try decoder.decode(input) { try search($0, into: &output) } }
-        heldSince = pending.isEmpty ? 0 : heldSince + input.count
-        guard heldSince <= SearchedContent.mostHeldCoded else {
-            throw ContentDecoder.Fault(description: "the coded content makes no progress")
-        }
-        heldCoded.append(contentsOf: input)
         var unused: [UInt8] = []
+        var decoded = 0
         try decoder.decode(input) {
+            decoded += $0.count
             unused.removeAll(keepingCapacity: true)
             try search($0, into: &unused)
         }
-        if pending.isEmpty {
+        if pending.count <= decoded {
+            // What may be the beginning of a placeholder began in this piece, if there is any: what came before may go.
             output += heldCoded
             heldCoded.removeAll(keepingCapacity: true)
+        }
+        if pending.isEmpty { output.append(contentsOf: input) } else { heldCoded.append(contentsOf: input) }
+        guard heldCoded.count <= SearchedContent.mostHeldCoded else {
+            throw ContentDecoder.Fault(description: "the coded content makes no progress")
         }
     }
 
