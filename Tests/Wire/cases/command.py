@@ -517,8 +517,6 @@ for path in sorted((Path(__file__).parents[3] / "conf").rglob("*.yaml")):
 
     @case(f"check: conf/{path.relative_to(Path(__file__).parents[3] / 'conf')} is valid", nginx=NO)
     def _(t: Trial, path: Path = path) -> None:
-        if path.name == "agent.yaml":
-            run(t, "ca", "init", environment=own_home(t))
         result = run(t, "check", "-c", str(path), environment=own_home(t))
         expect_same("exit", (result.returncode, result.stderr if result.returncode else ""), (0, ""))
 
