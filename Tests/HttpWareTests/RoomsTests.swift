@@ -55,6 +55,7 @@ import Testing
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Credentials/Validation"],
+        "CInspectorPage": ["HttpGateway/Admin"],
     ]
 
     private struct File {

@@ -15,6 +15,10 @@ struct AdminSubject: Sendable {
     let records: RequestRecords?
     /// What is captured of exchanges; `nil` if nothing is.
     var captures: CaptureStore?
+    /// Where the configuration comes from; `nil` if it was not read from files.
+    var source: ConfigurationSource?
+    /// The folder that the page is read from while it is being written; `nil`: the page is in the program.
+    var pageFolder: String?
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

@@ -49,19 +49,22 @@ public final class Gateway: @unchecked Sendable {
     /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
     public private(set) var records: RequestRecords?
     private let observes: Bool
+    /// The folder that the inspector page is read from while it is being written.
+    private let pageFolder: String?
     /// What is captured; `nil` if nothing is. Changed on the control loop only.
     private var captures: CaptureStore?
 
     /// Binds every listener and begins to serve on that number of loops. If a listener cannot be bound, throws before
     /// anything is served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps
-    /// records of exchanges, as an admin listener does. Without `takesSignals`, the caller handles signals. Inherited
+    /// records of exchanges, as an admin listener does. `pageFolder` is where the inspector page is read from. Without `takesSignals`, the caller handles signals. Inherited
     /// sockets are used in place of binding; a socket of a service manager that matches no listener is an error.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
         inheriting inheritance: Inheritance = .none
     ) throws {
         self.inheritance = inheritance
+        self.pageFolder = pageFolder
         sockets = ListenerSockets(inherited: inheritance.sockets)
         self.log = log
         self.source = source
@@ -403,7 +406,8 @@ public final class Gateway: @unchecked Sendable {
     /// The data that the admin listener shows, and the actions that it may request.
     private var subject: AdminSubject {
         AdminSubject(
-            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures
+            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures,
+            source: source, pageFolder: pageFolder
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
