@@ -45,7 +45,7 @@ export function compare(main, start) {
 }
 
 function part(title, a, b) {
-  if (a.join("\n") === b.join("\n")) return make("section.part", make("h3", title, make("span.quiet", a.join("").length ? "  equal" : "  none")));
+  if (a.join("\n") === b.join("\n")) return make("section", make("h3", title, make("span.quiet", a.join("").length ? "  equal" : "  none")));
   const lines = difference(a.slice(0, mostLines), b.slice(0, mostLines));
   const rows = [];
   let same = [];
@@ -61,7 +61,7 @@ function part(title, a, b) {
     else { flush(false); rows.push(row(mark === "-" ? "removed" : "added", text)); }
   }
   flush(true);
-  return make("section.part", make("h3", title), make("div.diff", rows), a.length > mostLines || b.length > mostLines ? make("p.note", `The first ${mostLines} lines were compared.`) : null);
+  return make("section", make("h3", title), make("div.diff", rows), a.length > mostLines || b.length > mostLines ? make("p.note", `The first ${mostLines} lines were compared.`) : null);
 }
 
 const row = (kind, text) => make("div" + (kind ? "." + kind : ""), make("b", { "aria-hidden": "true" }, { removed: "−", added: "+" }[kind] ?? " "), kind ? make("span.hidden", kind + ": ") : null, make("code", text.length > 4000 ? text.slice(0, 4000) + " …" : text));

@@ -22,7 +22,10 @@ function show() {
   const now = place();
   const name = Object.hasOwn(views, now.view) ? now.view : "requests";
   for (const item of document.querySelectorAll("#nav a")) {
-    if (item.dataset.view === name) item.setAttribute("aria-current", "page");
+    if (item.dataset.view === name) {
+      item.setAttribute("aria-current", "page");
+      item.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
     else item.removeAttribute("aria-current");
   }
   if (shown?.name === name) return shown.view.update?.(now);

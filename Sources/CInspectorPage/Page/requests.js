@@ -71,7 +71,7 @@ export function requests(main, start) {
     const isNarrow = list.element.clientWidth < 760;
     const shown = allColumns.filter(column => chosen.has(column.key));
     const few = shown.filter(column => narrow.has(column.key));
-    list.setColumns(isNarrow && few.length ? few.filter(column => column.key !== "host" || list.element.clientWidth > 500) : shown);
+    list.setColumns(isNarrow && few.length ? few.filter(column => list.element.clientWidth > 500 || (column.key !== "host" && column.key !== "size")) : shown);
   }
 
   function pickColumns() {
