@@ -16,7 +16,8 @@ import Testing
         "Credentials": ["Grants", "Validation"],
         "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
-            "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
+            "", "Access", "Caching", "Content", "Debugging", "Fields", "Holding", "Limits", "Logging", "Observing",
+            "Resilience",
             "Routing",
             "Tokens",
         ],

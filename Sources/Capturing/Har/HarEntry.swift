@@ -170,6 +170,11 @@ struct HarEntry {
             ("service", exchange.service.map(Json.text)), ("decisions", .list(decisions)),
             ("operations", exchange.operations.isEmpty ? nil : .list(exchange.operations.map(Json.text))),
             ("replayOf", exchange.replayOf.map(Json.number)),
+            (
+                "progress",
+                exchange.progress.isEmpty
+                    ? nil : .list(exchange.progress.map { .list([.number($0.time), .number($0.size)]) })
+            ),
             ("rules", exchange.rules.isEmpty ? nil : .list(exchange.rules.map(Json.number))),
         ])
     }

@@ -37,6 +37,7 @@ final class ExchangeCapture: ExchangeTap {
             version: "HTTP/\(request.version.number)",
             listener: exchange.listener, request: CapturedMessage(fields: redaction.fields(request.fields.received)))
         captured.client = exchange.peer.map { "\($0)" }
+        exchange.captureNumber = captured.id
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
         sentMessages = MessageReader(content: .send, of: captured.request, limit: settings.content.bytes)
@@ -181,6 +182,7 @@ final class ExchangeCapture: ExchangeTap {
         captured.route = exchange.route
         captured.service = exchange.service
         captured.fault = exchange.failure.map { "\($0.fault)" }
+        captured.rules = exchange.rules
         captured.report = record.map { ExchangeReport($0) }
         captured.duration = exchange.now.nanoseconds - startedAt
         fill(&captured, isLast: true)

@@ -13,7 +13,7 @@ import Wares
 /// only, or before it runs.
 public final class Gateway: @unchecked Sendable {
     /// The version of the program.
-    public static let version = "0.1.0"
+    public static let version = HarWriter.programVersion
 
     /// The state that other threads may read.
     public let status: GatewayStatus

@@ -141,6 +141,9 @@ public enum ContentNeed: Sendable, Equatable {
     /// The ware is asked when all of the request's content is there, when 1 MiB of it is, or when its client pauses: see
     /// `Exchange.beginningOfContent`. The rest streams on. Middlewares only.
     case beginning
+    /// All of it before the ware is asked if it has no more than this many bytes and comes without a pause; else it streams on. Of a
+    /// request, `Exchange.beginningOfContent` is that content.
+    case ifWhole(upTo: Int)
 }
 
 /// The place of a ware among those of a joined chain: a stable sort, in both directions together.

@@ -33,6 +33,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var responder: String
     /// What a cache did with the request: `hit`, `stale`, `collapsed`, `validated`, `miss` or `bypass`; `nil` where none saw it.
     public var cache: String?
+    /// The numbers of the rules for a while that acted on it; `nil` without any.
+    public var rules: [Int]?
     /// What went wrong, and in words.
     public var fault: String?
     public var reason: String?
@@ -143,6 +145,7 @@ extension ExchangeReport {
             }
         responder = recorded.responder.name
         cache = recorded.cacheResult?.name
+        rules = recorded.rules.isEmpty ? nil : recorded.rules
         fault = recorded.failure.map { "\($0.fault)" }
         reason = recorded.failure?.reason
         attempts = record.attempts
