@@ -185,7 +185,8 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "DiskCaching", "HttpCaching", "HttpWare", "Wares", "CSystemShims",
+                "HttpGateway", "GatewayConfig", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
+                "CSystemShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

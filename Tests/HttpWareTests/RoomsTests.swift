@@ -45,7 +45,9 @@ import Testing
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareTesting": ["HttpWare"],
-        "HttpWareCommand": ["HttpWare", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway"],
+        "HttpWareCommand": [
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway",
+        ],
     ]
 
     /// The one place that wraps each C library; `CSystemShims` is no library but a shim.

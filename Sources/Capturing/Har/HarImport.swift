@@ -25,7 +25,8 @@ struct HarImport {
         var exchange = CapturedExchange(
             id: id, started: started(), method: method, url: url,
             version: HarImport.version(request["httpVersion"]?.text),
-            listener: "har", request: CapturedMessage(fields: HarImport.fields(request["headers"])))
+            listener: CaptureStore.importListener,
+            request: CapturedMessage(fields: HarImport.fields(request["headers"])))
         exchange.isOpen = false
         exchange.request.content = requestContent(request, exchange.request)
         readResponse(&exchange)

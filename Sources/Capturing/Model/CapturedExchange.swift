@@ -49,6 +49,8 @@ public struct CapturedExchange: Sendable {
     public var comment = ""
     /// The capture that this one repeats.
     public var replayOf: Int?
+    /// What was masked, in memory only: it is not part of what is shown, archived or written to a disk.
+    public internal(set) var secrets: CapturedSecrets?
     /// The numbers of the rules that acted on it.
     public var rules: [Int] = []
 

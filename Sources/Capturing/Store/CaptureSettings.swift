@@ -6,6 +6,8 @@ public struct CaptureSettings: Sendable, Equatable {
     public var memory = ByteCount.mebibytes(64)
     /// The most bytes of each content that are kept.
     public var content = ByteCount.mebibytes(1)
+    /// Only exchanges that it matches are captured; `nil` captures all.
+    public var filter: CaptureFilter?
     /// The fields whose values are masked.
     public var redacted: [FieldName] = Redaction.fields
 

@@ -32,6 +32,9 @@ public final class CaptureStore: Sendable {
         }
     }
 
+    /// The listener of exchanges that an archive brought.
+    public static let importListener = "har"
+
     public let settings: CaptureSettings
     private let state = Mutex(State())
     private let number = Atomic(0)
@@ -39,7 +42,7 @@ public final class CaptureStore: Sendable {
     public init(_ settings: CaptureSettings) { self.settings = settings }
 
     /// The number of a capture that begins.
-    func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
+    public func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
 
     /// About how much memory all of it takes, in bytes.
     public var bytes: Int { state.withLock { $0.bytes + $0.reserved } }
@@ -123,9 +126,42 @@ public final class CaptureStore: Sendable {
     /// The capture with that number; `nil` if it is not kept.
     public func find(_ id: Int) -> CapturedExchange? { state.withLock { $0.captures[id] } }
 
+    /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. `hasMore` says whether
+    /// there are others behind them.
+    public func list(
+        before: Int? = nil, limit: Int, filter: CaptureFilter?
+    ) -> (captures: [CapturedExchange], hasMore: Bool) {
+        list(before: before, limit: limit) { filter?.matches($0) ?? true }
+    }
+
+    /// The numbers of captures that have ended and match, the newest first.
+    public func ids(filter: CaptureFilter?, limit: Int = .max) -> [Int] {
+        list(limit: limit) { !$0.isOpen && filter?.matches($0) ?? true }.captures.map(\.id)
+    }
+
+    /// Keeps exchanges that another program captured, masked as those of the gateway's own. Returns their numbers here.
+    public func take(_ exchanges: [CapturedExchange]) -> [Int] {
+        let redaction = CaptureRedaction(settings)
+        return exchanges.map { exchange in
+            var exchange = exchange
+            exchange.id = takeNumber()
+            let url = exchange.url
+            exchange.url = redaction.url(url)
+            exchange.secrets = CapturedSecrets(
+                url: url == exchange.url ? nil : url, request: redaction.mask(&exchange.request), entry: nil)
+            if var response = exchange.response {
+                let values = redaction.mask(&response)
+                exchange.response = response
+                if !values.isEmpty { exchange.secrets = CapturedSecrets(exchange.secrets, response: values) }
+            }
+            put(exchange)
+            return exchange.id
+        }
+    }
+
     /// Captures that began before the one with that number, the newest first. At most `limit` of those that `isWanted`; `hasMore` says
     /// whether there are others behind them.
-    public func list(
+    func list(
         before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
     ) -> (captures: [CapturedExchange], hasMore: Bool) {
         var found: [CapturedExchange] = []
@@ -201,7 +237,7 @@ public final class CaptureWatcher: Sendable {
     private let changed = Mutex<(ids: [Int], dropped: Int)>(([], 0))
     private let wake: @Sendable () -> Void
     /// One who reads too slowly is told how many were dropped.
-    private static let most = 4096
+    public static let most = 4096
 
     /// Calls `wake` when there is something to take and there was not; on a loop's thread, so it must not block.
     public init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
@@ -238,6 +274,7 @@ extension CapturedExchange {
         if let sentRequest { bytes += sentRequest.memory(beside: request) }
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
         for message in messages { bytes += 96 + message.data.count }
+        if let secrets { bytes += secrets.memory }
         if let report { bytes += 256 + 256 * (report.phases.count + report.wares.count) }
         return bytes
     }

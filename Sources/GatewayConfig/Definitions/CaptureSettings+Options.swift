@@ -12,6 +12,9 @@ extension CaptureSettings {
             "content", into: &content, in: .bytes(0) ... .gibibytes(1),
             doc: "maximum size of each content that is kept; beyond it, the size and the digest are")
         options.read(
+            "filter", into: &filter,
+            doc: "captures only what matches, such as ~d example.com; without it, everything is captured")
+        options.read(
             "redact", into: &redacted,
             doc:
                 "fields whose values are masked before anything is kept, with query parameters named like secrets; [] masks nothing"

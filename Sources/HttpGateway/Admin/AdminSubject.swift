@@ -15,6 +15,10 @@ struct AdminSubject: Sendable {
     let records: RequestRecords?
     /// What is captured of exchanges; `nil` if nothing is.
     var captures: CaptureStore?
+    /// Begins to repeat a captured request at the listener of that name.
+    var replay: @Sendable (ReplayedExchange.Order, _ listener: String) async throws(GatewayError) -> Void = {
+        _, _ throws(GatewayError) in throw GatewayError(.gateway, .requestDenied, "the gateway does not run")
+    }
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

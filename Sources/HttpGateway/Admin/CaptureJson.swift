@@ -1,4 +1,4 @@
-import Capturing
+public import Capturing
 import HttpWare
 
 /// Captures as JSON.
@@ -86,25 +86,10 @@ enum CaptureJson {
     }
 
     /// The content with its codings taken off, as far as that goes and it is not too much.
-    static func decoded(_ message: CapturedMessage) -> [UInt8] {
-        let kept = message.content.kept
-        guard let decoder = ContentDecoder(message.values(of: "content-encoding")), !decoder.isIdentity else {
-            return kept
-        }
-        var output: [UInt8] = []
-        do {
-            try kept.withUnsafeBytes {
-                try decoder.decode($0) { part in
-                    output.append(contentsOf: part)
-                    if output.count > mostDecoded { throw ContentDecoder.Fault(description: "too much") }
-                }
-            }
-        } catch {
-            // What came before the fault is shown.
-            return output.isEmpty ? kept : output
-        }
-        return output
-    }
+    static func decoded(_ message: CapturedMessage) -> [UInt8] { DecodedContent(message).bytes }
+}
 
-    private static let mostDecoded = 64 << 20
+extension CapturedExchange {
+    /// The exchange as the admin listener lists it: JSON on one line.
+    public var rowText: String { CaptureJson.row(self).text }
 }

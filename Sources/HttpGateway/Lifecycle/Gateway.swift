@@ -402,8 +402,12 @@ public final class Gateway: @unchecked Sendable {
 
     /// The data that the admin listener shows, and the actions that it may request.
     private var subject: AdminSubject {
-        AdminSubject(
-            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures
+        let worker = workers[0]
+        return AdminSubject(
+            status: status, census: Census(workers), loop: worker.loop, records: records, captures: captures,
+            replay: { order, name throws(GatewayError) in
+                try await worker.loop.submit { () throws(GatewayError) in try worker.replay(order, listener: name) }
+            }
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }

@@ -70,8 +70,17 @@ enum BuiltinConfiguration {
     }
 
     /// The admin listener, as a line of YAML.
-    static func admin(_ bind: String, _ token: Secret?) -> String {
-        "admin: { bind: \(quoted(bind))\(token.map { ", token: \(quoted($0.revealed))" } ?? "") }\n"
+    static func admin(_ bind: String, _ token: Secret?, _ capture: Capture = Capture()) -> String {
+        let token = token.map { ", token: \(quoted($0.revealed))" } ?? ""
+        return "admin: { bind: \(quoted(bind))\(token), capture: \(capture.text) }\n"
+    }
+
+    /// What the admin listener keeps of requests.
+    struct Capture {
+        /// As in a configuration: `64MiB`.
+        var memory = "64MiB"
+
+        var text: String { "{ memory: \(quoted(memory)) }" }
     }
 
     /// A scalar that YAML and the interpolation take as it is.
