@@ -30,7 +30,8 @@ let fuzzTargets: [Target] =
         .target(
             name: "FuzzSupport",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Capturing", "Wares", "GatewayConfig",
+                "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Capturing", "Wares",
+                "GatewayConfig",
                 "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
             ],
             path: "Tests/Fuzz/Support",
@@ -145,6 +146,9 @@ let package = Package(
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
         .target(name: "Capturing", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(
+            name: "DiskCapturing", dependencies: ["Capturing", "HttpCaching", "HttpWare"],
+            swiftSettings: settings + dataPath),
+        .target(
             name: "Wares",
             dependencies: [
                 "HttpWare", "Capturing", "Credentials", "HttpCaching",
@@ -163,8 +167,8 @@ let package = Package(
         .target(
             name: "HttpGateway",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
-                "GatewayConfig",
+                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
+                "HttpWareRedis", "GatewayConfig",
             ],
             swiftSettings: settings + dataPath),
         .target(
@@ -200,6 +204,9 @@ let package = Package(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
         ),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
+        .testTarget(
+            name: "DiskCapturingTests", dependencies: ["DiskCapturing", "Capturing", "HttpWare"],
+            swiftSettings: settings),
         .testTarget(
             name: "HttpWareTests",
             dependencies: ["HttpWare", "HttpWareTesting", "COpenSSL", "COpenSSLShims", "CZlib", "CZstd"],

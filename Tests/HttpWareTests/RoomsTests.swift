@@ -13,6 +13,7 @@ import Testing
     private static let otherRooms = [
         "HttpCaching": ["Collapsing", "Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
+        "DiskCapturing": [""],
         "Credentials": ["Grants", "Validation"],
         "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
@@ -34,13 +35,14 @@ import Testing
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
         "Capturing": ["HttpWare"],
+        "DiskCapturing": ["HttpWare", "HttpCaching", "Capturing"],
         "Credentials": ["HttpWare"],
         "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
-            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
-            "GatewayConfig",
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
+            "HttpWareRedis", "GatewayConfig",
         ],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],

@@ -23,7 +23,8 @@ struct HarImport {
         let method = request["method"]?.text ?? "GET"
         if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
         var exchange = CapturedExchange(
-            id: id, started: started(), method: method, url: url,
+            id: id, started: started(), method: method,
+            url: isOwn ? MaskedUrl.read(url) : url,
             version: HarImport.version(request["httpVersion"]?.text),
             listener: CaptureStore.importListener,
             request: CapturedMessage(fields: HarImport.fields(request["headers"])))

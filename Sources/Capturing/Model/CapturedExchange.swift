@@ -43,6 +43,8 @@ public struct CapturedExchange: Sendable {
     public var fault: String?
     /// The record of what each ware did; `nil` while the exchange runs.
     public var report: ExchangeReport?
+    /// The same for filters, of a row that was read without its record.
+    public var summary: ReportSummary?
     /// The times of its phases, of an imported exchange, which has no record.
     public var timings: CapturedTimings?
     public var isPinned = false

@@ -105,10 +105,8 @@ public struct RequestRepetition: Sendable, Equatable {
 
     /// The mark is not a character of a URL.
     private static func read(_ url: String) -> HttpRequest? {
-        try? HttpRequest(.get, replacing(url, Redaction.mark, by: encodedMark))
+        try? HttpRequest(.get, MaskedUrl.written(url))
     }
-
-    private static let encodedMark = "%E2%80%A6"
 
     private static func url(
         _ edited: String?, of captured: CapturedExchange, _ isSamePlace: Bool
@@ -120,7 +118,7 @@ public struct RequestRepetition: Sendable, Equatable {
             }
             return url
         }
-        let url = replacing(edited, encodedMark, by: Redaction.mark)
+        let url = MaskedUrl.read(edited)
         guard url.contains(Redaction.mark) else { return edited }
         guard isSamePlace else {
             throw .invalid("the URL contains a masked value, which is restored only for the same scheme and authority")
@@ -167,16 +165,5 @@ public struct RequestRepetition: Sendable, Equatable {
         }
         pieces.append(url[start...])
         return pieces
-    }
-
-    private static func replacing(_ text: String, _ part: String, by other: String) -> String {
-        guard text.contains(part) else { return text }
-        var result = ""
-        var rest = text[...]
-        while let range = rest.firstRange(of: part) {
-            result += rest[..<range.lowerBound] + other
-            rest = rest[range.upperBound...]
-        }
-        return result + rest
     }
 }

@@ -11,7 +11,7 @@ extension AdminEndpoint {
             AdminEndpoint(path: "/v1/captures", access: .known) { request, _ in list(request, store) },
             AdminEndpoint(path: "/v1/captures", access: .known, isDelete: true) { request, _ in
                 filtered(request) { filter in
-                    .json(.object([("deleted", .number(store.clear { filter?.matches($0) ?? true }))]))
+                    .json(.object([("deleted", .number(store.clear(filter: filter)))]))
                 }
             },
             AdminEndpoint(path: "/v1/captures/events", access: .known) { request, _ in
@@ -101,13 +101,13 @@ extension AdminEndpoint {
     }
 
     private static func found(
-        _ request: AdminRequest, _ store: CaptureStore, _ answer: (CapturedExchange) -> HttpResponse
+        _ request: AdminRequest, _ store: CaptureStore, _ answer: @escaping @Sendable (CapturedExchange) -> HttpResponse
     ) -> Verdict {
-        guard let id = Int(request.argument), let capture = store.find(id) else {
-            return .abort(with: .problem(.notFound, "no capture with this id is kept"))
-        }
-        return .abort(with: answer(capture))
+        guard let id = Int(request.argument) else { return .abort(with: missing) }
+        return .wait { _, _ in .abort(with: await apart { store.find(id).map(answer) ?? missing }) }
     }
+
+    private static let missing = HttpResponse.problem(.notFound, "no capture with this id is kept")
 
     /// Content as a text or as bytes, never as a page.
     private static func content(
@@ -129,16 +129,14 @@ extension AdminEndpoint {
         return response
     }
 
-    private static func change<Value>(
+    private static func change<Value: Sendable>(
         _ request: AdminRequest, _ store: CaptureStore, _ member: String, _ read: (JsonValue) -> Value?,
-        _ change: (Int, Value) -> Bool
+        _ change: @escaping @Sendable (Int, Value) -> Bool
     ) -> Verdict {
         guard let json = try? JsonValue(request.content), let member = json[member], let value = read(member) else {
             return .abort(with: .problem(.badRequest, "write a JSON object with the member \(member)"))
         }
-        guard let id = Int(request.argument), change(id, value) else {
-            return .abort(with: .problem(.notFound, "no capture with this id is kept"))
-        }
-        return .abort(with: HttpResponse(.noContent))
+        guard let id = Int(request.argument) else { return .abort(with: missing) }
+        return .wait { _, _ in .abort(with: await apart { change(id, value) ? HttpResponse(.noContent) : missing }) }
     }
 }

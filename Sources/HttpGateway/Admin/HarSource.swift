@@ -3,13 +3,14 @@ import HttpWare
 
 /// Captures as an archive (HAR 1.2), the oldest first, one entry at a time.
 ///
-/// Unchecked: touched on the loop of its exchange only.
+/// Unchecked: `feed` is touched on the loop of its exchange only, the rest by one task at a time, between `next` and its answer.
 final class HarSource: ContentSource, @unchecked Sendable {
     private let store: CaptureStore
     private let filter: CaptureFilter?
     /// Values that were masked are written as they were, if they are still known.
     private let withSecrets: Bool
     private var missing = 0
+    private var feed: ContentFeed?
     private var writer = HarWriter(version: Gateway.version)
     /// What is left to be written, the newest first.
     private var ids: [Int]?
@@ -20,22 +21,36 @@ final class HarSource: ContentSource, @unchecked Sendable {
         self.filter = filter
     }
 
+    /// Files may be read for it: not on the admin loop.
     func next(_ feed: ContentFeed) {
+        self.feed = feed
+        guard let loop = EventLoop.current else { return }
+        Task.detached { [self] in
+            let piece = next()
+            loop.execute { [self] in
+                guard let feed = self.feed.take() else { return }
+                if let piece { feed.supply(piece) } else { feed.finish() }
+            }
+        }
+    }
+
+    /// The next piece; `nil` behind the last one.
+    private func next() -> [UInt8]? {
         guard ids != nil else {
             ids = store.ids(filter: filter)
-            return feed.supply(ids?.isEmpty == true ? writer.begin() + end() : writer.begin())
+            return ids?.isEmpty == true ? writer.begin() + end() : writer.begin()
         }
         // One that has gone since is left out.
         while let id = ids?.popLast() {
             let isLast = ids?.isEmpty == true
             guard let exchange = store.find(id) else {
-                if isLast { return feed.supply(end()) }
+                if isLast { return end() }
                 continue
             }
             let entry = writer.entry(withSecrets ? restored(exchange) : exchange)
-            return feed.supply(isLast ? entry + end() : entry)
+            return isLast ? entry + end() : entry
         }
-        feed.finish()
+        return nil
     }
 
     private func restored(_ exchange: CapturedExchange) -> CapturedExchange {
@@ -46,5 +61,5 @@ final class HarSource: ContentSource, @unchecked Sendable {
 
     private func end() -> [UInt8] { writer.end(missingSecrets: withSecrets ? missing : nil) }
 
-    func cancelled() {}
+    func cancelled() { feed = nil }
 }

@@ -3,6 +3,7 @@
 public import GatewayConfig
 import Glibc
 import Capturing
+import DiskCapturing
 import HttpCaching
 import HttpWare
 import Wares
@@ -150,6 +151,7 @@ public final class Gateway: @unchecked Sendable {
         for worker in workers { worker.loop.join() }
         admin?.close()
         for store in running.configuration.stores { store.store.close() }
+        captures?.archive?.close()
         if !isSucceeded { for path in sockets.paths { unlink(path) } }
         log.write(.info, "stopped")
         log.flush()
@@ -430,7 +432,13 @@ public final class Gateway: @unchecked Sendable {
         }
         // Those that were kept stay as long as their bounds do.
         if configuration.admin?.capture != captures?.settings {
-            captures = configuration.admin?.capture.map { CaptureStore($0) }
+            let settings = configuration.admin?.capture
+            var archive = captures?.archive
+            if settings?.disk != captures?.settings.disk {
+                archive?.close()
+                archive = settings?.disk.map { CaptureFolder($0) }
+            }
+            captures = settings.map { CaptureStore($0, archive: archive, after: captures) }
         }
     }
 

@@ -80,7 +80,12 @@ enum BuiltinConfiguration {
         /// As in a configuration: `64MiB`.
         var memory = "64MiB"
 
-        var text: String { "{ memory: \(quoted(memory)) }" }
+        /// The absolute path of a folder.
+        var disk: String?
+
+        var text: String {
+            "{ memory: \(quoted(memory))\(disk.map { ", disk: { path: \(quoted($0)) }" } ?? "") }"
+        }
     }
 
     /// A scalar that YAML and the interpolation take as it is.
