@@ -30,7 +30,8 @@ let fuzzTargets: [Target] =
         .target(
             name: "FuzzSupport",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "Credentials", "Capturing", "Wares", "GatewayConfig",
+                "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Capturing", "Wares",
+                "GatewayConfig",
                 "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
             ],
             path: "Tests/Fuzz/Support",
@@ -147,6 +148,9 @@ let package = Package(
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
         .target(name: "Capturing", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(
+            name: "DiskCapturing", dependencies: ["Capturing", "HttpCaching", "HttpWare"],
+            swiftSettings: settings + dataPath),
+        .target(
             name: "Wares",
             dependencies: [
                 "HttpWare", "Capturing", "Credentials", "HttpCaching",
@@ -165,8 +169,8 @@ let package = Package(
         .target(
             name: "HttpGateway",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
-                "GatewayConfig", "CInspectorPage",
+                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
+                "HttpWareRedis", "GatewayConfig", "CInspectorPage",
             ],
             swiftSettings: settings + dataPath),
         .target(
@@ -187,7 +191,8 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "DiskCaching", "HttpCaching", "HttpWare", "Wares", "CSystemShims",
+                "HttpGateway", "GatewayConfig", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
+                "CSystemShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -201,6 +206,9 @@ let package = Package(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
         ),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
+        .testTarget(
+            name: "DiskCapturingTests", dependencies: ["DiskCapturing", "Capturing", "HttpWare"],
+            swiftSettings: settings),
         .testTarget(
             name: "HttpWareTests",
             dependencies: ["HttpWare", "HttpWareTesting", "COpenSSL", "COpenSSLShims", "CZlib", "CZstd"],

@@ -11,6 +11,7 @@ import ArgumentParser
             ExplainCommand.self,
             DiffCommand.self,
             TraceCommand.self,
+            HarCommand.self,
             CacheCommand.self,
             OfflineCommand.self,
             TokenCommand.self,

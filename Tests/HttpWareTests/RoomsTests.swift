@@ -13,6 +13,7 @@ import Testing
     private static let otherRooms = [
         "HttpCaching": ["Collapsing", "Freshness", "Keys", "Store", "Store/Memory", "Validation"],
         "DiskCaching": [""],
+        "DiskCapturing": [""],
         "Credentials": ["Grants", "Validation"],
         "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
@@ -35,18 +36,21 @@ import Testing
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
         "Capturing": ["HttpWare"],
+        "DiskCapturing": ["HttpWare", "HttpCaching", "Capturing"],
         "Credentials": ["HttpWare"],
         "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
-            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Credentials", "Wares", "HttpWareRedis",
-            "GatewayConfig",
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
+            "HttpWareRedis", "GatewayConfig",
         ],
         "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareTesting": ["HttpWare"],
-        "HttpWareCommand": ["HttpWare", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway"],
+        "HttpWareCommand": [
+            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway",
+        ],
     ]
 
     /// The one place that wraps each C library; `CSystemShims` is no library but a shim.

@@ -67,6 +67,17 @@ public struct CaptureFilter: Sendable {
     /// Whether the exchange matches, as it is now. If a regular expression reaches its limit and the rest does not decide, it does not.
     public func matches(_ exchange: CapturedExchange) -> Bool { outcome(exchange) == .matches }
 
+    /// Evaluates the filter for the row of an exchange, which is there without fields, content and messages. If they are needed, the
+    /// outcome is `undecided`.
+    public func outcome(ofRow exchange: CapturedExchange) -> Outcome {
+        var evaluation = FilterEvaluation(exchange, nil, isRow: true)
+        switch evaluation.answer(root) {
+        case true: return .matches
+        case false: return .differs
+        case nil: return .undecided
+        }
+    }
+
     /// What an evaluation came to.
     public enum Outcome: Sendable, Equatable {
         case matches, differs

@@ -10,7 +10,10 @@ struct FilterEvaluation {
     private let phase: CapturePhase?
     private var requestContent: [UInt8]?
     private var responseContent: [UInt8]?
+    private var summary: ReportSummary?
     private var decisions: [String]?
+    /// Only the row of the exchange is there: fields other than `Content-Type`, content and messages are not.
+    private let isRow: Bool
     private var deadline: ContinuousClock.Instant?
     /// A match reached its limit.
     private(set) var reachedLimit = false
@@ -18,7 +21,8 @@ struct FilterEvaluation {
     /// The most time for matching content in one evaluation.
     private static let longestTime = Duration.milliseconds(250)
 
-    init(_ exchange: CapturedExchange, _ phase: CapturePhase?) {
+    init(_ exchange: CapturedExchange, _ phase: CapturePhase?, isRow: Bool = false) {
+        self.isRow = isRow
         self.exchange = exchange
         self.phase = phase
     }
@@ -45,6 +49,7 @@ struct FilterEvaluation {
     }
 
     private mutating func answer(_ test: FilterTest) -> Answer {
+        if isRow, test.needsMore { return nil }
         let isKnown = phase.map { $0 >= test.phase } ?? true
         // What has one side already may be decided by it.
         switch test {
@@ -88,12 +93,12 @@ struct FilterEvaluation {
         case .meta(let pattern): return try pattern.isFound(in: meta)
         case .kind(let kind): return exchange.kind == kind
         case .isReplay(.request): return exchange.replayOf != nil
-        case .isReplay(.response): return exchange.report?.responder == "replay"
-        case .isReplay(.either): return exchange.replayOf != nil || exchange.report?.responder == "replay"
+        case .isReplay(.response): return facts()?.responder == "replay"
+        case .isReplay(.either): return exchange.replayOf != nil || facts()?.responder == "replay"
         case .route(let pattern): return try exchange.route.map(pattern.isFound) ?? false
         case .service(let pattern): return try exchange.service.map(pattern.isFound) ?? false
         case .ware(let pattern):
-            for ware in exchange.report?.wares ?? [] where ware.decision != "skipped" {
+            for ware in facts()?.wares ?? [] where ware.decision != "skipped" {
                 if try pattern.isFound(in: ware.ware) { return true }
             }
             return false
@@ -175,11 +180,17 @@ struct FilterEvaluation {
         return text
     }
 
+    /// What the record says; `nil` without one.
+    private mutating func facts() -> ReportSummary? {
+        if summary == nil { summary = exchange.summary ?? exchange.report.map(ReportSummary.init) }
+        return summary
+    }
+
     /// What the wares decided in words, also with the ware's name, and the words for the exchange as a whole.
     private mutating func allDecisions() -> [String] {
         if let decisions { return decisions }
         var words: [String] = []
-        if let report = exchange.report {
+        if let report = facts() {
             for ware in report.wares {
                 // A decision of its own may be a phrase: its first word counts too.
                 let first = ware.decision.prefix { $0 != " " }
@@ -188,7 +199,7 @@ struct FilterEvaluation {
             }
             if report.responder == "mock" { words.append("mocked") }
             if let cache = report.cache { words.append(cache) }
-            if report.replays > 0 { words += ["retried", "replayed"] }
+            if report.isReplayed { words += ["retried", "replayed"] }
             words.append(report.end)
         }
         decisions = words

@@ -32,7 +32,7 @@ public struct FilterGate: EntryGate {
         var view = view(request, exchange)
         view.status = response.status.code
         view.response = CapturedMessage(
-            fields: parts.contains(.responseFields) ? redaction.fields(response.fields) : [])
+            fields: parts.contains(.responseFields) ? redaction.shown(response.fields) : [])
         view.server = exchange.upstreamAddress
         if response.status == .switchingProtocols, view.kind == .http { view.kind = .websocket }
         switch response.fields[.contentType]?.prefix(while: { $0 != ";" }).lowercased() {
@@ -46,7 +46,7 @@ public struct FilterGate: EntryGate {
     private func view(_ request: HttpRequest, _ exchange: Exchange) -> CapturedExchange {
         var message = CapturedMessage()
         if parts.contains(.requestFields) {
-            message.fields = CaptureRedaction(CaptureSettings(), exchange).fields(request.fields.received)
+            message.fields = CaptureRedaction(CaptureSettings(), exchange).shown(request.fields.received)
         }
         var view = CapturedExchange(
             id: exchange.captureNumber ?? 0, started: WallTime(seconds: 0), method: request.receivedMethod.name,

@@ -53,6 +53,14 @@ enum FilterTest: Sendable {
         }
     }
 
+    /// Whether its answer is not in the row of an exchange.
+    var needsMore: Bool {
+        switch self {
+        case .fields, .content: true
+        default: false
+        }
+    }
+
     /// The phase from which on its answer does not change.
     var phase: CapturePhase {
         switch self {

@@ -59,7 +59,8 @@ struct HarEntry {
     private var request: Json {
         let message = exchange.request
         return .object(given: [
-            ("method", .text(exchange.method)), ("url", .text(exchange.url)), ("httpVersion", .text(exchange.version)),
+            ("method", .text(exchange.method)), ("url", .text(MaskedUrl.written(exchange.url))),
+            ("httpVersion", .text(exchange.version)),
             ("cookies", HarCookies.sent(message)), ("headers", HarEntry.fields(message.fields)),
             ("queryString", HarEntry.query(exchange.url)), ("postData", postData), ("headersSize", .number(-1)),
             ("bodySize", .number(message.content.isDecoded ? -1 : message.content.size)),

@@ -23,9 +23,11 @@ struct HarImport {
         let method = request["method"]?.text ?? "GET"
         if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
         var exchange = CapturedExchange(
-            id: id, started: started(), method: method, url: url,
+            id: id, started: started(), method: method,
+            url: isOwn ? MaskedUrl.read(url) : url,
             version: HarImport.version(request["httpVersion"]?.text),
-            listener: "har", request: CapturedMessage(fields: HarImport.fields(request["headers"])))
+            listener: CaptureStore.importListener,
+            request: CapturedMessage(fields: HarImport.fields(request["headers"])))
         exchange.isOpen = false
         exchange.request.content = requestContent(request, exchange.request)
         readResponse(&exchange)

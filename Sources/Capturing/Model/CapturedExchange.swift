@@ -43,6 +43,8 @@ public struct CapturedExchange: Sendable {
     public var fault: String?
     /// The record of what each ware did; `nil` while the exchange runs.
     public var report: ExchangeReport?
+    /// The same for filters, of a row that was read without its record.
+    public var summary: ReportSummary?
     /// The times of its phases, of an imported exchange, which has no record.
     public var timings: CapturedTimings?
     /// When pieces of the response's content came, of a recording that notes that.
@@ -51,6 +53,8 @@ public struct CapturedExchange: Sendable {
     public var comment = ""
     /// The capture that this one repeats.
     public var replayOf: Int?
+    /// What was masked, in memory only: it is not part of what is shown, archived or written to a disk.
+    public internal(set) var secrets: CapturedSecrets?
     /// The numbers of the rules that acted on it.
     public var rules: [Int] = []
 

@@ -4,8 +4,12 @@ public import HttpWare
 public struct CaptureSettings: Sendable, Equatable {
     /// The most bytes of memory for all captures together.
     public var memory = ByteCount.mebibytes(64)
+    /// Where captures are kept beyond memory; `nil`: nowhere.
+    public var disk: CaptureDisk?
     /// The most bytes of each content that are kept.
     public var content = ByteCount.mebibytes(1)
+    /// Only exchanges that it matches are captured; `nil` captures all.
+    public var filter: CaptureFilter?
     /// The fields whose values are masked.
     public var redacted: [FieldName] = Redaction.fields
 
@@ -13,4 +17,16 @@ public struct CaptureSettings: Sendable, Equatable {
 
     /// Whether nothing is masked but what the gateway itself put into messages.
     var showsAll: Bool { redacted.isEmpty }
+}
+
+/// The folder in which captures outlive memory and restarts.
+public struct CaptureDisk: Sendable, Equatable {
+    public var path: FilePath
+    /// The most bytes of all its files.
+    public var maxSize: ByteCount
+
+    public init(path: FilePath, maxSize: ByteCount = .gibibytes(1)) {
+        self.path = path
+        self.maxSize = maxSize
+    }
 }

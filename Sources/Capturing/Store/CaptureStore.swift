@@ -19,6 +19,8 @@ public final class CaptureStore: Sendable {
         var bytes = 0
         var reserved = 0
         var lost = 0
+        /// The highest number that memory has let go; those up to it may be in the archive.
+        var gone = 0
         var watchers: [CaptureWatcher] = []
 
         /// Where the number is, or would be.
@@ -32,14 +34,28 @@ public final class CaptureStore: Sendable {
         }
     }
 
+    /// The listener of exchanges that an archive brought.
+    public static let importListener = "har"
+
     public let settings: CaptureSettings
     private let state = Mutex(State())
     private let number = Atomic(0)
+    /// Where captures are kept beyond memory; `nil`: nowhere.
+    public let archive: (any CaptureArchive)?
 
-    public init(_ settings: CaptureSettings) { self.settings = settings }
+    /// A store that counts on from an archive, and from the store before it.
+    public init(
+        _ settings: CaptureSettings, archive: (any CaptureArchive)? = nil, after former: CaptureStore? = nil
+    ) {
+        self.settings = settings
+        self.archive = archive
+        let last = archive?.lastId ?? 0
+        number.store(max(last, former?.number.load(ordering: .relaxed) ?? 0), ordering: .relaxed)
+        state.withLock { $0.gone = last }
+    }
 
     /// The number of a capture that begins.
-    func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
+    public func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
 
     /// About how much memory all of it takes, in bytes.
     public var bytes: Int { state.withLock { $0.bytes + $0.reserved } }
@@ -64,6 +80,9 @@ public final class CaptureStore: Sendable {
     func put(_ capture: consuming CapturedExchange, givingBack reserved: Int = 0) {
         let size = capture.memory
         let id = capture.id
+        // In the archive before it may go from memory.
+        var ended: CapturedExchange?
+        defer { if let ended, let archive { archive.put(ended) } }
         state.withLock { state in
             state.reserved -= reserved
             if let former = state.captures[id] {
@@ -72,8 +91,10 @@ public final class CaptureStore: Sendable {
                 state.bytes -= former.memory
                 state.captures[id] = nil
             }
+            if !capture.isOpen, archive != nil { ended = capture }
             guard CaptureStore.makeRoom(for: size, in: &state, settings.memory.bytes, sparing: id) else {
                 state.lost += 1
+                state.gone = max(state.gone, id)
                 return
             }
             // Captures begin in the order of their numbers, and nearly end in it.
@@ -114,6 +135,7 @@ public final class CaptureStore: Sendable {
             }
             state.bytes -= capture.memory
             state.captures[oldest] = nil
+            state.gone = max(state.gone, oldest)
         }
         return true
     }
@@ -121,11 +143,62 @@ public final class CaptureStore: Sendable {
     // MARK: Reading
 
     /// The capture with that number; `nil` if it is not kept.
-    public func find(_ id: Int) -> CapturedExchange? { state.withLock { $0.captures[id] } }
+    public func find(_ id: Int) -> CapturedExchange? {
+        state.withLock { $0.captures[id] } ?? archive?.find(id)
+    }
+
+    /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. `hasMore` says whether
+    /// there are others behind them.
+    public func list(
+        before: Int? = nil, limit: Int, filter: CaptureFilter?
+    ) -> (captures: [CapturedExchange], hasMore: Bool) {
+        let (recent, hasMore) = list(before: before, limit: limit) { filter?.matches($0) ?? true }
+        let gone = state.withLock { $0.gone }
+        guard let archive, gone > 0, !(hasMore && recent.last.map { $0.id > gone } ?? false) else {
+            return (recent, hasMore)
+        }
+        let older = archive.list(before: min(before ?? .max, gone + 1), limit: limit, filter: filter) { id in
+            state.withLock { $0.captures[id] != nil }
+        }
+        // Pinned captures in memory stand among those of the archive.
+        let all = (recent + older.captures).sorted { $0.id > $1.id }
+        return (Array(all.prefix(limit)), hasMore || older.hasMore || all.count > limit)
+    }
+
+    /// The numbers of captures that have ended and match, the newest first.
+    public func ids(filter: CaptureFilter?, limit: Int = .max) -> [Int] {
+        let recent = list(limit: limit) { !$0.isOpen && filter?.matches($0) ?? true }.captures.map(\.id)
+        let gone = state.withLock { $0.gone }
+        guard let archive, gone > 0 else { return recent }
+        let older = archive.ids(before: gone + 1, filter: filter).filter { id in
+            state.withLock { $0.captures[id] == nil }
+        }
+        return Array((recent + older).sorted(by: >).prefix(limit))
+    }
+
+    /// Keeps exchanges that another program captured, masked as those of the gateway's own. Returns their numbers here.
+    public func take(_ exchanges: [CapturedExchange]) -> [Int] {
+        let redaction = CaptureRedaction(settings)
+        return exchanges.map { exchange in
+            var exchange = exchange
+            exchange.id = takeNumber()
+            let url = exchange.url
+            exchange.url = redaction.url(url)
+            exchange.secrets = CapturedSecrets(
+                url: url == exchange.url ? nil : url, request: redaction.mask(&exchange.request), entry: nil)
+            if var response = exchange.response {
+                let values = redaction.mask(&response)
+                exchange.response = response
+                if !values.isEmpty { exchange.secrets = CapturedSecrets(exchange.secrets, response: values) }
+            }
+            put(exchange)
+            return exchange.id
+        }
+    }
 
     /// Captures that began before the one with that number, the newest first. At most `limit` of those that `isWanted`; `hasMore` says
     /// whether there are others behind them.
-    public func list(
+    func list(
         before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
     ) -> (captures: [CapturedExchange], hasMore: Bool) {
         var found: [CapturedExchange] = []
@@ -153,10 +226,16 @@ public final class CaptureStore: Sendable {
     // MARK: Changing
 
     /// Pins a capture, or lets it go. False if it is not kept.
-    public func pin(_ id: Int, _ isPinned: Bool) -> Bool { change(id) { $0.isPinned = isPinned } }
+    public func pin(_ id: Int, _ isPinned: Bool) -> Bool {
+        let isInMemory = change(id) { $0.isPinned = isPinned }
+        return (archive?.mark(id, pinned: isPinned, comment: nil) ?? false) || isInMemory
+    }
 
     /// Writes a comment on a capture. False if it is not kept.
-    public func comment(_ id: Int, _ comment: String) -> Bool { change(id) { $0.comment = comment } }
+    public func comment(_ id: Int, _ comment: String) -> Bool {
+        let isInMemory = change(id) { $0.comment = comment }
+        return (archive?.mark(id, pinned: nil, comment: comment) ?? false) || isInMemory
+    }
 
     private func change(_ id: Int, _ body: (inout CapturedExchange) -> Void) -> Bool {
         state.withLock { state in
@@ -171,18 +250,21 @@ public final class CaptureStore: Sendable {
     }
 
     /// Forgets captures, except those that are pinned. Returns how many.
-    public func clear(where isWanted: (CapturedExchange) -> Bool = { _ in true }) -> Int {
+    public func clear(filter: CaptureFilter? = nil) -> Int {
         let ids = state.withLock { Array($0.captures.keys) }
-        var count = 0
+        var cleared: Set<Int> = []
         for id in ids {
-            guard let capture = find(id), !capture.isPinned, isWanted(capture) else { continue }
+            guard let capture = state.withLock({ $0.captures[id] }), !capture.isPinned,
+                filter?.matches(capture) ?? true
+            else { continue }
             state.withLock { state in
                 guard let capture = state.captures.removeValue(forKey: id) else { return }
                 state.bytes -= capture.memory
-                count += 1
+                cleared.insert(id)
             }
         }
-        return count
+        cleared.formUnion(archive?.clear(filter: filter) ?? [])
+        return cleared.count
     }
 
     // MARK: Watching
@@ -201,7 +283,7 @@ public final class CaptureWatcher: Sendable {
     private let changed = Mutex<(ids: [Int], dropped: Int)>(([], 0))
     private let wake: @Sendable () -> Void
     /// One who reads too slowly is told how many were dropped.
-    private static let most = 4096
+    public static let most = 4096
 
     /// Calls `wake` when there is something to take and there was not; on a loop's thread, so it must not block.
     public init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
@@ -232,12 +314,13 @@ public final class CaptureWatcher: Sendable {
 
 extension CapturedExchange {
     /// About how much memory it takes, in bytes. Both sides of a message share what is the same.
-    var memory: Int {
+    public var memory: Int {
         var bytes = 512 + url.utf8.count + comment.utf8.count
         bytes += request.memory + (response?.memory ?? 0)
         if let sentRequest { bytes += sentRequest.memory(beside: request) }
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
         for message in messages { bytes += 96 + message.data.count }
+        if let secrets { bytes += secrets.memory }
         if let report { bytes += 256 + 256 * (report.phases.count + report.wares.count) }
         return bytes
     }

@@ -15,14 +15,34 @@ public struct CaptureRedaction: Sendable {
     }
 
     /// The lines of a header or trailer section.
-    public func fields(_ fields: HttpFields) -> [CapturedMessage.Field] {
-        fields.map { name, value in
+    public func shown(_ fields: HttpFields) -> [CapturedMessage.Field] { self.fields(fields).shown }
+
+    /// The same, and what was masked in them.
+    func fields(_ fields: HttpFields) -> (shown: [CapturedMessage.Field], secrets: [CapturedSecrets.Value]) {
+        var shown: [CapturedMessage.Field] = []
+        var secrets: [CapturedSecrets.Value] = []
+        for (name, value) in fields {
             let lower = name.lowercased()
-            if injected.contains(lower) || redacted.contains(lower) {
-                return CapturedMessage.Field(name, CaptureRedaction.masked(value))
+            let isInjected = injected.contains(lower)
+            if isInjected || redacted.contains(lower) {
+                // The gateway's own credentials are kept nowhere.
+                if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, text: value)) }
+                shown.append(CapturedMessage.Field(name, CaptureRedaction.masked(value)))
+            } else {
+                shown.append(CapturedMessage.Field(name, value))
             }
-            return CapturedMessage.Field(name, value)
         }
+        return (shown, secrets)
+    }
+
+    /// Masks the fields of a message that another program captured.
+    func mask(_ message: inout CapturedMessage) -> [CapturedSecrets.Value] {
+        var secrets: [CapturedSecrets.Value] = []
+        for (place, field) in message.fields.enumerated() where redacted.contains(field.name.lowercased()) {
+            secrets.append(CapturedSecrets.Value(place: place, text: field.value))
+            message.fields[place].value = CaptureRedaction.masked(field.value)
+        }
+        return secrets
     }
 
     /// The scheme of credentials and the names of cookies tell what they are for.
@@ -37,7 +57,5 @@ public struct CaptureRedaction: Sendable {
     public func url(of request: HttpRequest) -> String { url(String(decoding: request.targetUri(), as: UTF8.self)) }
 
     /// The same for a URI.
-    public func url(_ url: String) -> String {
-        showsAll ? url : Redaction.target(url)
-    }
+    public func url(_ url: String) -> String { showsAll ? url : Redaction.target(url) }
 }

@@ -17,6 +17,12 @@ final class ExchangeCapture: ExchangeTap {
     private var left = 0
     private var startedAt: Int64 = 0
     private var hasChanged = true
+    /// Whether the filter has decided that the exchange is captured. Until then it is not shown.
+    private var isWanted = false
+    private var hasRequest = false
+    private var hasResponse = false
+    /// Credentials of the gateway's own went into the request.
+    private var hasInjected = false
 
     /// Memory is taken from the store in steps.
     private static let step = 16 << 10
@@ -27,22 +33,46 @@ final class ExchangeCapture: ExchangeTap {
 
     // MARK: The request
 
-    func requestStarted(_ exchange: Exchange) {
+    /// Takes the request's head. False if the filter wants nothing of the exchange.
+    func begin(_ exchange: Exchange) -> Bool {
         startedAt = exchange.now.nanoseconds
-        guard let request = exchange.request else { return }
+        guard let request = exchange.request else { return false }
         let redaction = CaptureRedaction(settings, exchange)
+        let url = String(decoding: request.targetUri(), as: UTF8.self)
+        let fields = redaction.fields(request.fields.received)
         var captured = CapturedExchange(
-            id: captures.store.takeNumber(), started: exchange.wallNow,
-            method: request.receivedMethod.name, url: redaction.url(of: request),
+            id: 0, started: exchange.wallNow,
+            method: request.receivedMethod.name, url: redaction.url(url),
             version: "HTTP/\(request.version.number)",
-            listener: exchange.listener, request: CapturedMessage(fields: redaction.fields(request.fields.received)))
+            listener: exchange.listener, request: CapturedMessage(fields: fields.shown))
         captured.client = exchange.peer.map { "\($0)" }
         exchange.captureNumber = captured.id
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
+        captured.secrets = CapturedSecrets(
+            url: captured.url == url ? nil : url, request: fields.secrets, entry: exchange.entry)
+        if let replay = exchange.replay {
+            captured.id = replay.id
+            captured.replayOf = replay.original
+            isWanted = true
+        } else if let filter = settings.filter {
+            switch filter.outcome(captured, at: .requestHead) {
+            case .matches: isWanted = true
+            case .differs: return false
+            case .undecided, .limitReached: break
+            }
+        } else {
+            isWanted = true
+        }
+        if captured.id == 0 { captured.id = captures.store.takeNumber() }
         sentMessages = MessageReader(content: .send, of: captured.request, limit: settings.content.bytes)
         self.captured = captured
+        // Whoever repeats a request looks for it at once.
+        if captured.replayOf != nil { show() }
+        return true
     }
+
+    func requestStarted(_ exchange: Exchange) {}
 
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         copy(bytes, to: &request)
@@ -50,7 +80,8 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     func requestEnded(_ trailers: HttpFields?) {
-        if let trailers { captured?.request.trailers = CaptureRedaction(settings).fields(trailers) }
+        hasRequest = true
+        if let trailers { captured?.request.trailers = CaptureRedaction(settings).fields(trailers).shown }
         if let captured {
             self.captured?.operations = GraphQLOperations.names(
                 method: captured.method, url: captured.url,
@@ -62,7 +93,8 @@ final class ExchangeCapture: ExchangeTap {
     func requestSent(_ exchange: Exchange, host: String?) {
         guard let request = exchange.request else { return }
         let redaction = CaptureRedaction(settings, exchange)
-        var fields = redaction.fields(request.fields)
+        var fields = redaction.fields(request.fields).shown
+        hasInjected = hasInjected || !exchange.injectedFields.isEmpty || exchange.hasSwappedTokens
         if let host {
             fields.removeAll { $0.name.lowercased() == "host" }
             fields.insert(CapturedMessage.Field("Host", host), at: 0)
@@ -82,7 +114,8 @@ final class ExchangeCapture: ExchangeTap {
     // MARK: The response
 
     func responseReceived(_ response: HttpResponse) {
-        captured?.receivedResponse = CapturedMessage(fields: CaptureRedaction(settings).fields(response.fields))
+        captured?.receivedResponse = CapturedMessage(
+            fields: CaptureRedaction(settings).fields(response.fields).shown)
         receivedResponse = ContentCopy()
         hasChanged = true
     }
@@ -90,8 +123,14 @@ final class ExchangeCapture: ExchangeTap {
     func receivedContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &receivedResponse) }
 
     func responseStarted(_ response: HttpResponse) {
-        var fields = CaptureRedaction(settings).fields(response.fields)
+        let masked = CaptureRedaction(settings).fields(response.fields)
+        var fields = masked.shown
         if let received = captured?.receivedResponse, received.fields == fields { fields = received.fields }
+        // What an origin server says behind a credential of ours may contain it.
+        if !masked.secrets.isEmpty, !hasInjected {
+            let former = captured?.secrets
+            captured?.secrets = CapturedSecrets(former, response: masked.secrets)
+        }
         captured?.response = CapturedMessage(fields: fields)
         captured?.status = response.status.code
         if captured?.kind == .http {
@@ -119,7 +158,8 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     func responseEnded(_ trailers: HttpFields?) {
-        if let trailers { captured?.response?.trailers = CaptureRedaction(settings).fields(trailers) }
+        hasResponse = true
+        if let trailers { captured?.response?.trailers = CaptureRedaction(settings).fields(trailers).shown }
     }
 
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
@@ -135,6 +175,7 @@ final class ExchangeCapture: ExchangeTap {
     // MARK: The copies
 
     private func copy(_ bytes: UnsafeRawBufferPointer, to copy: inout ContentCopy) {
+        guard captured != nil else { return }
         hasChanged = true
         var count = min(bytes.count, max(0, settings.content.bytes - copy.kept.count))
         if copy.dropped > 0 { count = 0 }
@@ -159,7 +200,7 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
-        guard reader != nil else { return }
+        guard reader != nil, captured != nil else { return }
         for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] where take(128 + piece.data.count) {
             captured?.messages.append(piece)
         }
@@ -172,7 +213,34 @@ final class ExchangeCapture: ExchangeTap {
         guard hasChanged, var captured else { return }
         hasChanged = false
         fill(&captured)
+        guard isWanted || isDecided(captured) else { return }
         captures.store.put(captured)
+    }
+
+    /// Whether what is known by now makes the filter match. If it makes the filter differ, nothing more is captured.
+    private func isDecided(_ captured: CapturedExchange) -> Bool {
+        let phase: CapturePhase =
+            !hasRequest
+            ? .requestHead
+            : captured.response == nil ? .requestContent : hasResponse ? .responseContent : .responseHead
+        switch settings.filter?.outcome(captured, at: phase) {
+        case .matches, nil: isWanted = true
+        case .differs: drop()
+        case .undecided, .limitReached: break
+        }
+        return isWanted
+    }
+
+    /// Captures nothing more of the exchange.
+    private func drop() {
+        captures.ended(self)
+        captures.store.giveBack(reserved)
+        (reserved, left) = (0, 0)
+        captured = nil
+        (request, sentRequest, receivedResponse, response) = (
+            ContentCopy(), ContentCopy(), ContentCopy(), ContentCopy()
+        )
+        (sentMessages, receivedMessages) = (nil, nil)
     }
 
     func ended(_ exchange: Exchange, record: RecordedExchange?) {
@@ -186,6 +254,7 @@ final class ExchangeCapture: ExchangeTap {
         captured.report = record.map { ExchangeReport($0) }
         captured.duration = exchange.now.nanoseconds - startedAt
         fill(&captured, isLast: true)
+        guard isWanted || settings.filter?.matches(captured) ?? true else { return drop() }
         captures.store.put(captured, givingBack: reserved)
         self.captured = nil
     }

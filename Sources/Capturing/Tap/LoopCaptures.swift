@@ -19,6 +19,7 @@ public final class LoopCaptures: ExchangeTapSource {
 
     public func makeTap(for exchange: Exchange) -> (any ExchangeTap)? {
         let capture = ExchangeCapture(self)
+        guard capture.begin(exchange) else { return nil }
         open[ObjectIdentifier(capture)] = capture
         if !isLooking { look() }
         return capture

@@ -16,7 +16,8 @@ public struct AdminDefinition: Sendable {
     public let bindLocation: SourceLocation
 
     /// One that no file describes.
-    init(bind: SocketAddress, token: Secret) {
+    init(bind: SocketAddress, token: Secret, capture: CaptureSettings) {
+        self.capture = capture
         self.bind = bind
         self.token = token
         bindLocation = .code

@@ -1,3 +1,4 @@
+import Capturing
 import Credentials
 import HttpCaching
 public import HttpWare
@@ -18,6 +19,8 @@ public struct GatewayConfiguration: Sendable {
     public let routes: [RouteDefinition]
     /// The admin listener; `nil` without `admin` in the file.
     public private(set) var admin: AdminDefinition?
+    /// What the admin listener of the file captures, while that is left closed.
+    var closedCapture: CaptureSettings?
     /// The gateway's own log.
     public let log: LogDefinition
     /// Each chain by name, with the chains that it uses; only if the file was read for a client.
@@ -41,6 +44,7 @@ public struct GatewayConfiguration: Sendable {
         moved.bind = bind
         if credentials.contains(where: { $0.credential.definition.env != nil }) { moved.hasPlaceholders = true }
         copy.listeners = [moved]
+        copy.closedCapture = admin?.capture ?? closedCapture
         copy.admin = nil
         return copy
     }
@@ -48,7 +52,8 @@ public struct GatewayConfiguration: Sendable {
     /// The same with an admin listener at this address, whatever the file says of it. The token is in no text of the configuration.
     public func inspected(at bind: SocketAddress, token: Secret) -> GatewayConfiguration {
         var copy = self
-        copy.admin = AdminDefinition(bind: bind, token: token)
+        copy.admin = AdminDefinition(
+            bind: bind, token: token, capture: admin?.capture ?? closedCapture ?? CaptureSettings())
         return copy
     }
 

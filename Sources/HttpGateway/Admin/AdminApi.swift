@@ -1,43 +1,91 @@
 import HttpWare
+import Synchronization
 
 /// Answers every request of the admin listener: guards, then the endpoint whose path it is.
 struct AdminApi: Middleware {
     let guarding: AdminGuard
     let endpoints: [AdminEndpoint]
+    /// The most content that a request may have, in bytes; for all paths but a few.
+    var limit = mostContent
 
-    /// The most content that a request may have.
-    private static let mostContent = 64 * 1024
+    static let mostContent = 64 * 1024
 
-    var contentNeed: ContentNeed { .whole(upTo: AdminApi.mostContent) }
+    var contentNeed: ContentNeed { .whole(upTo: limit) }
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        switch find(request, in: exchange) {
+        case .answer(let response): return .abort(with: response)
+        case .endpoint(let endpoint, let argument):
+            return endpoint.answer(
+                AdminRequest(
+                    argument: argument, query: request.query, content: request.content.bytes ?? [],
+                    fields: request.fields), exchange)
+        }
+    }
+
+    /// What a request comes to.
+    enum Found {
+        case answer(HttpResponse)
+        case endpoint(AdminEndpoint, argument: Substring)
+    }
+
+    /// The endpoint that is meant, if the client may ask it.
+    func find(_ request: borrowing HttpRequest, in exchange: Exchange) -> Found {
         let path = request.path
+        let method = request.method
         let found = endpoints.filter { $0.argument(in: path) != nil }
         if found.first?.access != .everybody, let refusal = guarding.refusal(ofSource: request, in: exchange) {
-            return .abort(with: refusal)
+            return .answer(refusal)
         }
-        if let refusal = guarding.refusal(ofForeignSite: request, path: path) { return .abort(with: refusal) }
+        if let refusal = guarding.refusal(ofForeignSite: request, path: path) { return .answer(refusal) }
         guard !found.isEmpty else {
-            return .abort(with: .problem(.notFound, "the admin listener has no such path"))
+            return .answer(.problem(.notFound, "the admin listener has no such path"))
         }
-        let meant = found.first { $0.methods.contains(request.method) }
+        let meant = found.first { $0.methods.contains(method) }
         guard let endpoint = meant, let argument = endpoint.argument(in: path) else {
             let order: [HttpMethod] = [.get, .head, .post, .delete]
             let methods = order.filter { method in found.contains { $0.methods.contains(method) } }
             let words = methods.filter { $0 != .head }.map(\.name).joined(separator: " or ")
             var refusal = HttpResponse.problem(.methodNotAllowed, "use \(words) for this path")
             refusal.fields.set(.allow, toList: methods.map(\.name))
-            return .abort(with: refusal)
+            return .answer(refusal)
         }
         if endpoint.access == .known, let refusal = guarding.refusal(ofStranger: request, in: exchange) {
-            return .abort(with: refusal)
+            return .answer(refusal)
         }
-        if let response = guarding.opening(request, path: path, in: exchange) { return .abort(with: response) }
-        return endpoint.answer(
-            AdminRequest(
-                argument: argument, query: request.query, content: request.content.bytes ?? [], fields: request.fields),
-            exchange)
+        if let response = guarding.opening(request, path: path, in: exchange) { return .answer(response) }
+        return .endpoint(endpoint, argument: argument)
     }
+}
+
+/// Stands before an endpoint that takes much content: none of it is read before the client may ask, and few are read at once.
+struct AdminGate: Middleware {
+    let api: AdminApi
+    let open = AdminUploads()
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        if case .answer(let response) = api.find(request, in: exchange) { return .abort(with: response) }
+        guard open.takePlace() else {
+            return .abort(with: .problem(.serviceUnavailable, "\(AdminUploads.most) uploads are already under way"))
+        }
+        exchange.onEnd { [open] _ in open.giveBack() }
+        return .pass
+    }
+}
+
+/// How many requests with much content are under way.
+final class AdminUploads: Sendable {
+    private let count = Atomic(0)
+    static let most = 2
+
+    /// Takes a place; false when there is none.
+    func takePlace() -> Bool {
+        if count.add(1, ordering: .relaxed).newValue <= AdminUploads.most { return true }
+        giveBack()
+        return false
+    }
+
+    func giveBack() { count.subtract(1, ordering: .relaxed) }
 }
 
 extension HttpFields {

@@ -153,7 +153,7 @@ extension AdminEndpoint {
     }
 
     /// Does what may take long on no loop at all.
-    private static func apart<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
+    static func apart<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
         await Task.detached { await body() }.value
     }
 

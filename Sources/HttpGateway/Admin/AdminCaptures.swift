@@ -8,10 +8,10 @@ extension AdminEndpoint {
         guard let store = subject.captures else { return [] }
         let streams = StreamCount()
         return [
-            AdminEndpoint(path: "/v1/captures", access: .known) { request, _ in .abort(with: list(request, store)) },
+            AdminEndpoint(path: "/v1/captures", access: .known) { request, _ in list(request, store) },
             AdminEndpoint(path: "/v1/captures", access: .known, isDelete: true) { request, _ in
                 filtered(request) { filter in
-                    .json(.object([("deleted", .number(store.clear { filter?.matches($0) ?? true }))]))
+                    .json(.object([("deleted", .number(store.clear(filter: filter)))]))
                 }
             },
             AdminEndpoint(path: "/v1/captures/events", access: .known) { request, _ in
@@ -20,12 +20,6 @@ extension AdminEndpoint {
                         return .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open")
                     }
                     return HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events)
-                }
-            },
-            AdminEndpoint(path: "/v1/har", access: .known) { request, _ in
-                filtered(request) { filter in
-                    HttpResponse(
-                        .ok, fields: ["Content-Type": "application/json"], source: HarSource(store, filter))
                 }
             },
             AdminEndpoint(path: "/v1/captures/*", access: .known) { request, _ in
@@ -50,32 +44,30 @@ extension AdminEndpoint {
                     store.comment($0, $1)
                 }
             },
-        ]
+            replay(subject, store),
+        ] + archives(store)
     }
 
-    private static func list(_ request: AdminRequest, _ store: CaptureStore) -> HttpResponse {
+    private static func list(_ request: AdminRequest, _ store: CaptureStore) -> Verdict {
         var limit = 100
         if let text = request.parameter("limit") {
             guard let number = Int(text), (1...1000).contains(number) else {
-                return .problem(.badRequest, "limit is a number from 1 to 1000")
+                return .abort(with: .problem(.badRequest, "limit is a number from 1 to 1000"))
             }
             limit = number
         }
         var before: Int?
         if let text = request.parameter("before") {
             guard let number = Int(text), number > 0 else {
-                return .problem(.badRequest, "before is the id of a capture")
+                return .abort(with: .problem(.badRequest, "before is the id of a capture"))
             }
             before = number
         }
-        let filter: CaptureFilter?
-        do throws(FilterFault) {
-            filter = try readFilter(request)
-        } catch {
-            return refusal(error)
+        let (most, last) = (limit, before)
+        return filtered(request) { filter in
+            let (captures, hasMore) = store.list(before: last, limit: most, filter: filter)
+            return .json(.object([("captures", .list(captures.map(CaptureJson.row))), ("more", .bool(hasMore))]))
         }
-        let (captures, hasMore) = store.list(before: before, limit: limit) { filter?.matches($0) ?? true }
-        return .json(.object([("captures", .list(captures.map(CaptureJson.row))), ("more", .bool(hasMore))]))
     }
 
     private static func readFilter(_ request: AdminRequest) throws(FilterFault) -> CaptureFilter? {
@@ -96,22 +88,26 @@ extension AdminEndpoint {
         return response
     }
 
-    private static func filtered(_ request: AdminRequest, _ answer: (CaptureFilter?) -> HttpResponse) -> Verdict {
+    /// Answers by the filter of the query, on another thread.
+    static func filtered(
+        _ request: AdminRequest, _ answer: @escaping @Sendable (CaptureFilter?) -> HttpResponse
+    ) -> Verdict {
         do throws(FilterFault) {
-            return .abort(with: answer(try readFilter(request)))
+            let filter = try readFilter(request)
+            return .wait { _, _ in .abort(with: await apart { answer(filter) }) }
         } catch {
             return .abort(with: refusal(error))
         }
     }
 
     private static func found(
-        _ request: AdminRequest, _ store: CaptureStore, _ answer: (CapturedExchange) -> HttpResponse
+        _ request: AdminRequest, _ store: CaptureStore, _ answer: @escaping @Sendable (CapturedExchange) -> HttpResponse
     ) -> Verdict {
-        guard let id = Int(request.argument), let capture = store.find(id) else {
-            return .abort(with: .problem(.notFound, "no capture with this id is kept"))
-        }
-        return .abort(with: answer(capture))
+        guard let id = Int(request.argument) else { return .abort(with: missing) }
+        return .wait { _, _ in .abort(with: await apart { store.find(id).map(answer) ?? missing }) }
     }
+
+    private static let missing = HttpResponse.problem(.notFound, "no capture with this id is kept")
 
     /// Content as a text or as bytes, never as a page.
     private static func content(
@@ -133,16 +129,14 @@ extension AdminEndpoint {
         return response
     }
 
-    private static func change<Value>(
+    private static func change<Value: Sendable>(
         _ request: AdminRequest, _ store: CaptureStore, _ member: String, _ read: (JsonValue) -> Value?,
-        _ change: (Int, Value) -> Bool
+        _ change: @escaping @Sendable (Int, Value) -> Bool
     ) -> Verdict {
         guard let json = try? JsonValue(request.content), let member = json[member], let value = read(member) else {
             return .abort(with: .problem(.badRequest, "write a JSON object with the member \(member)"))
         }
-        guard let id = Int(request.argument), change(id, value) else {
-            return .abort(with: .problem(.notFound, "no capture with this id is kept"))
-        }
-        return .abort(with: HttpResponse(.noContent))
+        guard let id = Int(request.argument) else { return .abort(with: missing) }
+        return .wait { _, _ in .abort(with: await apart { change(id, value) ? HttpResponse(.noContent) : missing }) }
     }
 }

@@ -19,6 +19,8 @@ struct AdminEndpoint: Sendable {
     var isWrite = false
     /// DELETE.
     var isDelete = false
+    /// The most content that a request may have, in bytes.
+    var mostContent = AdminApi.mostContent
     let answer: @Sendable (AdminRequest, Exchange) -> Verdict
 
     /// The methods that it takes.

@@ -1,3 +1,4 @@
+import Capturing
 import HttpWare
 import Synchronization
 
@@ -7,7 +8,8 @@ extension AdminEndpoint {
         let streams = StreamCount()
         return [
             AdminEndpoint(path: "/v1/requests", access: .known) { request, _ in
-                .abort(with: recent(request, subject.records))
+                request.parameter("filter") == nil
+                    ? .abort(with: recent(request, subject.records)) : matching(request, subject.captures)
             },
             AdminEndpoint(path: "/v1/requests/*", access: .known) { request, _ in
                 guard let found = subject.records?.find(String(request.argument)) else {
@@ -15,7 +17,17 @@ extension AdminEndpoint {
                 }
                 return .abort(with: .json(text: ExchangeReport(found).json))
             },
-            AdminEndpoint(path: "/v1/events", access: .known) { _, _ in
+            AdminEndpoint(path: "/v1/events", access: .known) { request, _ in
+                if request.parameter("filter") != nil {
+                    guard let store = subject.captures else { return .abort(with: withoutCaptures) }
+                    return filtered(request) { filter in
+                        guard let events = CaptureEvents(store, streams, filter, form: .records) else {
+                            return .problem(
+                                .serviceUnavailable, "\(StreamCount.most) event streams are already open")
+                        }
+                        return HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events)
+                    }
+                }
                 guard let records = subject.records, let events = RecordEvents(records, streams) else {
                     return .abort(
                         with: .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open"))
@@ -26,14 +38,31 @@ extension AdminEndpoint {
         ]
     }
 
-    private static func recent(_ request: AdminRequest, _ records: RequestRecords?) -> HttpResponse {
-        var limit = 100
-        if let text = request.parameter("limit") {
-            guard let number = Int(text), (1...RequestRecords.mostRecords).contains(number) else {
-                return .problem(.badRequest, "limit is a number from 1 to \(RequestRecords.mostRecords)")
-            }
-            limit = number
+    private static let withoutCaptures = HttpResponse.problem(
+        .conflict, "a filter selects captures, and nothing is captured; write admin.capture")
+
+    /// The records of the last captures that match.
+    private static func matching(_ request: AdminRequest, _ store: CaptureStore?) -> Verdict {
+        guard let store else { return .abort(with: withoutCaptures) }
+        guard let limit = limit(request) else { return .abort(with: badLimit) }
+        return filtered(request) { filter in
+            let ids = store.ids(filter: filter, limit: limit)
+            let reports = ids.compactMap { store.find($0)?.report?.json }
+            return .json(text: "[" + reports.joined(separator: ",\n") + "]")
         }
+    }
+
+    private static let badLimit = HttpResponse.problem(
+        .badRequest, "limit is a number from 1 to \(RequestRecords.mostRecords)")
+
+    /// The parameter; `nil` if it is invalid.
+    private static func limit(_ request: AdminRequest) -> Int? {
+        guard let text = request.parameter("limit") else { return 100 }
+        return Int(text).flatMap { (1...RequestRecords.mostRecords).contains($0) ? $0 : nil }
+    }
+
+    private static func recent(_ request: AdminRequest, _ records: RequestRecords?) -> HttpResponse {
+        guard let limit = limit(request) else { return badLimit }
         let reports = records?.recent(limit).map { ExchangeReport($0).json } ?? []
         return .json(text: "[" + reports.joined(separator: ",\n") + "]")
     }

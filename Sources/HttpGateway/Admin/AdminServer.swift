@@ -109,23 +109,36 @@ final class AdminServer: @unchecked Sendable {
     private func removeSocketFile() { if ownsFile, case .unix(let path) = address { unlink(path) } }
 }
 
-/// The one plan of the admin listener: its chain answers everything.
+/// The plans of the admin listener: each has one chain, which answers everything.
 struct AdminRouter: ExchangeRouter {
     let listenerPlan: ExchangePlan
+    /// Those of endpoints that take much content.
+    private let uploads: [(endpoint: AdminEndpoint, plan: ExchangePlan)]
 
     init(_ definition: AdminDefinition, subject: AdminSubject) {
         let api = AdminApi(
             guarding: AdminGuard(bind: definition.bind, token: definition.token),
             endpoints: AdminEndpoint.all(subject, ui: definition.ui))
-        // Both stand on their side, so the chain can be made.
+        listenerPlan = AdminRouter.plan([ChainEntry(api, label: "admin")])
+        let gate = ChainEntry(AdminGate(api: api), label: "gate")
+        uploads = api.endpoints.filter { $0.mostContent > AdminApi.mostContent }.map { endpoint in
+            var large = api
+            large.limit = endpoint.mostContent
+            return (endpoint, AdminRouter.plan([gate, ChainEntry(large, label: "admin")]))
+        }
+    }
+
+    private static func plan(_ middlewares: [ChainEntry]) -> ExchangePlan {
+        // All stand on their side, so the chain can be made.
         let chain = try? WareChain(
-            middlewares: [ChainEntry(api, label: "admin")], postwares: [ChainEntry(AdminFields(), label: "adminFields")]
-        )
-        listenerPlan = ExchangePlan(chain: chain ?? .empty, service: nil, route: nil)
+            middlewares: middlewares, postwares: [ChainEntry(AdminFields(), label: "adminFields")])
+        return ExchangePlan(chain: chain ?? .empty, service: nil, route: nil)
     }
 
     func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
-        listenerPlan
+        guard request.method == .post else { return listenerPlan }
+        let path = request.path
+        return uploads.first { $0.endpoint.argument(in: path) != nil }?.plan ?? listenerPlan
     }
 }
 

@@ -19,6 +19,10 @@ struct AdminSubject: Sendable {
     var source: ConfigurationSource?
     /// The folder that the page is read from while it is being written; `nil`: the page is in the program.
     var pageFolder: String?
+    /// Begins to repeat a captured request at the listener of that name.
+    var replay: @Sendable (ReplayedExchange.Order, _ listener: String) async throws(GatewayError) -> Void = {
+        _, _ throws(GatewayError) in throw GatewayError(.gateway, .requestDenied, "the gateway does not run")
+    }
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

@@ -9,6 +9,9 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
     private let store: CaptureStore
     private let streams: StreamCount
     private let filter: CaptureFilter?
+    private let form: Form
+    /// The captures whose records were sent.
+    private var told: Set<Int> = []
     private var watcher: CaptureWatcher?
     private var loop: EventLoop?
     private var feed: ContentFeed?
@@ -16,15 +19,24 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
     /// Nothing is sent before: changes are gathered.
     private var isResting = false
 
+    /// What is sent of captures.
+    enum Form {
+        /// A row, at each change.
+        case rows
+        /// The record, at the end.
+        case records
+    }
+
     private static let rest = Duration.milliseconds(50)
     private static let silence = Duration.seconds(15)
 
     /// `nil` when too many streams are open.
-    init?(_ store: CaptureStore, _ streams: StreamCount, _ filter: CaptureFilter?) {
+    init?(_ store: CaptureStore, _ streams: StreamCount, _ filter: CaptureFilter?, form: Form = .rows) {
         guard streams.takePlace() else { return nil }
         self.store = store
         self.streams = streams
         self.filter = filter
+        self.form = form
     }
 
     deinit { streams.giveBack() }
@@ -72,7 +84,12 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
         var text = ""
         if dropped > 0 { text += "event: dropped\ndata: \(Json.object([("dropped", .number(dropped))]).text)\n\n" }
         let captures = ids.compactMap { store.find($0) }.filter { filter?.matches($0) ?? true }
-        if !captures.isEmpty {
+        if form == .records {
+            if told.count > CaptureWatcher.most { told = [] }
+            for capture in captures where !capture.isOpen && told.insert(capture.id).inserted {
+                if let report = capture.report { text += "data: \(report.json)\n\n" }
+            }
+        } else if !captures.isEmpty {
             text +=
                 "event: capture\ndata: "
                 + Json.object([("captures", .list(captures.map(CaptureJson.row)))]).text + "\n\n"

@@ -1,4 +1,4 @@
-import Capturing
+public import Capturing
 import HttpWare
 
 /// Captures as JSON.
@@ -119,4 +119,9 @@ enum CaptureJson {
 
     /// The content with its codings taken off, as far as that goes and it is not too much.
     static func decoded(_ message: CapturedMessage) -> [UInt8] { DecodedContent(message).bytes }
+}
+
+extension CapturedExchange {
+    /// The exchange as the admin listener lists it: JSON on one line.
+    public var rowText: String { CaptureJson.row(self).text }
 }

@@ -3,30 +3,63 @@ import HttpWare
 
 /// Captures as an archive (HAR 1.2), the oldest first, one entry at a time.
 ///
-/// Unchecked: touched on the loop of its exchange only.
+/// Unchecked: `feed` is touched on the loop of its exchange only, the rest by one task at a time, between `next` and its answer.
 final class HarSource: ContentSource, @unchecked Sendable {
     private let store: CaptureStore
     private let filter: CaptureFilter?
+    /// Values that were masked are written as they were, if they are still known.
+    private let withSecrets: Bool
+    private var missing = 0
+    private var feed: ContentFeed?
     private var writer = HarWriter(version: Gateway.version)
     /// What is left to be written, the newest first.
     private var ids: [Int]?
 
-    init(_ store: CaptureStore, _ filter: CaptureFilter?) {
+    init(_ store: CaptureStore, _ filter: CaptureFilter?, withSecrets: Bool) {
+        self.withSecrets = withSecrets
         self.store = store
         self.filter = filter
     }
 
+    /// Files may be read for it: not on the admin loop.
     func next(_ feed: ContentFeed) {
-        guard ids != nil else {
-            ids = store.list(limit: .max) { !$0.isOpen && self.filter?.matches($0) ?? true }.captures.map(\.id)
-            return feed.supply(ids?.isEmpty == true ? writer.begin() + writer.end() : writer.begin())
+        self.feed = feed
+        guard let loop = EventLoop.current else { return }
+        Task.detached { [self] in
+            let piece = next()
+            loop.execute { [self] in
+                guard let feed = self.feed.take() else { return }
+                if let piece { feed.supply(piece) } else { feed.finish() }
+            }
         }
-        guard let id = ids?.popLast() else { return feed.finish() }
-        // One that has gone since is left out.
-        var entry = store.find(id).map { writer.entry($0) } ?? []
-        if ids?.isEmpty == true { entry += writer.end() }
-        feed.supply(entry)
     }
 
-    func cancelled() {}
+    /// The next piece; `nil` behind the last one.
+    private func next() -> [UInt8]? {
+        guard ids != nil else {
+            ids = store.ids(filter: filter)
+            return ids?.isEmpty == true ? writer.begin() + end() : writer.begin()
+        }
+        // One that has gone since is left out.
+        while let id = ids?.popLast() {
+            let isLast = ids?.isEmpty == true
+            guard let exchange = store.find(id) else {
+                if isLast { return end() }
+                continue
+            }
+            let entry = writer.entry(withSecrets ? restored(exchange) : exchange)
+            return isLast ? entry + end() : entry
+        }
+        return nil
+    }
+
+    private func restored(_ exchange: CapturedExchange) -> CapturedExchange {
+        let (exchange, missing) = exchange.restored
+        self.missing += missing
+        return exchange
+    }
+
+    private func end() -> [UInt8] { writer.end(missingSecrets: withSecrets ? missing : nil) }
+
+    func cancelled() { feed = nil }
 }

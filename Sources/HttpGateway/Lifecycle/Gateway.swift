@@ -3,6 +3,7 @@
 public import GatewayConfig
 import Glibc
 import Capturing
+import DiskCapturing
 import HttpCaching
 import HttpWare
 import Wares
@@ -153,6 +154,7 @@ public final class Gateway: @unchecked Sendable {
         for worker in workers { worker.loop.join() }
         admin?.close()
         for store in running.configuration.stores { store.store.close() }
+        captures?.archive?.close()
         if !isSucceeded { for path in sockets.paths { unlink(path) } }
         log.write(.info, "stopped")
         log.flush()
@@ -405,9 +407,13 @@ public final class Gateway: @unchecked Sendable {
 
     /// The data that the admin listener shows, and the actions that it may request.
     private var subject: AdminSubject {
-        AdminSubject(
-            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures,
-            source: source, pageFolder: pageFolder
+        let worker = workers[0]
+        return AdminSubject(
+            status: status, census: Census(workers), loop: worker.loop, records: records, captures: captures,
+            source: source, pageFolder: pageFolder,
+            replay: { order, name throws(GatewayError) in
+                try await worker.loop.submit { () throws(GatewayError) in try worker.replay(order, listener: name) }
+            }
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
@@ -430,7 +436,13 @@ public final class Gateway: @unchecked Sendable {
         }
         // Those that were kept stay as long as their bounds do.
         if configuration.admin?.capture != captures?.settings {
-            captures = configuration.admin?.capture.map { CaptureStore($0) }
+            let settings = configuration.admin?.capture
+            var archive = captures?.archive
+            if settings?.disk != captures?.settings.disk {
+                archive?.close()
+                archive = settings?.disk.map { CaptureFolder($0) }
+            }
+            captures = settings.map { CaptureStore($0, archive: archive, after: captures) }
         }
     }
 

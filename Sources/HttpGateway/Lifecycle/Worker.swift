@@ -187,6 +187,19 @@ final class Worker: @unchecked Sendable {
         if leaving.isEmpty { done() } else { whenEmpty = done }
     }
 
+    /// Repeats a captured request at the listener by which it came. An exchange that came by none of them, as an archive brings it,
+    /// enters where clients of any host may, else at the only listener.
+    func replay(_ order: ReplayedExchange.Order, listener name: String) throws(GatewayError) {
+        let servers = acceptors.values.map(\.server).sorted { $0.name < $1.name }
+        let server =
+            servers.first { $0.name == name }
+            ?? (name != CaptureStore.importListener ? nil : servers.first(where: \.settings.isForward) ?? servers.only)
+        guard let server else {
+            throw GatewayError(.gateway, .requestDenied, "the listener \(name) does not exist any more")
+        }
+        try ReplayedExchange.start(order, on: server)
+    }
+
     /// Its present numbers, and its counters so far.
     var numbers: LoopNumbers {
         var listeners: [String: LoopNumbers.Listener] = [:]
@@ -213,6 +226,11 @@ final class Worker: @unchecked Sendable {
         monitors = []
         transport?.closeIdle()
     }
+}
+
+extension Array {
+    /// Its element, if it has one only.
+    fileprivate var only: Element? { count == 1 ? first : nil }
 }
 
 extension ServerSettings {

@@ -37,6 +37,13 @@ public final class LocalExchange {
         driver = server.makeDriver(for: self, facts)
     }
 
+    /// An exchange of a client by a connection of which that is known.
+    init(_ server: LoopListener, facts: ConnectionFacts, receiver: any LocalExchangeReceiver) {
+        self.server = server
+        self.receiver = receiver
+        driver = server.makeDriver(for: self, facts)
+    }
+
     /// The exchange, until its end: what wares are to know of it is put there before it starts.
     public var exchange: Exchange? { driver?.exchange }
 

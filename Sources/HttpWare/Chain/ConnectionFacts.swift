@@ -14,12 +14,15 @@ final class ConnectionFacts: Sendable {
     let principal: Principal?
     /// The tunnel that the connection is in, where the gateway reads it; `nil` for a connection of its own.
     let tunnel: TunnelFacts?
+    /// Its one exchange repeats a captured one.
+    let replay: ReplayMark?
     /// The number of the peer's address as a key; 0 until it is asked for.
     private let knownPeerNumber = Atomic<UInt64>(0)
 
     init(
         peer: SocketAddress? = nil, local: SocketAddress? = nil, isSecure: Bool = false,
-        clientIdentity: TlsClientIdentity? = nil, tunnel: TunnelFacts? = nil
+        clientIdentity: TlsClientIdentity? = nil, tunnel: TunnelFacts? = nil,
+        replay: ReplayMark? = nil
     ) {
         self.peer = peer?.unmapped
         self.local = local?.unmapped
@@ -27,6 +30,7 @@ final class ConnectionFacts: Sendable {
         self.clientIdentity = clientIdentity
         principal = clientIdentity.map(Principal.init(certificate:))
         self.tunnel = tunnel
+        self.replay = replay
     }
 
     /// A connection in a tunnel of this one.

@@ -244,6 +244,9 @@ public final class Exchange {
 
     // MARK: Content
 
+    /// Whether tokens took the place of placeholders in the request.
+    public var hasSwappedTokens: Bool { tokenSwaps != nil }
+
     /// Says that the ware put a credential into that field, so that its value is shown to nobody.
     public func noteInjection(into field: FieldName) { if isTapped { injectedFields.append(field) } }
 

@@ -24,14 +24,35 @@ struct AdminClient: Sendable {
         try whole(.get, target, within: limit)
     }
 
-    /// Sends a POST without content and waits for the answer, as `get` does.
-    func post(_ target: String, within limit: Duration = .seconds(120)) throws -> Answer {
-        try whole(.post, target, within: limit)
+    /// Sends a POST with JSON or without content, and waits for the answer as `get` does.
+    func post(_ target: String, _ content: [UInt8] = [], within limit: Duration = .seconds(120)) throws -> Answer {
+        try whole(.post, target, content, within: limit)
     }
 
-    private func whole(_ method: HttpMethod, _ target: String, within limit: Duration) throws -> Answer {
+    private func whole(
+        _ method: HttpMethod, _ target: String, _ content: [UInt8] = [], within limit: Duration
+    ) throws -> Answer {
+        do {
+            return try answer(method, target, content, within: limit)
+        } catch let failure as Failure {
+            Terminal.error(failure.description)
+            throw ExitCode(failure.status)
+        }
+    }
+
+    /// No answer came, or the listener wants a token.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+        /// That of the program, if it ends for it.
+        let status: Int32
+    }
+
+    /// Sends a request and waits for the answer, no longer than that. Throws a `Failure` if none comes.
+    func answer(
+        _ method: HttpMethod, _ target: String, _ content: [UInt8] = [], within limit: Duration = .seconds(60)
+    ) throws -> Answer {
         var answer = Answer()
-        try send(method, target, idle: limit, total: limit) { head, bytes in
+        try send(method, target, content, idle: limit, total: limit) { head, bytes in
             answer.status = head.status.code
             answer.content.append(contentsOf: bytes)
             return true
@@ -52,7 +73,7 @@ struct AdminClient: Sendable {
         var events = EventStream()
         var failure: (any Error)?
         var refused = Answer()
-        try send(.get, target, idle: .seconds(86_400), total: nil) { head, bytes in
+        func receive(_ head: HttpResponse, _ bytes: UnsafeRawBufferPointer) -> Bool {
             guard head.status == .ok else {
                 refused.status = head.status.code
                 refused.content.append(contentsOf: bytes)
@@ -69,11 +90,17 @@ struct AdminClient: Sendable {
                 failure = error
                 return false
             }
-        } head: {
-            refused.status = $0.status.code
+        }
+        do {
+            try send(
+                .get, target, idle: .seconds(86_400), total: nil, receive: receive,
+                head: { refused.status = $0.status.code })
+        } catch let failure as Failure {
+            Terminal.error(failure.description)
+            throw ExitCode(failure.status)
         }
         if let failure { throw failure }
-        if refused.status != 200 { throw AdminClient.ended("the admin listener answered \(refused.status)", 1) }
+        if refused.status != 200 { throw refused.refusal }
     }
 
     /// The same as `get`, while this thread's loop is at work.
@@ -101,7 +128,7 @@ struct AdminClient: Sendable {
     }
 
     private func send(
-        _ method: HttpMethod, _ target: String, idle: Duration, total: Duration?,
+        _ method: HttpMethod, _ target: String, _ content: [UInt8] = [], idle: Duration, total: Duration?,
         receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
         head: @escaping (HttpResponse) -> Void
     ) throws {
@@ -114,7 +141,8 @@ struct AdminClient: Sendable {
         timeouts.idle = idle
         timeouts.total = total
         let service = UpstreamService(name: "admin", endpoints: [endpoint], timeouts: timeouts)
-        var request = try HttpRequest(method, target)
+        var request = try HttpRequest(method, target, content: content.isEmpty ? .none : .bytes(content))
+        if !content.isEmpty { try request.fields.set("Content-Type", to: "application/json") }
         try request.fields.set("Host", to: endpoint.authority)
         if let token {
             do {
@@ -165,9 +193,8 @@ struct AdminClient: Sendable {
         }
     }
 
-    private static func ended(_ message: String, _ status: Int32) -> ExitCode {
-        Terminal.error(message)
-        return ExitCode(status)
+    private static func ended(_ message: String, _ status: Int32) -> Failure {
+        Failure(description: message, status: status)
     }
 }
 
@@ -180,10 +207,19 @@ extension AdminClient.Answer {
     /// The decoded content of a 200. If the status is another one, or the content cannot be read, the program ends and names the problem.
     func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
         if status == 200, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
+        throw refusal
+    }
+
+    /// Why the listener refuses, for people.
+    var problem: String {
         let detail = (try? JSONDecoder().decode(AdminProblem.self, from: Data(content)))?.detail
-        let text = detail ?? "the admin listener answered \(status)"
-        Terminal.error(TerminalStyle.plain.shown(text))
-        throw ExitCode(1)
+        return detail ?? "the admin listener answered \(status)"
+    }
+
+    /// Prints the problem; what is thrown ends the program.
+    var refusal: ExitCode {
+        Terminal.error(TerminalStyle.plain.shown(problem))
+        return ExitCode(1)
     }
 }
 

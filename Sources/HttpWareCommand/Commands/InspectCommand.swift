@@ -39,6 +39,12 @@ struct InspectCommand: ParsableCommand {
             "The proxy by which other hosts are reached; without this option, that of http_proxy, https_proxy and no_proxy.",
             valueName: "url"))
     var upstreamProxy: String?
+    @Option(help: ArgumentHelp("The memory for captured requests; the oldest go first.", valueName: "size"))
+    var memory = "64MiB"
+    @Option(
+        help: ArgumentHelp(
+            "A folder that keeps captured requests beyond memory and this run, up to 1GiB.", valueName: "folder"))
+    var disk: String?
     @Flag(help: "Print JSON, one object per line.")
     var json = false
 
@@ -52,6 +58,8 @@ struct InspectCommand: ParsableCommand {
         proxy.except = LocalProxy.hosts(except)
         proxy.only = LocalProxy.hosts(only)
         proxy.upstream = upstreamProxy
+        proxy.capture = BuiltinConfiguration.Capture(
+            memory: memory, disk: disk.map { URL(filePath: $0).path })
         let token = InspectorToken()
         proxy.token = token.secret
         let gateway = try GatewayRun.start(try proxy.configuration(), workers: nil, observes: true)

@@ -14,6 +14,8 @@ struct LocalProxy {
     var admin: String?
     /// The token of the admin listener; `nil`: it needs none.
     var token: Secret?
+    /// What the admin listener keeps of requests.
+    var capture = BuiltinConfiguration.Capture()
     /// The hosts whose tunnels are read; `nil`: none are.
     var hosts: [String]? = ["*"]
     /// The hosts whose tunnels pass unread all the same.
@@ -54,7 +56,7 @@ struct LocalProxy {
                 chain: \(command)\(intercept)
             chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }] } }
             routes: [{ service: passthrough }]
-            \(admin.map { BuiltinConfiguration.admin($0, token) } ?? "")log: { level: \(logs) }
+            \(admin.map { BuiltinConfiguration.admin($0, token, capture) } ?? "")log: { level: \(logs) }
 
             """
     }

@@ -70,8 +70,22 @@ enum BuiltinConfiguration {
     }
 
     /// The admin listener, as a line of YAML.
-    static func admin(_ bind: String, _ token: Secret?) -> String {
-        "admin: { bind: \(quoted(bind))\(token.map { ", token: \(quoted($0.revealed))" } ?? "") }\n"
+    static func admin(_ bind: String, _ token: Secret?, _ capture: Capture = Capture()) -> String {
+        let token = token.map { ", token: \(quoted($0.revealed))" } ?? ""
+        return "admin: { bind: \(quoted(bind))\(token), capture: \(capture.text) }\n"
+    }
+
+    /// What the admin listener keeps of requests.
+    struct Capture {
+        /// As in a configuration: `64MiB`.
+        var memory = "64MiB"
+
+        /// The absolute path of a folder.
+        var disk: String?
+
+        var text: String {
+            "{ memory: \(quoted(memory))\(disk.map { ", disk: { path: \(quoted($0)) }" } ?? "") }"
+        }
     }
 
     /// A scalar that YAML and the interpolation take as it is.

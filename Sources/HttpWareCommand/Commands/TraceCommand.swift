@@ -10,6 +10,9 @@ struct TraceCommand: ParsableCommand {
             Without ID, shows one line for each of the last requests, the newest last. With -f, new requests follow until \
             the command is interrupted. With ID, the first column of these lines, shows each ware with its decision, time and \
             changes, and each phase of the call upstream.
+
+            --filter selects requests in mitmproxy's language, such as '~d example.com & ~c 404'. The gateway must capture \
+            requests for it: admin.capture in its configuration.
             """)
 
     @Argument(help: "The number of a request, or the id that requestId gave it.")
@@ -18,12 +21,15 @@ struct TraceCommand: ParsableCommand {
     var follow = false
     @Option(help: "The number of past requests to show.")
     var limit = 20
+    @Option(help: ArgumentHelp("Only requests that match this filter.", valueName: "filter"))
+    var filter: String?
     @Flag(help: "Print JSON, one object per line.")
     var json = false
     @OptionGroup var admin: AdminOption
 
     func validate() throws {
         if !(0...2000).contains(limit) { throw ValidationError("--limit is 0 to 2000") }
+        if id != nil, filter != nil { throw ValidationError("--filter is for lists; leave ID or --filter out") }
         if let id, !TraceCommand.isId(id) { throw ValidationError("\(id) is not an id") }
     }
 
@@ -31,7 +37,8 @@ struct TraceCommand: ParsableCommand {
         let client = try admin.client()
         if let id { return try show(id, client) }
         let output = TraceOutput(json: json)
-        let path = "/v1/requests?limit=\(max(limit, 1))"
+        let path = "/v1/requests" + AdminQuery([("limit", String(max(limit, 1))), ("filter", filter)]).text
+        let events = "/v1/events" + AdminQuery([("filter", filter)]).text
         let count = limit
         var shown: Set<String> = []
         func list(_ answer: AdminClient.Answer) throws {
@@ -41,7 +48,7 @@ struct TraceCommand: ParsableCommand {
             }
         }
         guard follow else { return try list(client.get(path)) }
-        try client.follow("/v1/events", after: path) { answer in
+        try client.follow(events, after: path) { answer in
             try list(answer)
             return true
         } _: { event, data in
@@ -104,7 +111,7 @@ struct TraceCommand: ParsableCommand {
 
     private static func decode<Value: Decodable>(_ type: Value.Type, _ answer: AdminClient.Answer) throws -> Value {
         guard answer.status == 200, let value = try? JSONDecoder().decode(type, from: Data(answer.content)) else {
-            throw strange(answer)
+            throw answer.status < 400 ? strange(answer) : answer.refusal
         }
         return value
     }

@@ -79,7 +79,7 @@ private final class RecordedTraffic {
         captured = CapturedExchange(
             id: exchange.captureNumber ?? 0, started: exchange.wallNow, method: request.method.name,
             url: redaction.url(of: request), version: "HTTP/\(request.version.number)", listener: exchange.listener,
-            request: CapturedMessage(fields: redaction.fields(request.fields)))
+            request: CapturedMessage(fields: redaction.shown(request.fields)))
         captured.client = exchange.peer.map { "\($0)" }
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
@@ -95,7 +95,7 @@ private final class RecordedTraffic {
         answered = head
         self.response.restart()
         captured.status = response.status.code
-        captured.response = CapturedMessage(fields: CaptureRedaction(settings).fields(response.fields))
+        captured.response = CapturedMessage(fields: CaptureRedaction(settings).shown(response.fields))
         captured.server = exchange.upstreamAddress
         captured.service = exchange.service
         let type = response.fields[.contentType]?.prefix { $0 != ";" }.lowercased()

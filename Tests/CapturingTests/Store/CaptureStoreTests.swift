@@ -108,3 +108,24 @@ import Testing
         #expect(watcher.takeChanges().ids.isEmpty)
     }
 }
+
+extension CaptureStoreTests {
+    @Test func `exchanges of an archive are masked, and what was masked counts for the bound`() throws {
+        let store = store(1 << 20)
+        var exchange = capture(7, 10)
+        exchange.url = "http://a.test/?token=abc"
+        exchange.request.fields = [.init("Authorization", "Bearer abc"), .init("Accept", "abc")]
+        var response = CapturedMessage(fields: [.init("Set-Cookie", "abc")])
+        response.content.size = 0
+        exchange.response = response
+        let id = try #require(store.take([exchange]).first)
+        let kept = try #require(store.find(id))
+        #expect(kept.url == "http://a.test/?token=…" && kept.response?.fields[0].value == "…")
+        #expect(kept.request.fields == [.init("Authorization", "Bearer …"), .init("Accept", "abc")])
+        #expect(kept.restored.exchange.request.fields[0].value == "Bearer abc")
+        #expect(kept.restored.exchange.response?.fields[0].value == "abc")
+        var bare = kept
+        bare.secrets = nil
+        #expect(kept.memory > bare.memory + 100)
+    }
+}

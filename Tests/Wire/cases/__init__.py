@@ -34,6 +34,7 @@ from . import (  # noqa: F401
     reload,
     refused_requests,
     refused_responses,
+    replays,
     resilience,
     socks,
     targets,

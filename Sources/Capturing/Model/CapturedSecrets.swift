@@ -1,0 +1,82 @@
+public import HttpWare
+
+/// What was masked in an exchange, as the client sent and got it: for repeating the request, and for archives that are asked for with
+/// secrets. It is in memory only, beside its capture.
+public final class CapturedSecrets: Sendable {
+    /// The value of a field line.
+    struct Value: Sendable, Equatable {
+        /// The place of the line in the header section.
+        let place: Int
+        let text: String
+    }
+
+    /// The target URI, if parts of it are masked.
+    let url: String?
+    let request: [Value]
+    let response: [Value]
+    /// How the request came to its listener.
+    public let entry: ExchangeEntry?
+
+    /// `nil` if there is nothing to remember.
+    init?(url: String?, request: [Value], entry: ExchangeEntry?) {
+        guard url != nil || !request.isEmpty || entry != nil else { return nil }
+        self.url = url
+        self.request = request
+        self.entry = entry
+        response = []
+    }
+
+    /// The same with values of the response.
+    init(_ other: CapturedSecrets?, response: [Value]) {
+        url = other?.url
+        request = other?.request ?? []
+        entry = other?.entry
+        self.response = response
+    }
+
+    /// About how much memory it takes, in bytes.
+    var memory: Int {
+        (request + response).reduce(64 + (url?.utf8.count ?? 0) + (entry?.memory ?? 0)) { $0 + 64 + $1.text.utf8.count }
+    }
+}
+
+extension CapturedExchange {
+    /// Whether a text is, or ends with, the mark of a masked value.
+    static func isMasked(_ value: String) -> Bool { value == Redaction.mark || value.hasSuffix(" " + Redaction.mark) }
+
+    /// The exchange with what was masked, as far as that is still known, and how many values are not.
+    public var restored: (exchange: CapturedExchange, missing: Int) {
+        var copy = self
+        if let url = secrets?.url { copy.url = url }
+        for value in secrets?.request ?? [] where copy.request.fields.indices.contains(value.place) {
+            copy.request.fields[value.place].value = value.text
+        }
+        for value in secrets?.response ?? [] where copy.response?.fields.indices.contains(value.place) ?? false {
+            copy.response?.fields[value.place].value = value.text
+        }
+        var missing = copy.url.components(of: Redaction.mark) - 1
+        for field in copy.request.fields + (copy.response?.fields ?? []) where CapturedExchange.isMasked(field.value) {
+            missing += 1
+        }
+        return (copy, missing)
+    }
+}
+
+extension String {
+    /// In how many pieces a text divides it.
+    fileprivate func components(of other: String) -> Int {
+        var count = 1
+        var rest = utf8[...]
+        let other = Array(other.utf8)
+        while let first = rest.firstIndex(of: other[0]) {
+            rest = rest[first...]
+            if rest.starts(with: other) {
+                count += 1
+                rest = rest.dropFirst(other.count)
+            } else {
+                rest = rest.dropFirst()
+            }
+        }
+        return count
+    }
+}

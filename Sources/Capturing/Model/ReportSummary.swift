@@ -1,0 +1,40 @@
+public import HttpWare
+
+/// What filters ask of a record: who answered, and what each ware decided.
+public struct ReportSummary: Sendable, Equatable {
+    public var responder: String
+    /// What a cache did with the request.
+    public var cache: String?
+    /// Whether the request was sent inward again.
+    public var isReplayed: Bool
+    /// How the exchange ended.
+    public var end: String
+    /// The wares with their decisions, in the order in which they were asked.
+    public var wares: [Decision]
+
+    /// What one ware decided.
+    public struct Decision: Sendable, Equatable {
+        public var ware: String
+        public var decision: String
+
+        public init(ware: String, decision: String) {
+            self.ware = ware
+            self.decision = decision
+        }
+    }
+
+    public init(responder: String, cache: String?, isReplayed: Bool, end: String, wares: [Decision]) {
+        self.responder = responder
+        self.cache = cache
+        self.isReplayed = isReplayed
+        self.end = end
+        self.wares = wares
+    }
+
+    /// That of a record.
+    public init(_ report: ExchangeReport) {
+        self.init(
+            responder: report.responder, cache: report.cache, isReplayed: report.replays > 0, end: report.end,
+            wares: report.wares.map { Decision(ware: $0.ware, decision: $0.decision) })
+    }
+}

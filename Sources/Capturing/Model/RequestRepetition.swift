@@ -1,0 +1,169 @@
+import HttpWare
+
+/// A captured request as it is sent again, edited or not: with what was masked in it, where that is known and goes to the same place.
+public struct RequestRepetition: Sendable, Equatable {
+    /// What is to be different; `nil` is as captured.
+    public struct Edits: Sendable, Equatable {
+        public var method: String?
+        public var url: String?
+        public var fields: [CapturedMessage.Field]?
+        public var content: [UInt8]?
+
+        public init() {}
+    }
+
+    /// Why a request is not repeated.
+    public enum Refusal: Error, Sendable, Equatable, CustomStringConvertible {
+        /// It cannot be: of what was captured too little is known.
+        case impossible(String)
+        /// The edits are wrong.
+        case invalid(String)
+
+        public var description: String {
+            switch self {
+            case .impossible(let text), .invalid(let text): text
+            }
+        }
+    }
+
+    public let method: String
+    /// Absolute.
+    public let url: String
+    /// Without those that belong to one connection, or follow from the URL and the content.
+    public let fields: [CapturedMessage.Field]
+    public let content: [UInt8]
+
+    /// The request of a captured exchange with these edits.
+    public init(_ captured: CapturedExchange, _ edits: Edits = Edits()) throws(Refusal) {
+        guard captured.kind != .websocket else { throw .impossible("a WebSocket cannot be repeated") }
+        method = edits.method ?? captured.method
+        guard method != "CONNECT" else { throw .impossible("CONNECT cannot be repeated") }
+        let isSamePlace =
+            try edits.url.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
+        url = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
+
+        let isCoded = edits.content == nil && !captured.request.content.isDecoded
+        var fields: [CapturedMessage.Field] = []
+        var used: Set<Int> = []
+        for (index, field) in (edits.fields ?? captured.request.fields).enumerated() {
+            let name = field.name.lowercased()
+            if RequestRepetition.ownNames.contains(name)
+                || name == "content-encoding" && !isCoded && edits.fields == nil
+            {
+                continue
+            }
+            guard CapturedExchange.isMasked(field.value) else {
+                fields.append(field)
+                continue
+            }
+            // Credentials go to the place that they were for, and are left out elsewhere.
+            guard isSamePlace else { continue }
+            let place =
+                edits.fields == nil
+                ? index
+                : captured.request.fields.indices.first { place in
+                    !used.contains(place) && captured.request.fields[place].value == field.value
+                        && captured.request.fields[place].name.lowercased() == name
+                }
+            guard let place, let secret = captured.secrets?.request.first(where: { $0.place == place }) else {
+                throw .impossible("the value of \(field.name) was masked and is no longer in memory; write it")
+            }
+            used.insert(place)
+            fields.append(CapturedMessage.Field(field.name, secret.text))
+        }
+        self.fields = fields
+
+        if let content = edits.content {
+            self.content = content
+        } else {
+            let content = captured.request.content
+            guard content.isWhole else {
+                throw .impossible(
+                    "only the first \(content.kept.count) of \(content.size) bytes of the content were captured; write the content"
+                )
+            }
+            self.content = content.kept
+        }
+    }
+
+    /// The fields that belong to one connection, or follow from the URL and the content. RFC 9110 §7.6.1.
+    private static let ownNames: Set = [
+        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",
+        "proxy-authorization", "te", "trailer", "upgrade", "expect", "http2-settings",
+    ]
+
+    // MARK: The URL
+
+    private static func isSamePlace(_ url: String, _ captured: String) throws(Refusal) -> Bool {
+        guard url.hasPrefix("http://") || url.hasPrefix("https://"), let request = read(url) else {
+            throw .invalid("url is not an absolute http or https URL")
+        }
+        guard let former = read(captured) else { return false }
+        func port(_ request: HttpRequest) -> UInt16 { request.port ?? (request.scheme == "https" ? 443 : 80) }
+        return request.scheme == former.scheme && request.host == former.host && port(request) == port(former)
+    }
+
+    /// The mark is not a character of a URL.
+    private static func read(_ url: String) -> HttpRequest? {
+        try? HttpRequest(.get, MaskedUrl.written(url))
+    }
+
+    private static func url(
+        _ edited: String?, of captured: CapturedExchange, _ isSamePlace: Bool
+    ) throws(Refusal) -> String {
+        guard let edited else {
+            guard captured.url.contains(Redaction.mark) else { return captured.url }
+            guard let url = captured.secrets?.url else {
+                throw .impossible("a value in the URL was masked and is no longer in memory; write the URL")
+            }
+            return url
+        }
+        let url = MaskedUrl.read(edited)
+        guard url.contains(Redaction.mark) else { return edited }
+        guard isSamePlace else {
+            throw .invalid("the URL contains a masked value, which is restored only for the same scheme and authority")
+        }
+        guard let original = captured.secrets?.url, let restored = restored(url, captured.url, original) else {
+            throw .impossible("the URL contains a masked value that is not in memory; write it")
+        }
+        return restored
+    }
+
+    /// A URL whose masked segments and parameters are as in the original.
+    private static func restored(_ url: String, _ masked: String, _ original: String) -> String? {
+        let (shown, former) = (pieces(masked), pieces(original))
+        guard shown.count == former.count else { return nil }
+        var isUsed = [Bool](repeating: false, count: shown.count)
+        var result = ""
+        for piece in pieces(url) {
+            guard piece.contains(Redaction.mark) else {
+                result += piece
+                continue
+            }
+            // The delimiter before it may be another one.
+            let found = shown.indices.first { !isUsed[$0] && shown[$0].dropFirst() == piece.dropFirst() }
+            guard let found else { return nil }
+            isUsed[found] = true
+            result += piece.prefix(1) + former[found].dropFirst()
+        }
+        return result
+    }
+
+    /// Segments of the path and parameters of the query, each with the delimiter before it.
+    private static func pieces(_ url: String) -> [Substring] {
+        var pieces: [Substring] = []
+        var start = url.startIndex
+        var isQuery = false
+        for index in url.utf8.indices {
+            let byte = url.utf8[index]
+            let isDelimiter =
+                isQuery ? byte == UInt8(ascii: "&") : byte == UInt8(ascii: "/") || byte == UInt8(ascii: "?")
+            guard isDelimiter else { continue }
+            if byte == UInt8(ascii: "?") { isQuery = true }
+            pieces.append(url[start..<index])
+            start = index
+        }
+        pieces.append(url[start...])
+        return pieces
+    }
+}

@@ -1,0 +1,541 @@
+public import Capturing
+import Glibc
+import HttpWare
+
+/// Captures in the files of a folder, within a number of bytes: segments that only grow, of which the oldest goes. One thread writes what
+/// loops hand over; a loop never waits for it. Other threads read the files without any lock.
+///
+/// A full disk, a folder that another gateway uses, or one that other users can read, ends the writing with a warning, and is tried again later.
+public final class CaptureFolder: CaptureArchive {
+    /// What loops and threads share. The lock is held for changes in memory only.
+    private struct State {
+        var segments: [Segment] = []
+        var marks: CaptureMarks
+        var lastId = 0
+        var pending: [CapturedExchange] = []
+        var pendingBytes = 0
+        var isScheduled = false
+        var isClosed = false
+        /// Nothing is taken before.
+        var failedUntil: Int64?
+        /// Captures that were not written.
+        var dropped = 0
+    }
+
+    /// What the one that writes has. The lock is held while files change.
+    private struct Writing {
+        var current: SegmentWriter?
+        var nextNumber = 1
+        var lock: Int32 = -1
+        /// Whether the folder has been read.
+        var isOpen = false
+        /// What was said last.
+        var told = ""
+    }
+
+    let path: String
+    private let maxSize: Int
+    private let state: ThreadLock<State>
+    private let writing = ThreadLock(Writing())
+    private let thread = OffloadQueue(name: "httpware.captures", threads: 1, most: 16)
+    private let index = CaptureIndex()
+
+    /// So much may wait to be written.
+    private static let mostPending = 16 << 20
+    private static let retry = Duration.seconds(5)
+
+    /// The most bytes of one segment.
+    private let mostInSegment: Int
+    private let mostMarks: Int
+    /// What segments may take: as much as one stays free, for what is kept of a segment that goes.
+    private let mostInSegments: Int
+
+    /// Opens the folder, which is made if needed.
+    public init(_ disk: CaptureDisk) {
+        path = disk.path.path
+        maxSize = max(1 << 20, disk.maxSize.bytes)
+        mostInSegment = min(16 << 20, maxSize / 16)
+        mostMarks = min(4 << 20, maxSize / 32)
+        // The marks are there twice while they are replaced.
+        mostInSegments = maxSize - mostInSegment - 2 * mostMarks
+        state = ThreadLock(State(marks: CaptureMarks(limit: mostMarks)))
+        writing.withLock { open(&$0) }
+    }
+
+    deinit { close() }
+
+    public var lastId: Int { state.withLock { $0.lastId } }
+    /// How many captures were not written.
+    public var dropped: Int { state.withLock { $0.dropped } }
+    /// The size of all segments.
+    public var bytes: Int { state.withLock { $0.segments.reduce(0) { $0 + $1.bytes } } }
+
+    // MARK: Opening
+
+    private func open(_ writing: inout Writing) {
+        do throws(Trouble) {
+            try CaptureFolder.prepare(path)
+            writing.lock = try CaptureFolder.lock(path)
+            let (segments, used) = Segments.read(path)
+            writing.nextNumber = used + 1
+            writing.isOpen = true
+            let marks = CaptureMarks(of: path, limit: mostMarks)
+            state.withLock {
+                $0.segments = segments
+                $0.marks = marks
+                $0.lastId = segments.reduce($0.lastId) { max($0, $1.highest) }
+                $0.failedUntil = nil
+            }
+            // The bound may be lower than it was.
+            _ = makeRoom(0, &writing)
+        } catch {
+            fail(error.description, &writing)
+        }
+    }
+
+    struct Trouble: Error, CustomStringConvertible { let description: String }
+
+    /// The folder is for this user alone.
+    private static func prepare(_ path: String) throws(Trouble) {
+        var status = stat()
+        if lstat(path, &status) != 0 {
+            try make(path)
+            guard lstat(path, &status) == 0 else {
+                throw Trouble(description: "cannot be read: \(SystemError("stat"))")
+            }
+        }
+        if status.st_mode & S_IFMT == S_IFLNK { stat(path, &status) }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw Trouble(description: "is not a folder") }
+        guard status.st_uid == geteuid() else { throw Trouble(description: "belongs to another user") }
+        if status.st_mode & 0o077 != 0 {
+            guard Segments.names(path).allSatisfy(Segments.isOwn) else {
+                throw Trouble(
+                    description: "has files of others and can be read by other users; name a folder for captures alone")
+            }
+            guard chmod(path, 0o700) == 0 else { throw Trouble(description: "cannot be closed to other users") }
+        }
+    }
+
+    private static func make(_ path: String) throws(Trouble) {
+        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        let above = FilePath.directory(of: path)
+        guard errno == ENOENT, !above.isEmpty, above != path else {
+            throw Trouble(description: "cannot be created: \(SystemError("mkdir"))")
+        }
+        try make(above)
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw Trouble(description: "cannot be created: \(SystemError("mkdir"))")
+        }
+    }
+
+    private static func lock(_ path: String) throws(Trouble) -> Int32 {
+        let descriptor = Glibc.open("\(path)/captures.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw Trouble(description: "cannot be written: \(SystemError("open"))") }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            Glibc.close(descriptor)
+            throw Trouble(description: "is used by another gateway")
+        }
+        return descriptor
+    }
+
+    /// Takes nothing for a while, and says why, once.
+    private func fail(_ reason: String, _ writing: inout Writing) {
+        let until = SystemLoopClock().now().nanoseconds + CaptureFolder.retry.nanoseconds
+        let lost = state.withLock { state in
+            state.failedUntil = until
+            defer {
+                state.dropped += state.pending.count
+                state.pending = []
+                state.pendingBytes = 0
+            }
+            return state.pending.count
+        }
+        guard writing.told != reason else { return }
+        writing.told = reason
+        WareLog.shared.log(
+            .warning,
+            "captures \(path): \(reason); nothing more is kept there until this is fixed"
+                + (lost > 0 ? ", and \(lost) captures were not written" : ""))
+    }
+
+    // MARK: Writing
+
+    public func put(_ capture: CapturedExchange) {
+        let size = capture.memory
+        let isFirst = state.withLock { state -> Bool in
+            if state.isClosed { return false }
+            if let until = state.failedUntil, until > SystemLoopClock().now().nanoseconds {
+                state.dropped += 1
+                return false
+            }
+            guard state.pendingBytes + size <= CaptureFolder.mostPending || state.pending.isEmpty else {
+                state.dropped += 1
+                return false
+            }
+            state.pending.append(capture)
+            state.pendingBytes += size
+            state.lastId = max(state.lastId, capture.id)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if isFirst { schedule() }
+    }
+
+    private func schedule() {
+        let isTaken = thread.submit({ self.writing.withLock { self.drain(&$0) } }, completion: { _ in })
+        if !isTaken { state.withLock { $0.isScheduled = false } }
+    }
+
+    /// Writes all that waits.
+    private func drain(_ writing: inout Writing) {
+        if !writing.isOpen, !state.withLock({ $0.isClosed }) { open(&writing) }
+        while true {
+            let batch = state.withLock { state -> [CapturedExchange] in
+                // It counts until it is written.
+                if state.pending.isEmpty { state.isScheduled = false }
+                defer { state.pending = [] }
+                return state.pending
+            }
+            if batch.isEmpty { return }
+            guard writing.isOpen else {
+                return state.withLock {
+                    $0.isScheduled = false
+                    $0.pendingBytes = 0
+                    $0.dropped += batch.count
+                }
+            }
+            write(batch, &writing)
+            state.withLock { state in state.pendingBytes = state.pending.reduce(0) { $0 + $1.memory } }
+        }
+    }
+
+    private func write(_ batch: [CapturedExchange], _ writing: inout Writing) {
+        var lost = 0
+        do throws(SystemError) {
+            for capture in batch {
+                let (row, rest) = bytes(of: capture)
+                let needed = SegmentWriter.room(row: row.count, data: rest.count)
+                if let current = writing.current, current.bytes + needed > mostInSegment {
+                    try finish(&writing)
+                }
+                guard makeRoom(needed + Segment.headBytes, &writing) else {
+                    lost += 1
+                    continue
+                }
+                if writing.current == nil { writing.current = try begin(&writing) }
+                try writing.current?.append(id: capture.id, row: row, data: rest)
+            }
+            try writing.current?.flush()
+            publish(&writing)
+            if writing.told != "" {
+                writing.told = ""
+                WareLog.shared.log(.notice, "captures \(path): captures are kept again")
+            }
+        } catch {
+            publish(&writing)
+            lost += 1
+            fail("cannot be written: \(error)", &writing)
+        }
+        if lost > 0 { state.withLock { $0.dropped += lost } }
+    }
+
+    /// A capture that is larger than a segment goes without its content.
+    private func bytes(of capture: CapturedExchange) -> (row: [UInt8], rest: [UInt8]) {
+        let largest = mostInSegment - 4096
+        var capture = capture
+        var (row, rest) = (CaptureRecord.row(capture), CaptureRecord.rest(capture))
+        if row.count + rest.count > largest {
+            capture.messages = []
+            capture.request.content.kept = []
+            capture.sentRequest?.content.kept = []
+            capture.response?.content.kept = []
+            capture.receivedResponse?.content.kept = []
+            rest = CaptureRecord.rest(capture)
+        }
+        if row.count + rest.count > largest {
+            capture.request.fields = []
+            capture.sentRequest = nil
+            capture.response?.fields = []
+            capture.receivedResponse = nil
+            capture.report = nil
+            capture.url = String(capture.url.prefix(1024))
+            (row, rest) = (CaptureRecord.row(capture), CaptureRecord.rest(capture))
+        }
+        return (row, rest)
+    }
+
+    private func begin(_ writing: inout Writing) throws(SystemError) -> SegmentWriter {
+        let number = writing.nextNumber
+        writing.nextNumber += 1
+        return try SegmentWriter(number, in: path)
+    }
+
+    private func finish(_ writing: inout Writing) throws(SystemError) {
+        guard let current = writing.current else { return }
+        try current.flush()
+        publish(&writing)
+        current.seal()
+        writing.current = nil
+    }
+
+    /// Shows readers what has been written.
+    private func publish(_ writing: inout Writing) {
+        guard let segment = writing.current?.segment else { return }
+        state.withLock { state in
+            state.segments.removeAll { $0.number == segment.number }
+            if segment.count > 0 { state.segments.append(segment) }
+        }
+    }
+
+    // MARK: Erasing
+
+    /// Lets the oldest segments go until so many bytes fit. False if they never do, because the rest is pinned.
+    private func makeRoom(_ needed: Int, _ writing: inout Writing) -> Bool {
+        var spared: Set<Int> = []
+        while true {
+            let current = writing.current
+            let (used, oldest) = state.withLock { state -> (Int, Segment?) in
+                let others = state.segments.filter { $0.number != current?.segment.number }
+                return (
+                    others.reduce(0) { $0 + $1.bytes },
+                    others.filter { !spared.contains($0.number) }.min { $0.highest < $1.highest }
+                )
+            }
+            if used + (current?.bytes ?? 0) + needed <= mostInSegments { return true }
+            guard let oldest else {
+                // All is in the segment that grows: it is completed, and goes like the others.
+                guard current != nil, (try? finish(&writing)) != nil else { return false }
+                continue
+            }
+            if erase(oldest, &writing, where: { !self.isPinned($0) }).isEmpty { spared.insert(oldest.number) }
+        }
+    }
+
+    private func isPinned(_ row: CapturedExchange) -> Bool {
+        state.withLock { $0.marks[row.id]?.isPinned } ?? row.isPinned
+    }
+
+    /// Takes captures out of a segment that is complete; the others move to a new one. Returns the numbers of those that went.
+    private func erase(
+        _ segment: Segment, _ writing: inout Writing, where isGone: (CapturedExchange) -> Bool
+    ) -> [Int] {
+        var gone: [Int] = []
+        guard let reader = SegmentReader(segment, in: path) else {
+            drop(segment, gone: [])
+            return [0]
+        }
+        var keptFrames: [(id: Int, frame: Segment.Frame, row: [UInt8])] = []
+        reader.forEach { row, frame, bytes, _ in
+            if isGone(row) { gone.append(row.id) } else { keptFrames.append((row.id, frame, Array(bytes))) }
+            return true
+        }
+        guard !gone.isEmpty || keptFrames.isEmpty else { return [] }
+        guard !keptFrames.isEmpty else {
+            drop(segment, gone: gone)
+            return gone.isEmpty ? [0] : gone
+        }
+        do throws(SystemError) {
+            let writer = try begin(&writing)
+            do throws(SystemError) {
+                for (id, frame, row) in keptFrames {
+                    let data = reader.data(frame)
+                    try writer.append(id: id, row: row, data: data)
+                }
+                try writer.flush()
+            } catch {
+                writer.segment.remove(from: path)
+                throw error
+            }
+            writer.seal()
+            let kept = writer.segment
+            drop(segment, gone: gone, for: kept)
+            return gone
+        } catch {
+            fail("cannot be written: \(error)", &writing)
+            return []
+        }
+    }
+
+    private func drop(_ segment: Segment, gone: [Int], for kept: Segment? = nil) {
+        let hasMarks = state.withLock { state in
+            state.segments.removeAll { $0.number == segment.number }
+            if let kept { state.segments.append(kept) }
+            let had = gone.contains { state.marks[$0] != nil }
+            if had { state.marks.remove(gone) }
+            return had
+        }
+        segment.remove(from: path)
+        index.forget(segment.number)
+        if hasMarks { writeMarks() }
+    }
+
+    private func writeMarks() {
+        let marks = state.withLock { $0.marks }
+        try? marks.write(to: path)
+    }
+
+    public func clear(filter: CaptureFilter?) -> [Int] {
+        writing.withLock { writing in
+            drain(&writing)
+            try? finish(&writing)
+            var gone: [Int] = []
+            for segment in state.withLock({ $0.segments }) {
+                let reader = SegmentReader(segment, in: path)
+                gone += erase(segment, &writing) { row in
+                    !self.isPinned(row) && self.matches(row, filter, reader)
+                }.filter { $0 > 0 }
+            }
+            return gone
+        }
+    }
+
+    public func mark(_ id: Int, pinned: Bool?, comment: String?) -> Bool {
+        writing.withLock { writing in
+            drain(&writing)
+            guard writing.isOpen, place(of: id) != nil else { return false }
+            guard state.withLock({ $0.marks.set(id, pinned: pinned, comment: comment) }) else { return false }
+            writeMarks()
+            return true
+        }
+    }
+
+    /// Waits until all that was put is in the files.
+    public func flush() { writing.withLock { drain(&$0) } }
+
+    public func close() {
+        writing.withLock { writing in
+            guard !state.withLock({ $0.isClosed }) else { return }
+            if writing.isOpen { drain(&writing) }
+            try? finish(&writing)
+            state.withLock { $0.isClosed = true }
+            if writing.lock >= 0 { Glibc.close(writing.lock) }
+            writing.lock = -1
+            writing.isOpen = false
+        }
+    }
+
+    // MARK: Reading
+
+    private func place(of id: Int) -> (SegmentReader, Int)? {
+        let segments = state.withLock { state in
+            state.segments.filter { $0.lowest <= id && id <= $0.highest }.sorted { $0.number > $1.number }
+        }
+        for segment in segments {
+            guard let reader = SegmentReader(segment, in: path, readsRows: false) else { continue }
+            if let place = index.place(of: id, in: reader) { return (reader, place) }
+        }
+        return nil
+    }
+
+    public func find(_ id: Int) -> CapturedExchange? {
+        guard let (reader, place) = place(of: id) else { return nil }
+        guard var capture = reader.whole(at: place) else { return nil }
+        apply(state.withLock { $0.marks[id] }, to: &capture)
+        return capture
+    }
+
+    private func apply(_ mark: CaptureMarks.Mark?, to capture: inout CapturedExchange) {
+        if let isPinned = mark?.isPinned { capture.isPinned = isPinned }
+        if let comment = mark?.comment { capture.comment = comment }
+    }
+
+    /// Whether a row of a segment matches; what it does not say is read.
+    private func matches(_ row: CapturedExchange, _ filter: CaptureFilter?, _ reader: SegmentReader?) -> Bool {
+        guard let filter else { return true }
+        switch filter.outcome(ofRow: row) {
+        case .matches: return true
+        case .differs, .limitReached: return false
+        case .undecided:
+            guard let reader, let place = index.place(of: row.id, in: reader), var whole = reader.whole(at: place)
+            else {
+                return false
+            }
+            whole.isPinned = row.isPinned
+            whole.comment = row.comment
+            return filter.matches(whole)
+        }
+    }
+
+    public func list(
+        before id: Int, limit: Int, filter: CaptureFilter?, except: (Int) -> Bool
+    ) -> (captures: [CapturedExchange], hasMore: Bool) {
+        var found = NewestCaptures(limit: limit)
+        let (segments, marks) = segments(before: id)
+        for segment in segments {
+            // All that follow are older.
+            if let oldest = found.oldest, oldest > segment.highest { break }
+            scan(segment, marks, filter, wanting: { $0 < id && found.wants($0) }) { row in
+                if !except(row.id) { found.add(row) }
+            }
+        }
+        return found.result
+    }
+
+    public func ids(before id: Int, filter: CaptureFilter?) -> [Int] {
+        var ids: Set<Int> = []
+        let (segments, marks) = segments(before: id)
+        for segment in segments {
+            scan(segment, marks, filter, wanting: { $0 < id && !ids.contains($0) }) { ids.insert($0.id) }
+        }
+        return Array(ids)
+    }
+
+    /// Those that have captures with lower numbers, the newest first.
+    private func segments(before id: Int) -> ([Segment], CaptureMarks) {
+        state.withLock { state in
+            (state.segments.filter { $0.lowest < id }.sorted { $0.highest > $1.highest }, state.marks)
+        }
+    }
+
+    /// Gives the rows of a segment that match.
+    private func scan(
+        _ segment: Segment, _ marks: CaptureMarks, _ filter: CaptureFilter?, wanting isWanted: (Int) -> Bool,
+        _ body: (CapturedExchange) -> Void
+    ) {
+        guard let reader = SegmentReader(segment, in: path) else { return }
+        reader.forEach(wanting: isWanted) { row, frame, _, _ in
+            var row = row
+            if !marks.isEmpty { apply(marks[row.id], to: &row) }
+            switch filter?.outcome(ofRow: row) {
+            case nil, .matches: body(row)
+            case .differs, .limitReached: break
+            case .undecided:
+                var whole = row
+                if reader.fill(&whole, frame), filter?.matches(whole) ?? true { body(row) }
+            }
+            return true
+        }
+    }
+}
+
+/// The newest captures of those that are given, in any order.
+struct NewestCaptures {
+    private let limit: Int
+    private var captures: [CapturedExchange] = []
+    private var ids: Set<Int> = []
+
+    init(limit: Int) { self.limit = limit }
+
+    private var isFull: Bool { captures.count > limit }
+
+    /// The oldest of them, if no older one can be added. One more is kept than is asked for, which tells whether there is more.
+    var oldest: Int? { isFull ? captures.last?.id : nil }
+
+    func wants(_ id: Int) -> Bool { oldest.map { id > $0 } ?? true }
+
+    mutating func add(_ capture: CapturedExchange) {
+        // What was being moved when a process ended may be in two segments.
+        guard wants(capture.id), ids.insert(capture.id).inserted else { return }
+        var (low, high) = (0, captures.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if captures[middle].id > capture.id { low = middle + 1 } else { high = middle }
+        }
+        captures.insert(capture, at: low)
+        if captures.count > limit + 1 { ids.remove(captures.removeLast().id) }
+    }
+
+    var result: (captures: [CapturedExchange], hasMore: Bool) {
+        (Array(captures.prefix(limit)), isFull)
+    }
+}

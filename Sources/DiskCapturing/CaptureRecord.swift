@@ -1,0 +1,260 @@
+import Capturing
+import HttpWare
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A capture as bytes: its row, which lists and filters read, and the rest. What was masked is in neither.
+enum CaptureRecord {
+    // MARK: The row
+
+    static func row(_ capture: CapturedExchange) -> [UInt8] {
+        var row = RecordWriter()
+        row.number(capture.id)
+        row.text(capture.kind.rawValue)
+        row.number(capture.started.seconds)
+        row.number(Int(capture.started.nanoseconds))
+        row.number(capture.duration)
+        row.text(capture.url)
+        row.text(capture.method)
+        row.text(capture.version)
+        row.optional(capture.status) { $0.number($1) }
+        row.text(capture.listener)
+        for text in [capture.route, capture.service, capture.client, capture.server, capture.fault] {
+            row.optional(text)
+        }
+        row.list(capture.operations) { $0.text($1) }
+        row.optional(capture.replayOf) { $0.number($1) }
+        row.list(capture.rules) { $0.number($1) }
+        row.text(capture.comment)
+        row.flag(capture.isPinned)
+        facts(capture.request, &row)
+        row.optional(capture.response) { facts($1, &$0) }
+        row.optional(capture.summary ?? capture.report.map(ReportSummary.init)) { row, summary in
+            row.text(summary.responder)
+            row.optional(summary.cache)
+            row.flag(summary.isReplayed)
+            row.text(summary.end)
+            row.list(summary.wares) {
+                $0.text($1.ware)
+                $0.text($1.decision)
+            }
+        }
+        return row.bytes
+    }
+
+    /// What a row says of a message.
+    private static func facts(_ message: CapturedMessage, _ row: inout RecordWriter) {
+        row.number(message.content.size)
+        row.list(message.values(of: "content-type")) { $0.text($1) }
+    }
+
+    /// The exchange without fields but `Content-Type`, content and messages.
+    static func readRow(
+        _ bytes: UnsafeRawBufferPointer, _ pool: inout TextPool
+    ) throws(DamagedRecord) -> CapturedExchange {
+        var row = RecordReader(bytes)
+        let id = try row.number()
+        let kind = CapturedExchange.Kind(rawValue: try row.text()) ?? .http
+        let seconds = Int64(try row.number())
+        let nanoseconds = try row.number()
+        guard (0..<1_000_000_000).contains(nanoseconds) else { throw DamagedRecord() }
+        let duration = Int64(try row.number())
+        let url = try row.text()
+        let method = try row.text()
+        let version = try row.text()
+        var capture = CapturedExchange(
+            id: id, started: WallTime(seconds: seconds, nanoseconds: Int32(nanoseconds)), method: method, url: url,
+            version: version, listener: "", request: CapturedMessage())
+        capture.kind = kind
+        capture.isOpen = false
+        capture.duration = duration
+        capture.status = try row.optional { (row) throws(DamagedRecord) in try row.number() }
+        capture.listener = try row.text(&pool)
+        capture.route = try text(&row, &pool)
+        capture.service = try text(&row, &pool)
+        capture.client = try text(&row, &pool)
+        capture.server = try text(&row, &pool)
+        capture.fault = try text(&row, &pool)
+        capture.operations = try row.list { (row) throws(DamagedRecord) in try row.text() }
+        capture.replayOf = try row.optional { (row) throws(DamagedRecord) in try row.number() }
+        capture.rules = try row.list { (row) throws(DamagedRecord) in try row.number() }
+        capture.comment = try row.text()
+        capture.isPinned = try row.flag()
+        capture.request = try readFacts(&row, &pool)
+        if try row.flag() { capture.response = try readFacts(&row, &pool) }
+        if try row.flag() { capture.summary = try readSummary(&row, &pool) }
+        return capture
+    }
+
+    private static func text(
+        _ row: inout RecordReader, _ pool: inout TextPool
+    ) throws(DamagedRecord) -> String? {
+        try row.flag() ? try row.text(&pool) : nil
+    }
+
+    private static func readFacts(
+        _ row: inout RecordReader, _ pool: inout TextPool
+    ) throws(DamagedRecord) -> CapturedMessage {
+        var message = CapturedMessage()
+        message.content.size = max(0, try row.number())
+        for _ in 0..<(try row.count()) { message.fields.append(.init("Content-Type", try row.text(&pool))) }
+        return message
+    }
+
+    private static func readSummary(
+        _ row: inout RecordReader, _ pool: inout TextPool
+    ) throws(DamagedRecord) -> ReportSummary {
+        let responder = try row.text(&pool)
+        let cache = try text(&row, &pool)
+        let isReplayed = try row.flag()
+        var summary = ReportSummary(
+            responder: responder, cache: cache, isReplayed: isReplayed, end: try row.text(&pool), wares: [])
+        for _ in 0..<(try row.count()) {
+            summary.wares.append(.init(ware: try row.text(&pool), decision: try row.text(&pool)))
+        }
+        return summary
+    }
+
+    // MARK: The rest
+
+    static func rest(_ capture: CapturedExchange) -> [UInt8] {
+        var rest = RecordWriter()
+        message(capture.request, nil, &rest)
+        rest.optional(capture.sentRequest) { message($1, capture.request, &$0) }
+        rest.optional(capture.response) { message($1, nil, &$0) }
+        rest.optional(capture.receivedResponse) { message($1, capture.response, &$0) }
+        rest.list(capture.messages) { rest, piece in
+            rest.flag(piece.direction == .send)
+            switch piece.form {
+            case .webSocket(let opcode): rest.number(Int(opcode))
+            case .event(let type, let id):
+                rest.number(-1)
+                rest.optional(type)
+                rest.optional(id)
+            case .grpc: rest.number(-2)
+            }
+            rest.number(piece.time.seconds)
+            rest.number(Int(piece.time.nanoseconds))
+            rest.data(piece.data)
+            rest.number(piece.size)
+        }
+        rest.optional(capture.report?.json)
+        rest.optional(capture.timings) { rest, timings in
+            for time in [timings.blocked, timings.dns, timings.connect, timings.ssl] {
+                rest.optional(time) { $0.number($1) }
+            }
+            for time in [timings.send, timings.wait, timings.receive] { rest.number(time) }
+        }
+        return rest.bytes
+    }
+
+    /// What is the same on the other side of the chain is written once.
+    private static func message(_ message: CapturedMessage, _ other: CapturedMessage?, _ rest: inout RecordWriter) {
+        fields(message.fields, other?.fields, &rest)
+        fields(message.trailers, other?.trailers, &rest)
+        let content = message.content
+        let isSame = other.map { $0.content.kept == content.kept } ?? false
+        rest.flag(isSame)
+        if !isSame { rest.data(content.kept) }
+        rest.number(content.size)
+        rest.optional(content.sha256)
+        rest.number(content.dropped)
+        rest.flag(content.isDecoded)
+    }
+
+    private static func fields(
+        _ fields: [CapturedMessage.Field], _ other: [CapturedMessage.Field]?, _ rest: inout RecordWriter
+    ) {
+        let isSame = fields == other
+        rest.flag(isSame)
+        guard !isSame else { return }
+        rest.list(fields) {
+            $0.text($1.name)
+            $0.text($1.value)
+        }
+    }
+
+    /// Fills in what its row does not have.
+    static func readRest(_ bytes: UnsafeRawBufferPointer, into capture: inout CapturedExchange) throws(DamagedRecord) {
+        var rest = RecordReader(bytes)
+        let request = try readMessage(&rest, nil)
+        capture.request = request
+        capture.sentRequest = try rest.flag() ? try readMessage(&rest, request) : nil
+        let response = try rest.flag() ? try readMessage(&rest, nil) : nil
+        capture.response = response
+        capture.receivedResponse = try rest.flag() ? try readMessage(&rest, response) : nil
+        capture.messages = try rest.list { (rest) throws(DamagedRecord) in try readPiece(&rest) }
+        if try rest.flag() {
+            let json = try rest.text()
+            capture.report = try? JSONDecoder().decode(ExchangeReport.self, from: Data(json.utf8))
+        }
+        if try rest.flag() {
+            var timings = CapturedTimings()
+            let number = { (rest: inout RecordReader) throws(DamagedRecord) -> Int in try rest.number() }
+            timings.blocked = try rest.optional(number)
+            timings.dns = try rest.optional(number)
+            timings.connect = try rest.optional(number)
+            timings.ssl = try rest.optional(number)
+            timings.send = try rest.number()
+            timings.wait = try rest.number()
+            timings.receive = try rest.number()
+            capture.timings = timings
+        }
+    }
+
+    private static func readMessage(
+        _ rest: inout RecordReader, _ other: CapturedMessage?
+    ) throws(DamagedRecord) -> CapturedMessage {
+        var message = CapturedMessage()
+        message.fields = try readFields(&rest, other?.fields)
+        message.trailers = try readFields(&rest, other?.trailers)
+        if try rest.flag() {
+            guard let other else { throw DamagedRecord() }
+            message.content.kept = other.content.kept
+        } else {
+            message.content.kept = try rest.data()
+        }
+        message.content.size = max(message.content.kept.count, try rest.number())
+        message.content.sha256 = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
+        message.content.dropped = max(0, try rest.number())
+        message.content.isDecoded = try rest.flag()
+        return message
+    }
+
+    private static func readFields(
+        _ rest: inout RecordReader, _ other: [CapturedMessage.Field]?
+    ) throws(DamagedRecord) -> [CapturedMessage.Field] {
+        if try rest.flag() {
+            guard let other else { throw DamagedRecord() }
+            return other
+        }
+        return try rest.list { (rest) throws(DamagedRecord) in
+            CapturedMessage.Field(try rest.text(), try rest.text())
+        }
+    }
+
+    private static func readPiece(_ rest: inout RecordReader) throws(DamagedRecord) -> CapturedPiece {
+        let direction: CapturedPiece.Direction = try rest.flag() ? .send : .receive
+        let form: CapturedPiece.Form
+        switch try rest.number() {
+        case -2: form = .grpc
+        case -1:
+            let type = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
+            form = .event(type: type, id: try rest.optional { (rest) throws(DamagedRecord) in try rest.text() })
+        case let opcode:
+            guard let opcode = UInt8(exactly: opcode) else { throw DamagedRecord() }
+            form = .webSocket(opcode: opcode)
+        }
+        let seconds = Int64(try rest.number())
+        let nanoseconds = try rest.number()
+        guard (0..<1_000_000_000).contains(nanoseconds) else { throw DamagedRecord() }
+        let data = try rest.data()
+        return CapturedPiece(
+            direction, form, time: WallTime(seconds: seconds, nanoseconds: Int32(nanoseconds)), data: data,
+            size: max(data.count, try rest.number()))
+    }
+}

@@ -1,0 +1,197 @@
+import Capturing
+import Glibc
+import HttpCaching
+import HttpWare
+import Synchronization
+
+/// Reads a segment as it was at one time; that it goes meanwhile does no harm.
+final class SegmentReader {
+    let segment: Segment
+    private let folder: String
+    private let file: OpenFile
+    private let rows: [UInt8]
+    private var data: OpenFile?
+
+    /// `nil` if its files are gone.
+    init?(_ segment: Segment, in folder: String, readsRows: Bool = true) {
+        guard let file = try? OpenFile(segment.rows(in: folder)) else { return nil }
+        self.segment = segment
+        self.folder = folder
+        self.file = file
+        rows = readsRows ? file.read(at: 0, count: segment.rowBytes) : []
+    }
+
+    /// Gives the rows whose numbers are wanted, with their frames, bytes and places.
+    func forEach(
+        wanting isWanted: (Int) -> Bool = { _ in true },
+        _ body: (CapturedExchange, Segment.Frame, UnsafeRawBufferPointer, Int) -> Bool
+    ) {
+        var pool = TextPool()
+        let rows = self.rows
+        _ = Segment.forEachRow(rows) { frame, bytes, place in
+            var reader = RecordReader(bytes)
+            guard let id = try? reader.number(), isWanted(id), let row = try? CaptureRecord.readRow(bytes, &pool) else {
+                return true
+            }
+            return body(row, frame, bytes, place)
+        }
+    }
+
+    /// The places of all rows by their numbers.
+    func places() -> [Int: Int] {
+        var places: [Int: Int] = [:]
+        _ = Segment.forEachRow(file.read(at: 0, count: segment.rowBytes)) { _, bytes, place in
+            var reader = RecordReader(bytes)
+            if let id = try? reader.number() { places[id] = place }
+            return true
+        }
+        return places
+    }
+
+    /// The rest of a capture; empty if it cannot be read.
+    func data(_ frame: Segment.Frame) -> [UInt8] {
+        if data == nil { data = try? OpenFile(segment.data(in: folder)) }
+        guard let data, frame.dataLength <= segment.dataBytes, frame.dataOffset <= segment.dataBytes - frame.dataLength
+        else { return [] }
+        return data.read(at: frame.dataOffset, count: frame.dataLength)
+    }
+
+    /// Fills in what the row does not have; false if it is damaged.
+    func fill(_ capture: inout CapturedExchange, _ frame: Segment.Frame) -> Bool {
+        let bytes = data(frame)
+        guard bytes.count == frame.dataLength, Checksum.of(bytes) == frame.dataChecksum else { return false }
+        return bytes.withUnsafeBytes { bytes in
+            do throws(DamagedRecord) {
+                try CaptureRecord.readRest(bytes, into: &capture)
+                return true
+            } catch {
+                return false
+            }
+        }
+    }
+
+    /// The whole capture whose row is at that place.
+    func whole(at place: Int) -> CapturedExchange? {
+        let head = file.read(at: place, count: Segment.Frame.bytes)
+        let length =
+            head.count == Segment.Frame.bytes
+            ? Int(head.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }) : 0
+        guard length > 0, length <= segment.rowBytes - place else { return nil }
+        let bytes = file.read(at: place, count: Segment.Frame.bytes + length)
+        return bytes.withUnsafeBytes { bytes in
+            guard let frame = Segment.Frame(bytes), frame.isIntact(bytes) else { return nil }
+            var pool = TextPool()
+            let row = UnsafeRawBufferPointer(rebasing: bytes[Segment.Frame.bytes...])
+            guard var capture = try? CaptureRecord.readRow(row, &pool), fill(&capture, frame) else { return nil }
+            return capture
+        }
+    }
+}
+
+/// Where the captures of the segments that were asked last are in their files.
+final class CaptureIndex: Sendable {
+    private struct Entry {
+        let number: Int
+        let rowBytes: Int
+        let places: [Int: Int]
+    }
+
+    private let entries = Mutex<[Entry]>([])
+    private static let most = 3
+
+    func place(of id: Int, in reader: SegmentReader) -> Int? {
+        let segment = reader.segment
+        let known = entries.withLock { entries -> (isKnown: Bool, place: Int?) in
+            guard
+                let place = entries.firstIndex(where: { $0.number == segment.number && $0.rowBytes == segment.rowBytes }
+                )
+            else { return (false, nil) }
+            let entry = entries.remove(at: place)
+            entries.append(entry)
+            return (true, entry.places[id])
+        }
+        if known.isKnown { return known.place }
+        let places = reader.places()
+        entries.withLock { entries in
+            entries.removeAll { $0.number == segment.number }
+            entries.append(Entry(number: segment.number, rowBytes: segment.rowBytes, places: places))
+            if entries.count > CaptureIndex.most { entries.removeFirst() }
+        }
+        return places[id]
+    }
+
+    func forget(_ number: Int) { entries.withLock { $0.removeAll { $0.number == number } } }
+}
+
+/// The segments of a folder.
+enum Segments {
+    static func names(_ path: String) -> [String] {
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    static func isOwn(_ name: String) -> Bool {
+        Segment.number(of: name) != nil || ["captures.lock", "captures.marks", "captures.marks.new"].contains(name)
+    }
+
+    /// Those that are there, and the highest number of a name. Rows that were cut off are taken away; files that are not what their names
+    /// say are removed.
+    static func read(_ path: String) -> (segments: [Segment], highest: Int) {
+        var segments: [Segment] = []
+        var highest = 0
+        for (number, isRows) in names(path).compactMap(Segment.number) {
+            highest = max(highest, number)
+            let segment = Segment(number: number)
+            if !isRows {
+                // Data whose rows were never written.
+                if access(segment.rows(in: path), F_OK) != 0 { unlink(segment.data(in: path)) }
+            } else if let known = readSegment(segment, path) {
+                segments.append(known)
+            } else {
+                segment.remove(from: path)
+            }
+        }
+        return (segments, highest)
+    }
+
+    private static func readSegment(_ empty: Segment, _ path: String) -> Segment? {
+        guard let rows = try? OpenFile(empty.rows(in: path)), let rowBytes = rows.size,
+            let dataBytes = (try? OpenFile(empty.data(in: path)))?.size
+        else { return nil }
+        switch Segment.readHead(rows.read(at: 0, count: Segment.headBytes), number: empty.number) {
+        case .foreign:
+            WareLog.shared.log(
+                .warning, "captures \(path): \(empty.rows(in: path)) is not a file of captures, and is removed")
+            return nil
+        case .sealed(let segment)
+        where segment.rowBytes == rowBytes && segment.dataBytes == dataBytes
+            && segment.count > 0:
+            return segment
+        case .sealed, .open: break
+        }
+        var segment = empty
+        // No segment of ours is longer.
+        let bytes = rows.read(at: 0, count: min(rowBytes, 64 << 20))
+        segment.rowBytes = Segment.forEachRow(bytes) { frame, row, _ in
+            var reader = RecordReader(row)
+            guard let id = try? reader.number(), id > 0, frame.dataOffset <= dataBytes - frame.dataLength else {
+                return true
+            }
+            segment.count += 1
+            segment.lowest = min(segment.lowest, id)
+            segment.highest = max(segment.highest, id)
+            return true
+        }
+        segment.dataBytes = dataBytes
+        if segment.rowBytes < rowBytes { truncate(empty.rows(in: path), off_t(segment.rowBytes)) }
+        return segment.count > 0 ? segment : nil
+    }
+}

@@ -1,0 +1,116 @@
+/// Repeats a captured request: a new exchange of a listener, which passes the whole chain as if a client had sent it. Its response goes to
+/// its capture only. Used on the listener's loop.
+public final class ReplayedExchange {
+    /// A request for a target URI.
+    public struct Order: Sendable {
+        public var mark: ReplayMark
+        public var method: HttpMethod
+        /// Absolute.
+        public var url: String
+        public var fields: HttpFields
+        public var content: [UInt8]
+        /// How the captured request came in; `nil` if that is not known any more.
+        public var entry: ExchangeEntry?
+        /// The address of the client that asks for the repetition.
+        public var peer: SocketAddress?
+
+        public init(mark: ReplayMark, method: HttpMethod, url: String) {
+            self.mark = mark
+            self.method = method
+            self.url = url
+            fields = HttpFields()
+            content = []
+        }
+    }
+
+    private let order: Order
+    private var local: LocalExchange?
+
+    /// Longer repetitions end, for no client waits for them.
+    private static let longest = Duration.seconds(600)
+
+    /// Begins the exchange. Throws if the listener cannot be asked for that URL.
+    public static func start(_ order: Order, on server: LoopListener) throws(GatewayError) {
+        let replay = ReplayedExchange(order)
+        let (request, facts) = try replay.made(for: server)
+        let local = LocalExchange(server, facts: facts, receiver: replay)
+        replay.local = local
+        try local.start(request)
+        server.transport.loop.schedule(after: longest) { [weak replay] in replay?.local.take()?.leave() }
+    }
+
+    private init(_ order: Order) { self.order = order }
+
+    /// The request in the form in which a client sends it to this listener, and the connection that it seems to come by.
+    private func made(for server: LoopListener) throws(GatewayError) -> (HttpRequest, ConnectionFacts) {
+        guard order.method != .connect else { throw .malformed("CONNECT cannot be repeated") }
+        let named = try HttpRequest(order.method, order.url)
+        guard let host = named.host, order.url.hasPrefix("http://") || order.url.hasPrefix("https://") else {
+            throw .malformed("the URL is not an absolute http or https URL")
+        }
+        let isSecure = order.url.hasPrefix("https://")
+        var facts = ConnectionFacts(
+            peer: order.peer, local: server.bindAddress, isSecure: server.settings.tls != nil, replay: order.mark)
+        var target = order.url
+        if server.settings.isForward {
+            if let tunnel = try tunnel(of: server, host: host, port: named.port, isSecure: isSecure) {
+                facts = ConnectionFacts(
+                    peer: order.peer, local: server.bindAddress, isSecure: isSecure, tunnel: tunnel, replay: order.mark)
+                target = ReplayedExchange.originForm(order.url)
+            }
+        } else {
+            target = ReplayedExchange.originForm(order.url)
+        }
+        var fields = HttpFields()
+        do throws(InvalidFieldValue) {
+            try fields.append(.host, Authority(host: host, port: named.port).description)
+            for (name, value) in order.fields {
+                if let name = FieldName(name) { try fields.append(name, value) }
+            }
+        } catch {
+            throw .malformed("a field cannot be sent: \(error)")
+        }
+        var request = try HttpRequest(
+            order.method, target, fields: fields, content: order.content.isEmpty ? .none : .bytes(order.content))
+        if facts.tunnel == nil, server.settings.isForward {
+            request.proxyAuthorization = order.entry?.proxyAuthorization
+        }
+        return (request, facts)
+    }
+
+    /// The tunnel that the request has to be in; `nil` if a client would send it without one.
+    private func tunnel(
+        of server: LoopListener, host: String, port: UInt16?, isSecure: Bool
+    ) throws(GatewayError) -> TunnelFacts? {
+        let port = port ?? (isSecure ? 443 : 80)
+        let former = order.entry?.tunnel
+        if let former, former.host == host, former.port == port, order.entry?.isSecure == isSecure { return former }
+        guard isSecure else { return nil }
+        guard let rules = server.intercept, rules.decision(host, port) == .intercepted else {
+            throw GatewayError(.gateway, .requestDenied, "the listener does not read tunnels to \(host):\(port)")
+        }
+        guard server.forward.connectPorts.contains(port) else {
+            throw GatewayError(.gateway, .requestDenied, "CONNECT to port \(port) is not allowed")
+        }
+        // The CONNECT that a client would send for it, with the credentials that it showed this proxy.
+        var connect = HttpRequest()
+        connect.proxyAuthorization = former?.proxyAuthorization ?? order.entry?.proxyAuthorization
+        return TunnelFacts(connect, host: host, port: port)
+    }
+
+    /// The path and query of an absolute URL.
+    private static func originForm(_ url: String) -> String {
+        let start = url.hasPrefix("https://") ? 8 : 7
+        guard let end = url.utf8.dropFirst(start).firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else { return "/" }
+        let rest = String(url[end...])
+        return rest.hasPrefix("?") ? "/" + rest : rest
+    }
+}
+
+extension ReplayedExchange: LocalExchangeReceiver {
+    public func responseStarted(_ exchange: Exchange, _ response: HttpResponse) {}
+    public func responseContent(_ bytes: UnsafeRawBufferPointer) {}
+    public func responseEnded(_ exchange: Exchange, _ trailers: HttpFields?) { local = nil }
+    public func responseFailed(_ exchange: Exchange, _ error: GatewayError) { local = nil }
+    public func contentWanted() {}
+}

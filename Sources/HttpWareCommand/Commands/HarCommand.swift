@@ -1,0 +1,148 @@
+import ArgumentParser
+import Capturing
+import Foundation
+import Glibc
+import HttpGateway
+import HttpWare
+
+/// `httpware har`: archives of captured requests.
+struct HarCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "har", abstract: "Export, import or show captured requests as HAR 1.2.",
+        discussion: """
+            A gateway captures requests if its configuration has admin.capture, and so do httpware inspect, with --inspect and \
+            proxy --inspect.
+            """,
+        subcommands: [Export.self, Import.self, Show.self])
+
+    /// `httpware har export`.
+    struct Export: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "export", abstract: "Write the captured requests of a running gateway as HAR.",
+            discussion: """
+                Credentials are masked. --with-secrets writes them as they were, as far as the gateway still has them in memory, \
+                and says how many are missing. Tokens that the gateway itself put into requests are never written.
+                """)
+
+        @Option(
+            name: .shortAndLong, help: ArgumentHelp("The file to write. Default: standard output.", valueName: "file"))
+        var output: String?
+        @Option(help: ArgumentHelp("Only requests that match this filter.", valueName: "filter"))
+        var filter: String?
+        @Flag(help: "Write credentials as they were.")
+        var withSecrets = false
+        @OptionGroup var admin: AdminOption
+
+        func run() throws {
+            let query = AdminQuery([("filter", filter), ("secrets", withSecrets ? "true" : nil)])
+            let answer = try admin.client().get("/v1/har\(query.text)", within: .seconds(600))
+            guard answer.status == 200 else { throw answer.refusal }
+            if withSecrets {
+                let missing = (try? HarReader(answer.content))?.missingSecrets ?? 0
+                if missing > 0 { Terminal.error("\(missing) masked values are no longer in memory, and stay masked") }
+            }
+            guard let output else { return try Terminal.result(answer.text, end: "") }
+            try HarCommand.write(answer.content, to: output, isSecret: withSecrets)
+        }
+    }
+
+    /// `httpware har import FILE`.
+    struct Import: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "import",
+            abstract: "Give a running gateway the requests of a HAR file, as if it had captured them.")
+
+        @Argument(help: "The file; - reads standard input.")
+        var file: String
+        @OptionGroup var admin: AdminOption
+
+        func run() throws {
+            struct Imported: Decodable { let imported: Int, warnings: [String] }
+            let answer = try admin.client().post("/v1/har", HarCommand.read(file))
+            let result = try answer.decoded(Imported.self)
+            for warning in result.warnings { Terminal.error(TerminalStyle.plain.shown("\(file): \(warning)")) }
+            try Terminal.result("imported \(result.imported) requests")
+        }
+    }
+
+    /// `httpware har show FILE`.
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "show",
+            abstract: "List the requests of a HAR file: start, duration, method, status, size, URL.")
+
+        @Argument(help: "The file; - reads standard input.")
+        var file: String
+        @Option(help: ArgumentHelp("Only requests that match this filter.", valueName: "filter"))
+        var filter: String?
+        @Flag(help: "Print JSON, one object per line, as the admin listener describes captures.")
+        var json = false
+
+        func run() throws {
+            let wanted: CaptureFilter?
+            do throws(FilterFault) {
+                wanted = try filter.map { text throws(FilterFault) in try CaptureFilter(text) }
+            } catch {
+                throw ValidationError("--filter, column \(error.column): \(error.sentence)")
+            }
+            let archive: HarReader
+            do throws(HarReader.Refusal) {
+                archive = try HarReader(HarCommand.read(file))
+            } catch {
+                Terminal.error(TerminalStyle.plain.shown("\(file): \(error)"))
+                throw ExitCode(1)
+            }
+            for warning in archive.warnings { Terminal.error(TerminalStyle.plain.shown("\(file): \(warning)")) }
+            let exchanges = archive.exchanges.filter { wanted?.matches($0) ?? true }
+            if json {
+                for exchange in exchanges { try Terminal.result(exchange.rowText) }
+                return
+            }
+            let rows = exchanges.map { exchange in
+                [
+                    exchange.started.rfc3339, TerminalStyle.time(Double(exchange.duration) / 1e6), exchange.method,
+                    exchange.status.map(String.init) ?? "---",
+                    TerminalStyle.size(exchange.response?.content.size ?? 0), exchange.url,
+                ].map(TerminalStyle.plain.shown)
+            }
+            for line in TextTable.lines(rows) { try Terminal.result(line) }
+        }
+    }
+
+    // MARK: Files
+
+    private static func read(_ path: String) -> [UInt8] {
+        do {
+            let data =
+                try path == "-" ? FileHandle.standardInput.readToEnd() ?? Data() : Data(contentsOf: URL(filePath: path))
+            return Array(data)
+        } catch {
+            Terminal.error("\(path) cannot be read: \(error.localizedDescription)")
+            Foundation.exit(1)
+        }
+    }
+
+    /// Writes the file whole or not at all: beside its place first. With secrets it is for this user alone.
+    private static func write(_ bytes: [UInt8], to path: String, isSecret: Bool) throws {
+        let fresh = "\(path).\(getpid())"
+        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isSecret ? 0o600 : 0o666)
+        guard descriptor >= 0 else {
+            Terminal.error("\(path) cannot be written: \(SystemError.text(of: errno))")
+            throw ExitCode(1)
+        }
+        var rest = bytes[...]
+        var code: Int32 = 0
+        while !rest.isEmpty, code == 0 {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno != EINTR { code = errno }
+            rest = rest.dropFirst(max(0, count))
+        }
+        close(descriptor)
+        if code == 0, rename(fresh, path) != 0 { code = errno }
+        guard code == 0 else {
+            unlink(fresh)
+            Terminal.error("\(path) cannot be written: \(SystemError.text(of: code))")
+            throw ExitCode(1)
+        }
+    }
+}

@@ -1,0 +1,282 @@
+import Capturing
+import Foundation
+import HttpWare
+import Testing
+
+@testable import DiskCapturing
+
+@Suite final class CaptureFolderTests {
+    private let path = NSTemporaryDirectory() + "httpware-captures-\(UUID().uuidString)"
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    private func folder(_ size: ByteCount = .mebibytes(16)) -> CaptureFolder {
+        CaptureFolder(CaptureDisk(path: FilePath(path), maxSize: size))
+    }
+
+    static func capture(_ id: Int, _ size: Int = 100) -> CapturedExchange {
+        var request = CapturedMessage(fields: [.init("Content-Type", "application/json"), .init("X-Id", "field-\(id)")])
+        request.content.kept = Array("content \(id) ".utf8) + [UInt8](repeating: 0x61, count: size)
+        request.content.size = request.content.kept.count
+        var capture = CapturedExchange(
+            id: id, started: WallTime(seconds: 1_800_000_000, nanoseconds: Int32(id % 1000)),
+            method: id % 2 == 0 ? "GET" : "POST",
+            url: "http://host-\(id % 10).test/path/\(id)", version: "HTTP/2", listener: "web", request: request)
+        capture.isOpen = false
+        capture.status = 200 + id % 3
+        capture.route = "users"
+        capture.service = "a-service-with-a-long-name"
+        capture.duration = Int64(id) * 1000
+        capture.sentRequest = request
+        var response = CapturedMessage(fields: [.init("Set-Cookie", "a"), .init("Set-Cookie", "b")])
+        response.trailers = [.init("Grpc-Status", "0")]
+        response.content.size = 5000
+        response.content.sha256 = "ab"
+        response.content.dropped = 7
+        capture.response = response
+        capture.messages = [
+            CapturedPiece(.send, .webSocket(opcode: 1), time: WallTime(seconds: 1), data: [1, 2], size: 3),
+            CapturedPiece(.receive, .event(type: "a", id: nil), time: WallTime(seconds: -1), data: [], size: 0),
+            CapturedPiece(.receive, .grpc, time: WallTime(seconds: 1), data: [0], size: 1),
+        ]
+        capture.operations = ["One", "Two"]
+        capture.timings = CapturedTimings()
+        capture.replayOf = id > 5 ? id - 1 : nil
+        capture.rules = [1, 2]
+        capture.summary = ReportSummary(
+            responder: "upstream", cache: "miss", isReplayed: false, end: "completed",
+            wares: [.init(ware: "mock", decision: "passed")])
+        return capture
+    }
+
+    private func ids(_ folder: CaptureFolder, _ filter: String? = nil, before: Int = .max, limit: Int = 1000) throws
+        -> [Int]
+    {
+        folder.list(before: before, limit: limit, filter: try filter.map { try CaptureFilter($0) }) { _ in false }
+            .captures.map(\.id)
+    }
+
+    /// The bytes of all files.
+    private var size: Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: path))?.reduce(0) { sum, name in
+            sum + ((try? FileManager.default.attributesOfItem(atPath: path + "/" + name)[.size] as? Int) ?? 0)
+        } ?? 0
+    }
+
+    @Test func `what was captured is there whole after a restart, and ids go on`() throws {
+        var first: CaptureFolder? = folder()
+        for id in 1...300 { first?.put(CaptureFolderTests.capture(id)) }
+        first?.close()
+        first = nil
+        let second = folder()
+        #expect(second.lastId == 300)
+        #expect(try ids(second) == (1...300).reversed())
+        let (found, expected) = (try #require(second.find(17)), CaptureFolderTests.capture(17))
+        #expect(found.url == expected.url && found.started == expected.started && found.status == expected.status)
+        #expect(found.request == expected.request && found.sentRequest == expected.sentRequest)
+        #expect(found.response == expected.response && found.receivedResponse == nil)
+        #expect(found.messages == expected.messages && found.operations == expected.operations)
+        #expect(found.timings == expected.timings && found.replayOf == 16 && found.rules == [1, 2])
+        #expect(found.summary == expected.summary && found.duration == 17_000 && !found.isOpen)
+        #expect(second.find(301) == nil)
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+        for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+            let mode = try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions] as? Int
+            #expect(mode == 0o600, "\(name)")
+        }
+    }
+
+    @Test func `the files stay within their bound at each moment, and the oldest captures go`() throws {
+        let folder = folder(.mebibytes(1))
+        for id in 1...3000 {
+            folder.put(CaptureFolderTests.capture(id, 1000))
+            if id % 50 == 0 {
+                folder.flush()
+                #expect(size <= 1 << 20)
+            }
+        }
+        folder.flush()
+        let kept = try ids(folder)
+        #expect(kept.first == 3000 && kept.count > 300 && kept.count < 1000)
+        #expect(kept == Array((3000 - kept.count + 1)...3000).reversed())
+        #expect(folder.find(1) == nil && folder.find(2999) != nil)
+    }
+
+    @Test func `pinned captures and comments stay within the bound and after a restart`() throws {
+        var first: CaptureFolder? = folder(.mebibytes(1))
+        for id in 1...10 { first?.put(CaptureFolderTests.capture(id, 1000)) }
+        #expect(first?.mark(3, pinned: true, comment: "look") == true)
+        #expect(first?.mark(4, pinned: nil, comment: "only a comment") == true)
+        #expect(first?.mark(999, pinned: true, comment: nil) == false)
+        for id in 11...2000 {
+            first?.put(CaptureFolderTests.capture(id, 1000))
+            if id % 100 == 0 { first?.flush() }
+        }
+        first?.close()
+        first = nil
+        #expect(size <= 1 << 20)
+        let second = folder(.mebibytes(1))
+        #expect(try ids(second, "~marked") == [3])
+        #expect(try ids(second, "~comment look") == [3])
+        #expect(second.find(3)?.comment == "look" && second.find(3)?.isPinned == true)
+        #expect(second.find(4) == nil)
+        #expect(second.mark(3, pinned: false, comment: nil))
+        for id in 2001...4000 {
+            second.put(CaptureFolderTests.capture(id, 1000))
+            if id % 100 == 0 { second.flush() }
+        }
+        second.flush()
+        #expect(second.find(3) == nil)
+    }
+
+    @Test func `if all is pinned, new captures are not written, and the bound holds`() throws {
+        let folder = folder(.mebibytes(1))
+        for id in 1...1500 {
+            folder.put(CaptureFolderTests.capture(id, 1000))
+            _ = folder.mark(id, pinned: true, comment: nil)
+        }
+        #expect(size <= 1 << 20)
+        #expect(folder.dropped > 100)
+        #expect(folder.find(1) != nil && folder.find(1500) == nil)
+    }
+
+    @Test func `lists come in pages of falling numbers, however captures ended`() throws {
+        let folder = folder(.mebibytes(1))
+        for id in (1...400).shuffled() { folder.put(CaptureFolderTests.capture(id, 200)) }
+        folder.flush()
+        var all: [Int] = []
+        var before = Int.max
+        while true {
+            let (page, hasMore) = folder.list(before: before, limit: 37, filter: nil) { $0 == 100 }
+            all += page.map(\.id)
+            guard hasMore, let last = page.last else { break }
+            before = last.id
+        }
+        #expect(all == (1...400).reversed().filter { $0 != 100 })
+        #expect(folder.ids(before: 101, filter: nil).sorted() == Array(1...100))
+    }
+
+    @Test(arguments: [
+        ("~m post", 50), ("~d host-3", 10), ("~c 200", 33), ("~hq field-77", 1), ("~bq 'content 77 '", 1),
+        ("~t json", 100),
+        ("~did miss", 100), ("~ware mock & ~u /77$", 1), ("~replay", 95), ("~gql two", 100), ("~size >1MiB", 0),
+        ("! ~hs cookie", 0), ("~hs 'set-cookie: b'", 100), ("~id 5 | ~id 6", 2),
+    ])
+    func `filters find the same as in memory`(text: String, count: Int) throws {
+        let folder = folder()
+        for id in 1...100 { folder.put(CaptureFolderTests.capture(id)) }
+        folder.flush()
+        #expect(try ids(folder, text).count == count)
+        let filter = try CaptureFilter(text)
+        #expect(try ids(folder, text) == (1...100).reversed().filter { filter.matches(CaptureFolderTests.capture($0)) })
+    }
+
+    @Test func `clearing erases the bytes, and leaves what is pinned or does not match`() throws {
+        let folder = folder()
+        for id in 1...100 { folder.put(CaptureFolderTests.capture(id)) }
+        #expect(folder.mark(7, pinned: true, comment: nil))
+        #expect(folder.clear(filter: try CaptureFilter("~m post | ~hq 'field-8$'")).count == 50)
+        #expect(try ids(folder) == (1...100).reversed().filter { ($0 % 2 == 0 || $0 == 7) && $0 != 8 })
+        for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+            let bytes = FileManager.default.contents(atPath: path + "/" + name) ?? Data()
+            #expect(bytes.range(of: Data("content 9 ".utf8)) == nil, "\(name)")
+        }
+        #expect(folder.find(10)?.request == CaptureFolderTests.capture(10).request)
+        #expect(folder.clear(filter: nil).count == 49)
+        #expect(try ids(folder) == [7])
+        folder.put(CaptureFolderTests.capture(101))
+        folder.flush()
+        #expect(try ids(folder) == [101, 7])
+    }
+
+    @Test func `a capture larger than a segment is kept without its content`() throws {
+        let folder = folder(.mebibytes(1))
+        var large = CaptureFolderTests.capture(1, 200_000)
+        large.response?.content.kept = [UInt8](repeating: 1, count: 300_000)
+        folder.put(large)
+        folder.flush()
+        let found = try #require(folder.find(1))
+        #expect(found.request.content.kept.isEmpty && found.request.content.size > 200_000)
+        #expect(found.request.fields == large.request.fields)
+    }
+
+    @Test func `whatever is cut off or changed in the files, the rest is there`() throws {
+        var generator = SystemRandomNumberGenerator()
+        for round in 0..<60 {
+            try? FileManager.default.removeItem(atPath: path)
+            var first: CaptureFolder? = folder(.mebibytes(1))
+            for id in 1...100 { first?.put(CaptureFolderTests.capture(id)) }
+            first?.close()
+            first = nil
+            let names = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0 != "captures.lock" }
+            let file = path + "/" + (try #require(names.randomElement(using: &generator)))
+            var bytes = FileManager.default.contents(atPath: file) ?? Data()
+            switch round % 3 {
+            case 0: bytes = bytes.prefix(Int.random(in: 0...bytes.count, using: &generator))
+            case 1: bytes = Data((0..<Int.random(in: 0...5000)).map { _ in UInt8.random(in: 0...255) })
+            default:
+                for _ in 0..<20 where !bytes.isEmpty {
+                    bytes[Int.random(in: 0..<bytes.count, using: &generator)] ^= UInt8.random(in: 1...255)
+                }
+            }
+            _ = FileManager.default.createFile(atPath: file, contents: bytes)
+            let second = folder(.mebibytes(1))
+            for id in try ids(second) {
+                if let found = second.find(id) { #expect(found.request == CaptureFolderTests.capture(id).request) }
+            }
+            _ = second.mark(5, pinned: true, comment: "x")
+            second.put(CaptureFolderTests.capture(1000))
+            second.flush()
+            #expect(second.find(1000) != nil, "\(round) \(file) \(second.dropped) \(second.lastId)")
+            _ = second.clear(filter: nil)
+            second.close()
+        }
+    }
+
+    @Test func `a folder that another one has, or that has files of others, is refused`() throws {
+        let first = folder()
+        first.put(CaptureFolderTests.capture(1))
+        first.flush()
+        let second = folder()
+        second.put(CaptureFolderTests.capture(2))
+        second.flush()
+        #expect(second.dropped == 1 && second.find(2) == nil)
+        #expect(try ids(first) == [1])
+        first.close()
+        let other = NSTemporaryDirectory() + "httpware-others-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: other) }
+        try FileManager.default.createDirectory(
+            atPath: other, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+        _ = FileManager.default.createFile(atPath: other + "/notes.txt", contents: Data("mine".utf8))
+        let third = CaptureFolder(CaptureDisk(path: FilePath(other)))
+        third.put(CaptureFolderTests.capture(1))
+        third.flush()
+        #expect(third.dropped == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: other) == ["notes.txt"])
+    }
+
+    @Test func `a store with files lists, finds, filters, marks and clears both`() throws {
+        var settings = CaptureSettings()
+        settings.memory = .bytes(60_000)
+        let store = CaptureStore(settings, archive: folder())
+        for _ in 1...200 { store.take([CaptureFolderTests.capture(0, 500)]).forEach { #expect($0 > 0) } }
+        (store.archive as? CaptureFolder)?.flush()
+        #expect(store.count < 100)
+        #expect(store.find(1)?.request.content.size == store.find(200)?.request.content.size)
+        var all: [Int] = []
+        var before: Int?
+        while true {
+            let (page, hasMore) = store.list(before: before, limit: 33, filter: try CaptureFilter("~u path"))
+            all += page.map(\.id)
+            guard hasMore else { break }
+            before = page.last?.id
+        }
+        #expect(all == (1...200).reversed())
+        #expect(store.ids(filter: nil) == all)
+        #expect(store.pin(2, true) && store.comment(2, "old") && store.pin(199, true) && !store.pin(999, true))
+        #expect(store.list(limit: 10, filter: try CaptureFilter("~marked")).captures.map(\.id) == [199, 2])
+        #expect(store.clear() == 198)
+        #expect(store.ids(filter: nil) == [199, 2])
+    }
+}
