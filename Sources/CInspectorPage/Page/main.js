@@ -99,4 +99,7 @@ onTokenNeeded(() => {
 });
 
 addEventListener("hashchange", show);
+// A page that the browser keeps for the way back holds no connection.
+addEventListener("pagehide", () => { shown?.view.leave?.(); shown = null; });
+addEventListener("pageshow", event => { if (event.persisted) show(); });
 show();

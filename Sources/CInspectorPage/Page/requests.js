@@ -221,8 +221,9 @@ export function requests(main, start) {
     const row = list.byId.get(list.selected);
     if (!row) return toast("choose a request first");
     try {
-      await post(`/v1/captures/${row.id}/pin`, { pinned: !row.pinned });
-      list.put([{ id: row.id, pinned: !row.pinned }], most);
+      const pinned = !row.pinned;
+      await post(`/v1/captures/${row.id}/pin`, { pinned });
+      list.put([{ id: row.id, pinned }], most);
       detail.refresh();
     } catch (error) { toast(error.message); }
   }
