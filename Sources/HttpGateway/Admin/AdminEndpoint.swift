@@ -38,7 +38,8 @@ struct AdminEndpoint: Sendable {
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
-            + captures(subject) + credentials(subject) + holds(subject) + cache(subject) + offline(subject)
+            + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
+            + offline(subject)
             + (ui ? page() : [])
     }
 }

@@ -15,6 +15,11 @@ struct AdminSubject: Sendable {
     let records: RequestRecords?
     /// What is captured of exchanges; `nil` if nothing is.
     var captures: CaptureStore?
+    /// The rules for a while; `nil` if the gateway has none.
+    var rules: GatewayRules?
+    /// The folder of the rules' archives, and whether the admin listener has a token.
+    var rulesDir = ""
+    var hasToken = false
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

@@ -5,6 +5,7 @@ import Glibc
 import Capturing
 import HttpCaching
 import HttpWare
+import Synchronization
 import Wares
 
 /// A running gateway: its loops, listeners and services.
@@ -51,6 +52,9 @@ public final class Gateway: @unchecked Sendable {
     private let observes: Bool
     /// What is captured; `nil` if nothing is. Changed on the control loop only.
     private var captures: CaptureStore?
+    /// The rules for a while.
+    private let rules: GatewayRules
+    private let ruled = RuledLoops()
 
     /// Binds every listener and begins to serve on that number of loops. If a listener cannot be bound, throws before
     /// anything is served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps
@@ -75,6 +79,7 @@ public final class Gateway: @unchecked Sendable {
             inbox.received?($0)
         }
         running = RunningConfiguration(configuration, loops: loops)
+        rules = GatewayRules { [ruled] in await ruled.use($0) }
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
         try refuseUnfitting(configuration)
@@ -84,6 +89,7 @@ public final class Gateway: @unchecked Sendable {
         Socket.reserveDescriptors()
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            ruled.set(workers)
             admin = try configuration.admin.map {
                 try AdminServer($0, subject: subject, log: log, inherited: sockets.inherited)
             }
@@ -403,7 +409,8 @@ public final class Gateway: @unchecked Sendable {
     /// The data that the admin listener shows, and the actions that it may request.
     private var subject: AdminSubject {
         AdminSubject(
-            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures
+            status: status, census: Census(workers), loop: workers[0].loop, records: records, captures: captures,
+            rules: rules
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
@@ -476,6 +483,18 @@ public final class Gateway: @unchecked Sendable {
 /// Where signals go, once `run()` has begun. Used on the control loop only.
 private final class SignalInbox {
     var received: ((Int32) -> Void)?
+}
+
+/// The loops that rules are handed to.
+private final class RuledLoops: Sendable {
+    private let workers = Mutex<[Worker]>([])
+
+    func set(_ workers: [Worker]) { self.workers.withLock { $0 = workers } }
+
+    /// Returns when every loop has the rules.
+    func use(_ rules: [GatewayRules.Active]) async {
+        for worker in workers.withLock({ $0 }) { await worker.loop.submit { worker.use(rules) } }
+    }
 }
 
 /// Counts to nothing.
