@@ -12,7 +12,7 @@ import ArgumentParser
             DiffCommand.self,
             TraceCommand.self,
             CacheCommand.self,
-            OfflineCommand.self,
+            OfflineCommand.self, RuleCommand.self, BreakCommand.self,
             TokenCommand.self,
             ServicesCommand.self,
             ProxyCommand.self,

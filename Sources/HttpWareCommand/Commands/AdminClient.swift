@@ -29,9 +29,16 @@ struct AdminClient: Sendable {
         try whole(.post, target, within: limit)
     }
 
-    private func whole(_ method: HttpMethod, _ target: String, within limit: Duration) throws -> Answer {
+    /// Sends a request with JSON as its content, or with none, and waits for the answer, as `get` does.
+    func send(_ method: HttpMethod, _ target: String, json: String? = nil) throws -> Answer {
+        try whole(method, target, content: json.map { Array($0.utf8) } ?? [], within: .seconds(120))
+    }
+
+    private func whole(
+        _ method: HttpMethod, _ target: String, content: [UInt8] = [], within limit: Duration
+    ) throws -> Answer {
         var answer = Answer()
-        try send(method, target, idle: limit, total: limit) { head, bytes in
+        try send(method, target, content: content, idle: limit, total: limit) { head, bytes in
             answer.status = head.status.code
             answer.content.append(contentsOf: bytes)
             return true
@@ -101,7 +108,7 @@ struct AdminClient: Sendable {
     }
 
     private func send(
-        _ method: HttpMethod, _ target: String, idle: Duration, total: Duration?,
+        _ method: HttpMethod, _ target: String, content: [UInt8] = [], idle: Duration, total: Duration?,
         receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
         head: @escaping (HttpResponse) -> Void
     ) throws {
@@ -115,6 +122,10 @@ struct AdminClient: Sendable {
         timeouts.total = total
         let service = UpstreamService(name: "admin", endpoints: [endpoint], timeouts: timeouts)
         var request = try HttpRequest(method, target)
+        if !content.isEmpty {
+            request.content = .bytes(content)
+            try request.fields.set("Content-Type", to: "application/json")
+        }
         try request.fields.set("Host", to: endpoint.authority)
         if let token {
             do {
@@ -179,7 +190,9 @@ private struct AdminProblem: Decodable {
 extension AdminClient.Answer {
     /// The decoded content of a 200. If the status is another one, or the content cannot be read, the program ends and names the problem.
     func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        if status == 200, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
+        if status == 200 || status == 201, let value = try? JSONDecoder().decode(type, from: Data(content)) {
+            return value
+        }
         let detail = (try? JSONDecoder().decode(AdminProblem.self, from: Data(content)))?.detail
         let text = detail ?? "the admin listener answered \(status)"
         Terminal.error(TerminalStyle.plain.shown(text))
