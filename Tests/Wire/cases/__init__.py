@@ -35,6 +35,7 @@ from . import (  # noqa: F401
     refused_requests,
     refused_responses,
     resilience,
+    rules,
     socks,
     targets,
     tls,
