@@ -13,7 +13,7 @@ import ArgumentParser
             TraceCommand.self,
             HarCommand.self,
             CacheCommand.self,
-            OfflineCommand.self,
+            OfflineCommand.self, RuleCommand.self, BreakCommand.self,
             TokenCommand.self,
             ServicesCommand.self,
             ProxyCommand.self,

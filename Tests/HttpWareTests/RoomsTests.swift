@@ -24,7 +24,7 @@ import Testing
         ],
         "HttpWareRedis": ["Client", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
-        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Upstream"],
+        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Upstream"],
         "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
         "HttpWareCommand": ["", "Commands", "Display", "Trust"],

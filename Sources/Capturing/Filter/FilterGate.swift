@@ -87,7 +87,7 @@ extension FilterParts {
         switch node {
         case .all(let nodes), .any(let nodes): self = nodes.reduce([]) { $0.union(FilterParts(of: $1)) }
         case .not(let node): self.init(of: node)
-        case .test(let test):
+        case .test(let test, _):
             switch test {
             case .url, .domain: self = .url
             case .fields(let side, _), .contentType(let side, _):

@@ -40,8 +40,8 @@ struct AdminEndpoint: Sendable {
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
-            + captures(subject) + credentials(subject) + holds(subject) + cache(subject) + offline(subject)
-            + explanations(subject) + (ui ? page(subject.pageFolder) : [])
+            + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
+            + offline(subject) + explanations(subject) + (ui ? page(subject.pageFolder) : [])
     }
 }
 

@@ -23,6 +23,11 @@ struct AdminSubject: Sendable {
     var replay: @Sendable (ReplayedExchange.Order, _ listener: String) async throws(GatewayError) -> Void = {
         _, _ throws(GatewayError) in throw GatewayError(.gateway, .requestDenied, "the gateway does not run")
     }
+    /// The rules for a while; `nil` if the gateway has none.
+    var rules: GatewayRules?
+    /// The folder of the rules' archives, and whether the admin listener has a token.
+    var rulesDir = ""
+    var hasToken = false
     /// Reads the configuration again, and tells what came of it, on some thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

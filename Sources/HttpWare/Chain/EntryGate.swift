@@ -54,6 +54,9 @@ extension Exchange {
     /// Breaks the exchange off in place of a response: the client's connection, or its stream, is reset.
     public func breakOff() { ownIntervention.isBrokenOff = true }
 
+    /// Whether the exchange gets no response.
+    public var isBrokenOff: Bool { intervention?.isBrokenOff ?? false }
+
     /// The numbers of the rules that acted on the exchange so far.
     public var rules: [Int] { intervention?.rules ?? [] }
 

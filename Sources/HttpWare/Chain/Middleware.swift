@@ -84,6 +84,23 @@ public struct Continuing<Message, Decision> {
     }
 }
 
+extension Continuing {
+    /// The same, and behind it another step decides about its decision.
+    public func then(
+        _ next: @escaping (inout Message, Exchange, Decision) throws -> Decision
+    ) -> Continuing {
+        let finish = self.finish
+        precondition(hold == nil, "a hold decides by itself")
+        return Continuing { message, exchange in
+            let decision = try await finish(&message, exchange)
+            return try next(&message, exchange, decision)
+        }
+    }
+
+    /// Whether something is waited for without a task.
+    public var isHold: Bool { hold != nil }
+}
+
 extension Continuing<HttpRequest, Verdict> {
     init(_ hold: ExchangeHold) {
         finish = { _, _ in .pass }

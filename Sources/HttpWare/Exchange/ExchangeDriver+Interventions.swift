@@ -79,7 +79,7 @@ extension ExchangeDriver {
             var count = outward.paced.left
             if let cut = intervention.cut {
                 count = min(count, cut - exchange.record.responseBytes)
-                if count <= 0 { return end(.cutOff) }
+                if count <= 0 { return endAtCut() }
             }
             if let pace = intervention.responsePace {
                 if outward.paced.granted == 0 {
@@ -107,10 +107,21 @@ extension ExchangeDriver {
         }
         guard phase == .streaming, !outward.paced.isLeft else { return }
         if let cut = exchange.intervention?.cut, exchange.record.responseBytes >= cut, !isCutAtEnd {
-            return end(.cutOff)
+            return endAtCut()
         }
         if outward.paced.isEnded { return end(.completed) }
         if sink?.isBlocked == false { call.stream?.resume() }
+    }
+
+    /// Breaks the response off when what went before has left: a reset would overtake it.
+    private func endAtCut() {
+        outward.paced.isTimed = true
+        call.stream?.pause()
+        let number = serial
+        loop.later { [weak self] in
+            guard let self, serial == number, phase == .streaming else { return }
+            transport.inEvent { self.end(.cutOff) }
+        }
     }
 
     /// Whether the cut is where the content ends anyway.

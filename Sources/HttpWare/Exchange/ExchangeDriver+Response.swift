@@ -648,7 +648,7 @@ extension ExchangeDriver: ResponseReceiver {
                     return responseFilterFailed(error)
                 }
             }
-            if outward.paced.isLeft {
+            if outward.paced.isLeft || outward.paced.isTimed {
                 outward.paced.isEnded = true
                 return
             }

@@ -56,7 +56,8 @@ public struct Break: EitherSided {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         if exchange.isDryRun { return .wait { _, _ in .pass } }
-        guard let request = exchange.request, places.take(atMost: max) else {
+        guard let request = exchange.request, !exchange.isBrokenOff else { return .pass }
+        guard places.take(atMost: max) else {
             exchange.note("not held, \(max) are", asDecision: false)
             return .pass
         }

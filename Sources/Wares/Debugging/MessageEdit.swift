@@ -10,6 +10,12 @@ public struct MessageEdit: Sendable {
         public var isForbidden = false
         /// The message cannot be edited so.
         public var isConflict = false
+
+        public init(sentence: String, isForbidden: Bool = false, isConflict: Bool = false) {
+            self.sentence = sentence
+            self.isForbidden = isForbidden
+            self.isConflict = isConflict
+        }
     }
 
     public var method: String?

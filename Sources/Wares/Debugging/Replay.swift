@@ -138,7 +138,10 @@ private final class PlayedContent: ContentSource, @unchecked Sendable {
         for piece in progress where piece.size > pieces.last?.end ?? 0 && piece.size <= bytes.count {
             pieces.append((max(piece.time, pieces.last?.time ?? 0), piece.size))
         }
-        if pieces.last?.end ?? 0 < bytes.count { pieces.append((max(receive, pieces.last?.time ?? 0), bytes.count)) }
+        // The end has its time, too.
+        if pieces.last?.end ?? 0 < bytes.count || pieces.last?.time ?? 0 < receive {
+            pieces.append((max(receive, pieces.last?.time ?? 0), bytes.count))
+        }
     }
 
     func next(_ feed: ContentFeed) {

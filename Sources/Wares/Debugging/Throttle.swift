@@ -115,8 +115,8 @@ extension Throttle: ConfigurableWare {
               if: { path: /videos/** }
             """#,
         details: #"""
-            `down` and `up` are shared by all exchanges that the entry acts on. What is slowed down waits where it comes
-            from: nothing is read ahead. WebSocket messages and tunnels are not slowed down, apart from their opening.
+            `down` and `up` are shared by all exchanges that the entry acts on. Content that is slowed down waits where it
+            comes from: nothing is read ahead. WebSocket messages and tunnels are not slowed down, apart from their opening.
 
             The presets:
 

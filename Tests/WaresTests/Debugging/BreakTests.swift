@@ -108,6 +108,15 @@ import Testing
         #expect(exchange.upstream.requests.count == (onResponse ? 1 : 0))
     }
 
+    @Test func `an aborted request is not held again on its way back`() async throws {
+        let chain = try WareChain(
+            middlewares: [ChainEntry(Break(), label: "break")], postwares: [ChainEntry(Break(), label: "break")])
+        let exchange = try TestExchange(chain: chain)
+        let pending = await exchange.start(.get("/twice"))
+        #expect(await held("/twice").abort())
+        await #expect(throws: GatewayError.self) { try await pending.response() }
+    }
+
     @Test func `it goes on unchanged when its time is over`() async throws {
         let exchange = try TestExchange(chain: chain(Break(timeout: .seconds(30))))
         let pending = await exchange.start(.get("/late"))
