@@ -164,6 +164,7 @@ enum CaptureRecord {
         rest.optional(content.sha256)
         rest.number(content.dropped)
         rest.flag(content.isDecoded)
+        rest.optional(content.maskedFrom) { $0.number($1) }
     }
 
     private static func fields(
@@ -218,10 +219,11 @@ enum CaptureRecord {
         } else {
             message.content.kept = try rest.data()
         }
-        message.content.size = max(message.content.kept.count, try rest.number())
+        message.content.size = max(0, try rest.number())
         message.content.sha256 = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
         message.content.dropped = max(0, try rest.number())
         message.content.isDecoded = try rest.flag()
+        message.content.maskedFrom = try rest.optional { (rest) throws(DamagedRecord) in try rest.number() }
         return message
     }
 

@@ -140,6 +140,7 @@ struct HarEntry {
     /// Says what of the content is not there.
     private static func lack(_ message: CapturedMessage, _ decoded: DecodedContent) -> String? {
         let content = message.content
+        if content.isWhole, content.maskedFrom != nil { return "values were masked" }
         if !content.isWhole { return "the first \(content.kept.count) of \(content.size) bytes were captured" }
         return decoded.fault
     }

@@ -186,10 +186,17 @@ public final class CaptureStore: Sendable {
             exchange.url = redaction.url(url)
             exchange.secrets = CapturedSecrets(
                 url: url == exchange.url ? nil : url, request: redaction.mask(&exchange.request), entry: nil)
+            if let content = redaction.maskContent(&exchange.request, limit: settings.content.bytes) {
+                exchange.secrets = CapturedSecrets(exchange.secrets, requestContent: content)
+            }
             if var response = exchange.response {
                 let values = redaction.mask(&response)
+                let content = redaction.maskContent(&response, limit: settings.content.bytes)
                 exchange.response = response
-                if !values.isEmpty { exchange.secrets = CapturedSecrets(exchange.secrets, response: values) }
+                if !values.isEmpty || content != nil {
+                    exchange.secrets = CapturedSecrets(
+                        exchange.secrets, response: values, responseContent: content)
+                }
             }
             put(exchange)
             return exchange.id

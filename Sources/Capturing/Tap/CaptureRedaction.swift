@@ -5,7 +5,7 @@ struct CaptureRedaction {
     private let redacted: [String]
     /// What the gateway itself put into the request.
     private let injected: [String]
-    private let showsAll: Bool
+    let showsAll: Bool
 
     init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
         redacted = settings.redacted.map { $0.text.lowercased() }
