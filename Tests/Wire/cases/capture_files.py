@@ -86,14 +86,14 @@ def _(t: Trial) -> None:
     (path / "captures.marks").write_bytes(os.urandom(5000))
     gateway = Captured(t, answering(OK), capture=f'{{ disk: {{ path: "{path}" }} }}')
     expect_status(gateway.ask(target=b"/served"), 200)
-    check("is not a file of captures" in gateway.process.log, gateway.process.log)
+    check(eventually(lambda: "is not a file of captures" in gateway.process.log, 3), gateway.process.log)
     gateway.last()
     gateway.process.stop()
     (path / "notes.txt").write_text("mine")
     path.chmod(0o755)
     other = Captured(t, answering(OK), capture=f'{{ disk: {{ path: "{path}" }} }}')
     expect_status(other.ask(), 200)
-    check("can be read by other users" in other.process.log, other.process.log)
+    check(eventually(lambda: "can be read by other users" in other.process.log, 3), other.process.log)
     expect_same("left alone", (path / "notes.txt").read_text(), "mine")
 
 
