@@ -325,10 +325,11 @@ public final class CaptureFolder: CaptureArchive {
             return [0]
         }
         var keptFrames: [(id: Int, frame: Segment.Frame, row: [UInt8])] = []
-        reader.forEach { row, frame, bytes, _ in
+        reader.forEach { row, frame, bytes in
             if isGone(row) { gone.append(row.id) } else { keptFrames.append((row.id, frame, Array(bytes))) }
-            return true
         }
+        // As they were written, so that lists find the newest at the end.
+        keptFrames.reverse()
         guard !gone.isEmpty || keptFrames.isEmpty else { return [] }
         guard !keptFrames.isEmpty else {
             drop(segment, gone: gone)
@@ -493,7 +494,7 @@ public final class CaptureFolder: CaptureArchive {
         _ body: (CapturedExchange) -> Void
     ) {
         guard let reader = SegmentReader(segment, in: path) else { return }
-        reader.forEach(wanting: isWanted) { row, frame, _, _ in
+        reader.forEach(wanting: { isWanted($0.id) && !(filter?.differs($0) ?? false) }) { row, frame, _ in
             var row = row
             if !marks.isEmpty { apply(marks[row.id], to: &row) }
             switch filter?.outcome(ofRow: row) {
@@ -503,7 +504,6 @@ public final class CaptureFolder: CaptureArchive {
                 var whole = row
                 if reader.fill(&whole, frame), filter?.matches(whole) ?? true { body(row) }
             }
-            return true
         }
     }
 }

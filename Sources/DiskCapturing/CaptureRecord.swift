@@ -14,14 +14,15 @@ enum CaptureRecord {
     static func row(_ capture: CapturedExchange) -> [UInt8] {
         var row = RecordWriter()
         row.number(capture.id)
-        row.text(capture.kind.rawValue)
-        row.number(capture.started.seconds)
-        row.number(Int(capture.started.nanoseconds))
         row.number(capture.duration)
+        row.number(capture.contentSize)
+        row.optional(capture.status) { $0.number($1) }
         row.text(capture.url)
         row.text(capture.method)
         row.text(capture.version)
-        row.optional(capture.status) { $0.number($1) }
+        row.text(capture.kind.rawValue)
+        row.number(capture.started.seconds)
+        row.number(Int(capture.started.nanoseconds))
         row.text(capture.listener)
         for text in [capture.route, capture.service, capture.client, capture.server, capture.fault] {
             row.optional(text)
@@ -52,27 +53,41 @@ enum CaptureRecord {
         row.list(message.values(of: "content-type")) { $0.text($1) }
     }
 
+    /// What filters can decide by without the whole row. The bytes are those of the row.
+    static func facts(_ bytes: UnsafeRawBufferPointer) throws(DamagedRecord) -> CaptureFilter.Facts {
+        var row = RecordReader(bytes)
+        let id = try row.number()
+        let duration = Int64(try row.number())
+        let size = try row.number()
+        let status = try row.flag() ? try row.number() : nil
+        let url = try row.piece()
+        return CaptureFilter.Facts(
+            id: id, url: url, method: try row.piece(), status: status, size: size, duration: duration)
+    }
+
     /// The exchange without fields but `Content-Type`, content and messages.
     static func readRow(
         _ bytes: UnsafeRawBufferPointer, _ pool: inout TextPool
     ) throws(DamagedRecord) -> CapturedExchange {
         var row = RecordReader(bytes)
         let id = try row.number()
+        let duration = Int64(try row.number())
+        _ = try row.number()
+        let status = try row.optional { (row) throws(DamagedRecord) in try row.number() }
+        let url = try row.text()
+        let method = try row.text()
+        let version = try row.text()
         let kind = CapturedExchange.Kind(rawValue: try row.text()) ?? .http
         let seconds = Int64(try row.number())
         let nanoseconds = try row.number()
         guard (0..<1_000_000_000).contains(nanoseconds) else { throw DamagedRecord() }
-        let duration = Int64(try row.number())
-        let url = try row.text()
-        let method = try row.text()
-        let version = try row.text()
         var capture = CapturedExchange(
             id: id, started: WallTime(seconds: seconds, nanoseconds: Int32(nanoseconds)), method: method, url: url,
             version: version, listener: "", request: CapturedMessage())
         capture.kind = kind
         capture.isOpen = false
         capture.duration = duration
-        capture.status = try row.optional { (row) throws(DamagedRecord) in try row.number() }
+        capture.status = status
         capture.listener = try row.text(&pool)
         capture.route = try text(&row, &pool)
         capture.service = try text(&row, &pool)
@@ -164,6 +179,7 @@ enum CaptureRecord {
         rest.optional(content.sha256)
         rest.number(content.dropped)
         rest.flag(content.isDecoded)
+        rest.optional(content.maskedFrom) { $0.number($1) }
     }
 
     private static func fields(
@@ -218,10 +234,11 @@ enum CaptureRecord {
         } else {
             message.content.kept = try rest.data()
         }
-        message.content.size = max(message.content.kept.count, try rest.number())
+        message.content.size = max(0, try rest.number())
         message.content.sha256 = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
         message.content.dropped = max(0, try rest.number())
         message.content.isDecoded = try rest.flag()
+        message.content.maskedFrom = try rest.optional { (rest) throws(DamagedRecord) in try rest.number() }
         return message
     }
 

@@ -77,7 +77,7 @@ struct RecordReader {
         return bytes[at] == 1
     }
 
-    private mutating func piece() throws(DamagedRecord) -> UnsafeRawBufferPointer {
+    mutating func piece() throws(DamagedRecord) -> UnsafeRawBufferPointer {
         let count = try count()
         defer { at += count }
         return UnsafeRawBufferPointer(rebasing: bytes[at..<at + count])

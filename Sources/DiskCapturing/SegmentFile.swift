@@ -141,6 +141,17 @@ struct Segment: Sendable {
 
     // MARK: Rows
 
+    /// The places of all frames that are whole, damaged or not.
+    static func places(_ bytes: UnsafeRawBufferPointer) -> [Int] {
+        var places: [Int] = []
+        var at = min(headBytes, bytes.count)
+        while let frame = Frame(UnsafeRawBufferPointer(rebasing: bytes[at...])) {
+            places.append(at)
+            at += Frame.bytes + frame.rowLength
+        }
+        return places
+    }
+
     /// Gives each row that is intact with its frame and its place. A damaged one is passed over. Returns where the last whole frame ends.
     static func forEachRow(
         _ bytes: [UInt8], _ body: (Frame, UnsafeRawBufferPointer, Int) -> Bool

@@ -21,19 +21,23 @@ final class SegmentReader {
         rows = readsRows ? file.read(at: 0, count: segment.rowBytes) : []
     }
 
-    /// Gives the rows whose numbers are wanted, with their frames, bytes and places.
+    /// Gives the rows that are wanted by their facts and intact, the last one first, with their frames and bytes.
     func forEach(
-        wanting isWanted: (Int) -> Bool = { _ in true },
-        _ body: (CapturedExchange, Segment.Frame, UnsafeRawBufferPointer, Int) -> Bool
+        wanting isWanted: (CaptureFilter.Facts) -> Bool = { _ in true },
+        _ body: (CapturedExchange, Segment.Frame, UnsafeRawBufferPointer) -> Void
     ) {
         var pool = TextPool()
-        let rows = self.rows
-        _ = Segment.forEachRow(rows) { frame, bytes, place in
-            var reader = RecordReader(bytes)
-            guard let id = try? reader.number(), isWanted(id), let row = try? CaptureRecord.readRow(bytes, &pool) else {
-                return true
+        rows.withUnsafeBytes { rows in
+            for place in Segment.places(rows).reversed() {
+                let bytes = UnsafeRawBufferPointer(rebasing: rows[place...])
+                guard let frame = Segment.Frame(bytes) else { continue }
+                let row = UnsafeRawBufferPointer(
+                    rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])
+                guard let facts = try? CaptureRecord.facts(row), isWanted(facts), frame.isIntact(bytes),
+                    let exchange = try? CaptureRecord.readRow(row, &pool)
+                else { continue }
+                body(exchange, frame, row)
             }
-            return body(row, frame, bytes, place)
         }
     }
 

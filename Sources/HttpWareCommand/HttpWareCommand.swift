@@ -12,6 +12,7 @@ import ArgumentParser
             DiffCommand.self,
             TraceCommand.self,
             HarCommand.self,
+            McpCommand.self,
             CacheCommand.self,
             OfflineCommand.self, RuleCommand.self, BreakCommand.self,
             TokenCommand.self,

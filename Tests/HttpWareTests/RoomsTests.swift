@@ -27,7 +27,7 @@ import Testing
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Upstream"],
         "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
-        "HttpWareCommand": ["", "Commands", "Display", "Trust"],
+        "HttpWareCommand": ["", "Commands", "Display", "Mcp", "Trust"],
     ]
 
     /// The modules of ours that each module may import: those above it.

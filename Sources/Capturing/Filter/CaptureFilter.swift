@@ -70,13 +70,40 @@ public struct CaptureFilter: Sendable {
     /// Evaluates the filter for the row of an exchange, which is there without fields, content and messages. If they are needed, the
     /// outcome is `undecided`.
     public func outcome(ofRow exchange: CapturedExchange) -> Outcome {
-        var evaluation = FilterEvaluation(exchange, nil, isRow: true)
+        var evaluation = FilterEvaluation(CapturedBox(exchange), nil, isRow: true)
         switch evaluation.answer(root) {
         case true: return .matches
         case false: return .differs
         case nil: return .undecided
         }
     }
+
+    /// What is at hand of an exchange without making one: for filters over many rows.
+    public struct Facts {
+        public var id: Int
+        public var url: UnsafeRawBufferPointer
+        public var method: UnsafeRawBufferPointer
+        public var status: Int?
+        /// The bytes of both contents.
+        public var size: Int
+        /// In nanoseconds.
+        public var duration: Int64
+
+        public init(
+            id: Int, url: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, status: Int?, size: Int,
+            duration: Int64
+        ) {
+            self.id = id
+            self.url = url
+            self.method = method
+            self.status = status
+            self.size = size
+            self.duration = duration
+        }
+    }
+
+    /// Whether the exchange differs for sure.
+    public func differs(_ facts: Facts) -> Bool { FilterFacts(facts).answer(root) == false }
 
     /// What an evaluation came to.
     public enum Outcome: Sendable, Equatable {
@@ -89,7 +116,14 @@ public struct CaptureFilter: Sendable {
 
     /// Evaluates the filter. With a phase, operators that need a later one have no answer yet, and decide nothing.
     public func outcome(_ exchange: CapturedExchange, at phase: CapturePhase? = nil) -> Outcome {
-        var evaluation = FilterEvaluation(exchange, phase)
+        outcome(CapturedBox(exchange), at: phase)
+    }
+
+    /// The same for one that is kept.
+    func matches(_ box: CapturedBox) -> Bool { outcome(box, at: nil) == .matches }
+
+    private func outcome(_ box: CapturedBox, at phase: CapturePhase?) -> Outcome {
+        var evaluation = FilterEvaluation(box, phase)
         switch evaluation.answer(root) {
         case true: return .matches
         case false: return .differs

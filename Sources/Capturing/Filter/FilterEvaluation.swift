@@ -5,7 +5,8 @@ struct FilterEvaluation {
     /// An answer; without one, a phase that is needed has not been reached, or a limit was.
     typealias Answer = Bool?
 
-    private let exchange: CapturedExchange
+    /// Not copied: it has many parts.
+    private let box: CapturedBox
     /// How far the exchange has come; `nil` takes it as it is.
     private let phase: CapturePhase?
     private var requestContent: [UInt8]?
@@ -21,9 +22,9 @@ struct FilterEvaluation {
     /// The most time for matching content in one evaluation.
     private static let longestTime = Duration.milliseconds(250)
 
-    init(_ exchange: CapturedExchange, _ phase: CapturePhase?, isRow: Bool = false) {
+    init(_ box: CapturedBox, _ phase: CapturePhase?, isRow: Bool = false) {
         self.isRow = isRow
-        self.exchange = exchange
+        self.box = box
         self.phase = phase
     }
 
@@ -68,10 +69,10 @@ struct FilterEvaluation {
     private mutating func holds(_ test: FilterTest) throws(Pattern.LimitReached) -> Bool {
         switch test {
         case .always(let value): return value
-        case .url(let pattern): return try pattern.isFound(in: exchange.url)
-        case .domain(let pattern): return try pattern.isFound(in: exchange.host)
-        case .method(let pattern): return try pattern.isFound(in: exchange.method)
-        case .status(let status): return exchange.status == status
+        case .url(let pattern): return try pattern.isFound(in: box.exchange.url)
+        case .domain(let pattern): return try pattern.isFound(in: box.exchange.host)
+        case .method(let pattern): return try pattern.isFound(in: box.exchange.method)
+        case .status(let status): return box.exchange.status == status
         case .fields(let side, let pattern):
             for message in messages(side) where try pattern.isFound(in: FilterEvaluation.lines(message)) { return true }
             return false
@@ -81,22 +82,22 @@ struct FilterEvaluation {
                 for value in message.values(of: "content-type") where try pattern.isFound(in: value) { return true }
             }
             return false
-        case .hasNoResponse: return exchange.response == nil && exchange.status == nil
-        case .hasResponse: return exchange.response != nil || exchange.status != nil
-        case .hasFault: return exchange.fault != nil
+        case .hasNoResponse: return box.exchange.response == nil && box.exchange.status == nil
+        case .hasResponse: return box.exchange.response != nil || box.exchange.status != nil
+        case .hasFault: return box.exchange.fault != nil
         case .isAsset: return isAsset
-        case .source(let pattern): return try exchange.client.map(pattern.isFound) ?? false
-        case .destination(let pattern): return try exchange.server.map(pattern.isFound) ?? false
-        case .comment(let pattern): return try pattern.isFound(in: exchange.comment)
-        case .isMarked: return exchange.isPinned
-        case .marker(let pattern): return try pattern.isFound(in: exchange.isPinned ? ":default:" : "")
+        case .source(let pattern): return try box.exchange.client.map(pattern.isFound) ?? false
+        case .destination(let pattern): return try box.exchange.server.map(pattern.isFound) ?? false
+        case .comment(let pattern): return try pattern.isFound(in: box.exchange.comment)
+        case .isMarked: return box.exchange.isPinned
+        case .marker(let pattern): return try pattern.isFound(in: box.exchange.isPinned ? ":default:" : "")
         case .meta(let pattern): return try pattern.isFound(in: meta)
-        case .kind(let kind): return exchange.kind == kind
-        case .isReplay(.request): return exchange.replayOf != nil
+        case .kind(let kind): return box.exchange.kind == kind
+        case .isReplay(.request): return box.exchange.replayOf != nil
         case .isReplay(.response): return facts()?.responder == "replay"
-        case .isReplay(.either): return exchange.replayOf != nil || facts()?.responder == "replay"
-        case .route(let pattern): return try exchange.route.map(pattern.isFound) ?? false
-        case .service(let pattern): return try exchange.service.map(pattern.isFound) ?? false
+        case .isReplay(.either): return box.exchange.replayOf != nil || facts()?.responder == "replay"
+        case .route(let pattern): return try box.exchange.route.map(pattern.isFound) ?? false
+        case .service(let pattern): return try box.exchange.service.map(pattern.isFound) ?? false
         case .ware(let pattern):
             for ware in facts()?.wares ?? [] where ware.decision != "skipped" {
                 if try pattern.isFound(in: ware.ware) { return true }
@@ -105,11 +106,11 @@ struct FilterEvaluation {
         case .decision(let pattern):
             for decision in allDecisions() where try pattern.isFound(in: decision) { return true }
             return false
-        case .duration(let comparison, let nanoseconds): return comparison.holds(exchange.duration, nanoseconds)
-        case .size(let comparison, let bytes): return comparison.holds(exchange.contentSize, bytes)
-        case .id(let id): return exchange.id == id
+        case .duration(let comparison, let nanoseconds): return comparison.holds(box.exchange.duration, nanoseconds)
+        case .size(let comparison, let bytes): return comparison.holds(box.exchange.contentSize, bytes)
+        case .id(let id): return box.exchange.id == id
         case .operation(let pattern):
-            for name in exchange.operations where try pattern.isFound(in: name) { return true }
+            for name in box.exchange.operations where try pattern.isFound(in: name) { return true }
             return false
         }
     }
@@ -118,9 +119,9 @@ struct FilterEvaluation {
 
     private func messages(_ side: FilterTest.Side) -> [CapturedMessage] {
         switch side {
-        case .request: [exchange.request]
-        case .response: [exchange.response].compactMap(\.self)
-        case .either: [exchange.request] + [exchange.response].compactMap(\.self)
+        case .request: [box.exchange.request]
+        case .response: [box.exchange.response].compactMap(\.self)
+        case .either: [box.exchange.request] + [box.exchange.response].compactMap(\.self)
         }
     }
 
@@ -132,23 +133,23 @@ struct FilterEvaluation {
     }
 
     private mutating func isInContent(
-        _ pattern: Pattern, _ side: FilterTest.Side
+        _ pattern: FilterPattern, _ side: FilterTest.Side
     ) throws(Pattern.LimitReached) -> Bool {
         let now = ContinuousClock.now
         let limit = deadline ?? now + FilterEvaluation.longestTime
         deadline = limit
         guard now <= limit else { throw Pattern.LimitReached() }
         if side != .response {
-            let content = requestContent ?? DecodedContent(exchange.request).bytes
+            let content = requestContent ?? DecodedContent(box.exchange.request).bytes
             requestContent = content
             if try pattern.isFound(in: content) { return true }
         }
-        if side != .request, let response = exchange.response {
+        if side != .request, let response = box.exchange.response {
             let content = responseContent ?? DecodedContent(response).bytes
             responseContent = content
             if try pattern.isFound(in: content) { return true }
         }
-        for piece in exchange.messages {
+        for piece in box.exchange.messages {
             guard case .webSocket = piece.form else { continue }
             if side == .request && piece.direction != .send || side == .response && piece.direction != .receive {
                 continue
@@ -164,7 +165,7 @@ struct FilterEvaluation {
     ]
 
     private var isAsset: Bool {
-        guard let response = exchange.response else { return false }
+        guard let response = box.exchange.response else { return false }
         return response.values(of: "content-type").contains { value in
             let type = value.lowercased()
             return FilterEvaluation.assets.contains { type.contains($0) }
@@ -172,17 +173,17 @@ struct FilterEvaluation {
     }
 
     private var meta: String {
-        var text = "id: \(exchange.id)\nlistener: \(exchange.listener)\n"
-        if let route = exchange.route { text += "route: \(route)\n" }
-        if let service = exchange.service { text += "service: \(service)\n" }
-        if let replayed = exchange.replayOf { text += "replayOf: \(replayed)\n" }
-        if !exchange.comment.isEmpty { text += "comment: \(exchange.comment)\n" }
+        var text = "id: \(box.exchange.id)\nlistener: \(box.exchange.listener)\n"
+        if let route = box.exchange.route { text += "route: \(route)\n" }
+        if let service = box.exchange.service { text += "service: \(service)\n" }
+        if let replayed = box.exchange.replayOf { text += "replayOf: \(replayed)\n" }
+        if !box.exchange.comment.isEmpty { text += "comment: \(box.exchange.comment)\n" }
         return text
     }
 
     /// What the record says; `nil` without one.
     private mutating func facts() -> ReportSummary? {
-        if summary == nil { summary = exchange.summary ?? exchange.report.map(ReportSummary.init) }
+        if summary == nil { summary = box.exchange.summary ?? box.exchange.report.map(ReportSummary.init) }
         return summary
     }
 
@@ -204,31 +205,5 @@ struct FilterEvaluation {
         }
         decisions = words
         return words
-    }
-}
-
-extension Pattern {
-    fileprivate func isFound(in text: String) throws(LimitReached) -> Bool {
-        // A string of bytes is matched where it is.
-        var text = text
-        let result = text.withUTF8 { bytes -> Result<Bool, LimitReached> in
-            do throws(LimitReached) {
-                return .success(try matches(UnsafeRawBufferPointer(bytes)))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
-    }
-
-    fileprivate func isFound(in bytes: [UInt8]) throws(LimitReached) -> Bool {
-        let result = bytes.withUnsafeBytes { bytes -> Result<Bool, LimitReached> in
-            do throws(LimitReached) {
-                return .success(try matches(bytes))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
     }
 }

@@ -5,7 +5,7 @@ enum FilterOperator {
     /// What follows a name.
     enum Argument: Sendable {
         case nothing(FilterTest)
-        case pattern(Pattern.Style, limits: Pattern.Limits = .loop, @Sendable (Pattern) -> FilterTest)
+        case pattern(Pattern.Style, limits: Pattern.Limits = .loop, @Sendable (FilterPattern) -> FilterTest)
         case number(@Sendable (Int) -> FilterTest)
         case duration
         case size
@@ -16,8 +16,10 @@ enum FilterOperator {
 
     /// By name, without the tilde.
     static let all: [String: Argument] = {
-        func text(_ make: @escaping @Sendable (Pattern) -> FilterTest) -> Argument { .pattern([.ignoresCase], make) }
-        func lines(_ make: @escaping @Sendable (Pattern) -> FilterTest) -> Argument {
+        func text(_ make: @escaping @Sendable (FilterPattern) -> FilterTest) -> Argument {
+            .pattern([.ignoresCase], make)
+        }
+        func lines(_ make: @escaping @Sendable (FilterPattern) -> FilterTest) -> Argument {
             .pattern([.ignoresCase, .byLine], make)
         }
         func content(_ side: FilterTest.Side) -> Argument {

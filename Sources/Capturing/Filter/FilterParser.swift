@@ -137,9 +137,9 @@ struct FilterParser {
 
     private func pattern(
         _ text: String, _ places: [Int], _ style: Pattern.Style, _ limits: Pattern.Limits
-    ) throws(FilterFault) -> Pattern {
+    ) throws(FilterFault) -> FilterPattern {
         do throws(Pattern.Malformed) {
-            return try Pattern(text, style, limits: limits)
+            return try FilterPattern(text, style, limits: limits)
         } catch {
             // The offset is one of bytes: find the character that holds it.
             var bytes = 0

@@ -6,33 +6,33 @@ enum FilterTest: Sendable {
     enum Side: Sendable { case request, response, either }
 
     case always(Bool)
-    case url(Pattern)
-    case domain(Pattern)
-    case method(Pattern)
+    case url(FilterPattern)
+    case domain(FilterPattern)
+    case method(FilterPattern)
     case status(Int)
-    case fields(Side, Pattern)
-    case content(Side, Pattern)
-    case contentType(Side, Pattern)
+    case fields(Side, FilterPattern)
+    case content(Side, FilterPattern)
+    case contentType(Side, FilterPattern)
     case hasNoResponse
     case hasResponse
     case hasFault
     case isAsset
-    case source(Pattern)
-    case destination(Pattern)
-    case comment(Pattern)
+    case source(FilterPattern)
+    case destination(FilterPattern)
+    case comment(FilterPattern)
     case isMarked
-    case marker(Pattern)
-    case meta(Pattern)
+    case marker(FilterPattern)
+    case meta(FilterPattern)
     case kind(CapturedExchange.Kind)
     case isReplay(Side)
-    case route(Pattern)
-    case service(Pattern)
-    case ware(Pattern)
-    case decision(Pattern)
+    case route(FilterPattern)
+    case service(FilterPattern)
+    case ware(FilterPattern)
+    case decision(FilterPattern)
     case duration(Comparison, Int64)
     case size(Comparison, Int)
     case id(Int)
-    case operation(Pattern)
+    case operation(FilterPattern)
 
     /// How a quantity is compared.
     enum Comparison: String, Sendable, CaseIterable {

@@ -140,6 +140,7 @@ struct HarEntry {
     /// Says what of the content is not there.
     private static func lack(_ message: CapturedMessage, _ decoded: DecodedContent) -> String? {
         let content = message.content
+        if content.isWhole, content.maskedFrom != nil { return "values were masked" }
         if !content.isWhole { return "the first \(content.kept.count) of \(content.size) bytes were captured" }
         return decoded.fault
     }
@@ -170,6 +171,7 @@ struct HarEntry {
             ("id", .number(exchange.id)), ("route", .optional(exchange.route)),
             ("service", exchange.service.map(Json.text)), ("decisions", .list(decisions)),
             ("operations", exchange.operations.isEmpty ? nil : .list(exchange.operations.map(Json.text))),
+            ("maskedUrl", exchange.url.contains(Redaction.mark) ? .text(exchange.url) : nil),
             ("replayOf", exchange.replayOf.map(Json.number)),
             (
                 "progress",

@@ -24,7 +24,7 @@ struct HarImport {
         if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
         var exchange = CapturedExchange(
             id: id, started: started(), method: method,
-            url: isOwn ? MaskedUrl.read(url) : url,
+            url: isOwn ? entry["_httpware"]?["maskedUrl"]?.text ?? url : url,
             version: HarImport.version(request["httpVersion"]?.text),
             listener: CaptureStore.importListener,
             request: CapturedMessage(fields: HarImport.fields(request["headers"])))

@@ -1,14 +1,8 @@
 extension CapturedExchange {
     /// The host of the target URI, without user, port and brackets.
     public var host: String {
-        var rest = url[...]
-        if let scheme = rest.utf8.firstIndex(of: UInt8(ascii: ":")), rest[scheme...].hasPrefix("://") {
-            rest = rest[rest.index(scheme, offsetBy: 3)...]
-        }
-        rest = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        if let user = rest.lastIndex(of: "@") { rest = rest[rest.index(after: user)...] }
-        if rest.first == "[" { return String(rest.dropFirst().prefix { $0 != "]" }) }
-        return String(rest.prefix { $0 != ":" })
+        var url = url
+        return url.withUTF8 { String(decoding: TargetHost.range(in: UnsafeRawBufferPointer($0)), as: UTF8.self) }
     }
 
     /// The bytes of content that came from the client and went to it.
@@ -16,4 +10,11 @@ extension CapturedExchange {
         let (sum, overflows) = request.content.size.addingReportingOverflow(response?.content.size ?? 0)
         return overflows ? .max : sum
     }
+}
+
+/// A capture that is kept: passed around without a copy of its parts.
+final class CapturedBox: Sendable {
+    let exchange: CapturedExchange
+
+    init(_ exchange: CapturedExchange) { self.exchange = exchange }
 }

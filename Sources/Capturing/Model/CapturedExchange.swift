@@ -111,11 +111,13 @@ public struct CapturedContent: Sendable, Equatable {
     public var dropped = 0
     /// Content codings were taken off already, although `Content-Encoding` names them: archives keep content so.
     public var isDecoded = false
+    /// Values in it were masked: what is kept stands for so many bytes of the content. `nil` where none were.
+    public var maskedFrom: Int?
 
     public init() {}
 
     /// Whether all of it is kept.
-    public var isWhole: Bool { kept.count == size }
+    public var isWhole: Bool { (maskedFrom ?? kept.count) == size }
 }
 
 /// A message inside an exchange: of a WebSocket, an event, or of gRPC.

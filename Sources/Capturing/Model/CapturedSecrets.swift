@@ -14,6 +14,9 @@ public final class CapturedSecrets: Sendable {
     let url: String?
     let request: [Value]
     let response: [Value]
+    /// Contents in which values were masked.
+    let requestContent: CapturedContent?
+    let responseContent: CapturedContent?
     /// How the request came to its listener.
     public let entry: ExchangeEntry?
 
@@ -24,19 +27,28 @@ public final class CapturedSecrets: Sendable {
         self.request = request
         self.entry = entry
         response = []
+        (requestContent, responseContent) = (nil, nil)
     }
 
-    /// The same with values of the response.
-    init(_ other: CapturedSecrets?, response: [Value]) {
+    /// The same with more.
+    init(
+        _ other: CapturedSecrets?, response: [Value]? = nil, requestContent: CapturedContent? = nil,
+        responseContent: CapturedContent? = nil
+    ) {
         url = other?.url
         request = other?.request ?? []
         entry = other?.entry
-        self.response = response
+        self.response = response ?? other?.response ?? []
+        self.requestContent = requestContent ?? other?.requestContent
+        self.responseContent = responseContent ?? other?.responseContent
     }
 
     /// About how much memory it takes, in bytes.
     var memory: Int {
-        (request + response).reduce(64 + (url?.utf8.count ?? 0) + (entry?.memory ?? 0)) { $0 + 64 + $1.text.utf8.count }
+        (request + response).reduce(
+            128 + (url?.utf8.count ?? 0) + (entry?.memory ?? 0) + (requestContent?.kept.count ?? 0)
+                + (responseContent?.kept.count ?? 0)
+        ) { $0 + 64 + $1.text.utf8.count }
     }
 }
 
@@ -54,7 +66,10 @@ extension CapturedExchange {
         for value in secrets?.response ?? [] where copy.response?.fields.indices.contains(value.place) ?? false {
             copy.response?.fields[value.place].value = value.text
         }
-        var missing = copy.url.components(of: Redaction.mark) - 1
+        if let content = secrets?.requestContent { copy.request.content = content }
+        if let content = secrets?.responseContent { copy.response?.content = content }
+        let contents = [copy.request.content, copy.response?.content].compactMap(\.self)
+        var missing = contents.count { $0.maskedFrom != nil } + copy.url.components(of: Redaction.mark) - 1
         for field in copy.request.fields + (copy.response?.fields ?? []) where CapturedExchange.isMasked(field.value) {
             missing += 1
         }

@@ -42,7 +42,9 @@ public struct RequestRepetition: Sendable, Equatable {
             try edits.url.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
         url = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
 
-        let isCoded = edits.content == nil && !captured.request.content.isDecoded
+        // What was masked goes out as it was.
+        let former = captured.secrets?.requestContent ?? captured.request.content
+        let isCoded = edits.content == nil && !former.isDecoded
         var fields: [CapturedMessage.Field] = []
         var used: Set<Int> = []
         for (index, field) in (edits.fields ?? captured.request.fields).enumerated() {
@@ -76,7 +78,16 @@ public struct RequestRepetition: Sendable, Equatable {
         if let content = edits.content {
             self.content = content
         } else {
-            let content = captured.request.content
+            var content = captured.request.content
+            if content.maskedFrom != nil {
+                guard isSamePlace, let original = captured.secrets?.requestContent else {
+                    throw .impossible(
+                        isSamePlace
+                            ? "values in the content were masked and are no longer in memory; write the content"
+                            : "values in the content were masked, and are for another place; write the content")
+                }
+                content = original
+            }
             guard content.isWhole else {
                 throw .impossible(
                     "only the first \(content.kept.count) of \(content.size) bytes of the content were captured; write the content"

@@ -10,8 +10,19 @@ public final class CaptureStore: Sendable {
         public let id: Int
     }
 
+    /// A capture with the memory that it takes.
+    private struct Kept {
+        let box: CapturedBox
+        let memory: Int
+
+        init(_ capture: CapturedExchange) {
+            box = CapturedBox(capture)
+            memory = capture.memory
+        }
+    }
+
     private struct State {
-        var captures: [Int: CapturedExchange] = [:]
+        var captures: [Int: Kept] = [:]
         /// Ascending; those before `first` are gone.
         var ids: [Int] = []
         var first = 0
@@ -86,8 +97,8 @@ public final class CaptureStore: Sendable {
         state.withLock { state in
             state.reserved -= reserved
             if let former = state.captures[id] {
-                capture.isPinned = former.isPinned
-                capture.comment = former.comment
+                capture.isPinned = former.box.exchange.isPinned
+                capture.comment = former.box.exchange.comment
                 state.bytes -= former.memory
                 state.captures[id] = nil
             }
@@ -104,7 +115,7 @@ public final class CaptureStore: Sendable {
                 let place = state.place(of: id)
                 if place == state.ids.count || state.ids[place] != id { state.ids.insert(id, at: place) }
             }
-            state.captures[id] = capture
+            state.captures[id] = Kept(copy capture)
             state.bytes += size
             for watcher in state.watchers { watcher.note(id) }
         }
@@ -129,7 +140,7 @@ public final class CaptureStore: Sendable {
             let oldest = state.ids[state.first]
             state.first += 1
             guard let capture = state.captures[oldest] else { continue }
-            if capture.isPinned || oldest == id {
+            if capture.box.exchange.isPinned || oldest == id {
                 pinned.append(oldest)
                 continue
             }
@@ -144,7 +155,7 @@ public final class CaptureStore: Sendable {
 
     /// The capture with that number; `nil` if it is not kept.
     public func find(_ id: Int) -> CapturedExchange? {
-        state.withLock { $0.captures[id] } ?? archive?.find(id)
+        state.withLock { $0.captures[id] }?.box.exchange ?? archive?.find(id)
     }
 
     /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. `hasMore` says whether
@@ -152,7 +163,8 @@ public final class CaptureStore: Sendable {
     public func list(
         before: Int? = nil, limit: Int, filter: CaptureFilter?
     ) -> (captures: [CapturedExchange], hasMore: Bool) {
-        let (recent, hasMore) = list(before: before, limit: limit) { filter?.matches($0) ?? true }
+        let (found, hasMore) = boxes(before: before, limit: limit) { filter?.matches($0) ?? true }
+        let recent = found.map(\.exchange)
         let gone = state.withLock { $0.gone }
         guard let archive, gone > 0, !(hasMore && recent.last.map { $0.id > gone } ?? false) else {
             return (recent, hasMore)
@@ -167,7 +179,7 @@ public final class CaptureStore: Sendable {
 
     /// The numbers of captures that have ended and match, the newest first.
     public func ids(filter: CaptureFilter?, limit: Int = .max) -> [Int] {
-        let recent = list(limit: limit) { !$0.isOpen && filter?.matches($0) ?? true }.captures.map(\.id)
+        let recent = boxes(limit: limit) { !$0.exchange.isOpen && filter?.matches($0) ?? true }.boxes.map(\.exchange.id)
         let gone = state.withLock { $0.gone }
         guard let archive, gone > 0 else { return recent }
         let older = archive.ids(before: gone + 1, filter: filter).filter { id in
@@ -186,10 +198,17 @@ public final class CaptureStore: Sendable {
             exchange.url = redaction.url(url)
             exchange.secrets = CapturedSecrets(
                 url: url == exchange.url ? nil : url, request: redaction.mask(&exchange.request), entry: nil)
+            if let content = redaction.maskContent(&exchange.request, limit: settings.content.bytes) {
+                exchange.secrets = CapturedSecrets(exchange.secrets, requestContent: content)
+            }
             if var response = exchange.response {
                 let values = redaction.mask(&response)
+                let content = redaction.maskContent(&response, limit: settings.content.bytes)
                 exchange.response = response
-                if !values.isEmpty { exchange.secrets = CapturedSecrets(exchange.secrets, response: values) }
+                if !values.isEmpty || content != nil {
+                    exchange.secrets = CapturedSecrets(
+                        exchange.secrets, response: values, responseContent: content)
+                }
             }
             put(exchange)
             return exchange.id
@@ -201,25 +220,33 @@ public final class CaptureStore: Sendable {
     func list(
         before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
     ) -> (captures: [CapturedExchange], hasMore: Bool) {
-        var found: [CapturedExchange] = []
+        let (boxes, hasMore) = boxes(before: before, limit: limit) { isWanted($0.exchange) }
+        return (boxes.map(\.exchange), hasMore)
+    }
+
+    private func boxes(
+        before: Int? = nil, limit: Int, where isWanted: (CapturedBox) -> Bool
+    ) -> (boxes: [CapturedBox], hasMore: Bool) {
+        var found: [CapturedBox] = []
         var before = before ?? .max
         while true {
             // A few at a time, so that loops never wait long.
-            let some = state.withLock { state -> [CapturedExchange] in
-                var some: [CapturedExchange] = []
+            let some = state.withLock { state -> [CapturedBox] in
+                var some: [CapturedBox] = []
+                some.reserveCapacity(256)
                 var place = before == .max ? state.ids.count : state.place(of: before)
-                while place > state.first, some.count < 64 {
+                while place > state.first, some.count < 256 {
                     place -= 1
-                    if let capture = state.captures[state.ids[place]] { some.append(capture) }
+                    if let kept = state.captures[state.ids[place]] { some.append(kept.box) }
                 }
                 return some
             }
             guard let last = some.last else { return (found, false) }
-            for capture in some where isWanted(capture) {
+            for box in some where isWanted(box) {
                 if found.count == limit { return (found, true) }
-                found.append(capture)
+                found.append(box)
             }
-            before = last.id
+            before = last.exchange.id
         }
     }
 
@@ -239,11 +266,12 @@ public final class CaptureStore: Sendable {
 
     private func change(_ id: Int, _ body: (inout CapturedExchange) -> Void) -> Bool {
         state.withLock { state in
-            guard var capture = state.captures[id] else { return false }
-            state.bytes -= capture.memory
+            guard let former = state.captures[id] else { return false }
+            var capture = former.box.exchange
             body(&capture)
-            state.bytes += capture.memory
-            state.captures[id] = capture
+            let changed = Kept(capture)
+            state.bytes += changed.memory - former.memory
+            state.captures[id] = changed
             for watcher in state.watchers { watcher.note(id) }
             return true
         }
@@ -254,8 +282,8 @@ public final class CaptureStore: Sendable {
         let ids = state.withLock { Array($0.captures.keys) }
         var cleared: Set<Int> = []
         for id in ids {
-            guard let capture = state.withLock({ $0.captures[id] }), !capture.isPinned,
-                filter?.matches(capture) ?? true
+            guard let box = state.withLock({ $0.captures[id]?.box }), !box.exchange.isPinned,
+                filter?.matches(box) ?? true
             else { continue }
             state.withLock { state in
                 guard let capture = state.captures.removeValue(forKey: id) else { return }

@@ -5,7 +5,7 @@ public struct CaptureRedaction: Sendable {
     private let redacted: [String]
     /// What the gateway itself put into the request.
     private let injected: [String]
-    private let showsAll: Bool
+    let showsAll: Bool
 
     /// What is masked by settings; of an exchange, also what the gateway put into its request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {

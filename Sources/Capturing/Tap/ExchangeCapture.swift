@@ -270,6 +270,31 @@ final class ExchangeCapture: ExchangeTap {
             captured.receivedResponse?.content = receivedResponse.content(
                 isLast: isLast, sharing: captured.response?.content)
         }
+        maskContents(&captured)
+    }
+
+    /// Masks what is named like credentials on both sides, once where they are the same.
+    private func maskContents(_ captured: inout CapturedExchange) {
+        let redaction = CaptureRedaction(settings)
+        let limit = settings.content.bytes
+        func mask(_ message: inout CapturedMessage, _ other: inout CapturedMessage?) -> CapturedContent? {
+            let original = redaction.maskContent(&message, limit: limit)
+            if let original, other?.content.kept == original.kept {
+                other?.content = message.content
+            } else if var rest = other {
+                _ = redaction.maskContent(&rest, limit: limit)
+                other = rest
+            }
+            return original
+        }
+        if let content = mask(&captured.request, &captured.sentRequest) {
+            captured.secrets = CapturedSecrets(captured.secrets, requestContent: content)
+        }
+        guard var response = captured.response else { return }
+        if let content = mask(&response, &captured.receivedResponse) {
+            captured.response = response
+            if !hasInjected { captured.secrets = CapturedSecrets(captured.secrets, responseContent: content) }
+        }
     }
 }
 

@@ -28,7 +28,7 @@ extension CaptureSettings {
         options.read(
             "redact", into: &redacted,
             doc:
-                "fields whose values are masked before anything is kept, with query parameters named like secrets; [] masks nothing"
+                "fields whose values are masked before anything is kept, with parameters and members named like secrets; [] masks nothing"
         )
     }
 }

@@ -40,18 +40,17 @@ final class HarSource: ContentSource, @unchecked Sendable {
             ids = store.ids(filter: filter)
             return ids?.isEmpty == true ? writer.begin() + end() : writer.begin()
         }
-        // One that has gone since is left out.
-        while let id = ids?.popLast() {
-            let isLast = ids?.isEmpty == true
-            guard let exchange = store.find(id) else {
-                if isLast { return end() }
-                continue
-            }
-            let entry = writer.entry(withSecrets ? restored(exchange) : exchange)
-            return isLast ? entry + end() : entry
+        var piece: [UInt8] = []
+        while piece.count < HarSource.step, let id = ids?.popLast() {
+            // One that has gone since is left out.
+            if let exchange = store.find(id) { piece += writer.entry(withSecrets ? restored(exchange) : exchange) }
+            if ids?.isEmpty == true { piece += end() }
         }
-        return nil
+        return piece.isEmpty ? nil : piece
     }
+
+    /// So much is made at once.
+    private static let step = 256 << 10
 
     private func restored(_ exchange: CapturedExchange) -> CapturedExchange {
         let (exchange, missing) = exchange.restored

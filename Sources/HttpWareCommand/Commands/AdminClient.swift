@@ -211,7 +211,9 @@ private struct AdminProblem: Decodable {
 extension AdminClient.Answer {
     /// The decoded content of a 200. If the status is another one, or the content cannot be read, the program ends and names the problem.
     func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        if status == 200 || status == 201, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
+        if status == 200 || status == 201, let value = try? JSONDecoder().decode(type, from: Data(content)) {
+            return value
+        }
         throw refusal
     }
 

@@ -25,6 +25,6 @@ import Testing
     @Test func `hosts and exceptions are the listener's`() {
         let proxy = LocalProxy(command: "inspect", admin: "127.0.0.1:0", hosts: ["a.test"], except: ["b.test"])
         #expect(proxy.text.contains(#"intercept: { hosts: ["a.test"], except: ["b.test"] }"#))
-        #expect(proxy.text.contains(#"admin: { bind: "127.0.0.1:0" }"#))
+        #expect(proxy.text.contains(#"admin: { bind: "127.0.0.1:0", capture: { memory: "64MiB" } }"#))
     }
 }

@@ -17,6 +17,7 @@ from .captures import SECRET, Captured
 from .command import NO, own_home
 from .intercept import OK, Proxy
 from .local_proxy import inspecting
+from .refused_requests import head
 
 
 def echoing(connection: OriginConnection) -> None:
@@ -262,3 +263,43 @@ def _(t: Trial) -> None:
     har("show", str(folder / "bad.har"), code=1)
     har("import", str(folder / "bad.har"), *at, code=1)
     har("show", str(folder / "none.har"), code=1)
+
+
+@case("captures: each path wants the token, and gives pages of other sites and hosts nothing", nginx=NO)
+def _(t: Trial) -> None:
+    token = "0123456789abcdef-token"
+    t.origin(answering(OK))
+    port, admin = free_port(), free_port()
+    file = t.setup.place.subfolder("guarded") / "httpware.yaml"
+    file.write_text(f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
+admin: {{ bind: "127.0.0.1:{admin}", token: {token}, capture: {{}} }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+routes: [{{ service: origin }}]
+""")
+    process = t.setup.place.command([t.setup.binary, "run", "-c", str(file), "--workers", "1"], [port, admin])
+    t.at_end(process.stop)
+    client = connect(("127.0.0.1", port), 10)
+    t.clients.append(client)
+    client.send(head())
+    expect_status(client.read_response(), 200)
+
+    def status(method: str, path: str, *lines: str, host: str = f"127.0.0.1:{admin}") -> int:
+        asking = connect(("127.0.0.1", admin), 10)
+        t.clients.append(asking)
+        asking.send("\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close", *(["Content-Length: 2"] if method == "POST" else []), *lines, "", "{}" if method == "POST" else ""]).encode())
+        return asking.read_response(method).status
+
+    known = f"Authorization: Bearer {token}"
+    check(eventually(lambda: status("GET", "/v1/captures/1", known) == 200, 3), "no capture")
+    paths = [("GET", "/v1/captures"), ("GET", "/v1/captures?filter=x"), ("DELETE", "/v1/captures?filter=nothing"), ("GET", "/v1/captures/1"), ("GET", "/v1/captures/1/request/content"),
+             ("GET", "/v1/captures/1/response/content"), ("GET", "/v1/captures/1/messages"), ("POST", "/v1/captures/1/pin"), ("POST", "/v1/captures/1/comment"),
+             ("POST", "/v1/captures/1/replay"), ("GET", "/v1/captures/events"), ("GET", "/v1/har"), ("GET", "/v1/har?secrets=true"), ("POST", "/v1/har"),
+             ("GET", "/v1/requests?filter=x"), ("GET", "/v1/events?filter=x")]
+    for method, path in paths:
+        expect_same(f"{method} {path} without token", status(method, path), 401)
+        for lines, host in ((["Origin: http://evil.test"], f"127.0.0.1:{admin}"), (["Sec-Fetch-Site: cross-site"], f"127.0.0.1:{admin}")):
+            expect_same(f"{method} {path} {lines}", status(method, path, known, *lines, host=host), 403)
+        expect_same(f"{method} {path} of another host", status(method, path, host="evil.test"), 403)
+        check(status(method, path, known) in (200, 400), f"{method} {path}")
+    expect_same("repeated", len(t.main.requests), 2)

@@ -1,0 +1,68 @@
+import HttpWare
+
+/// The regular expression of an operator. One without special characters is searched for as it is, which takes a tenth of the time.
+struct FilterPattern: Sendable {
+    /// As it is written.
+    let source: String
+    private let pattern: Pattern
+    /// In lower case.
+    private let literal: [UInt8]?
+    private let isWhole: Bool
+
+    init(_ source: String, _ style: Pattern.Style, limits: Pattern.Limits) throws(Pattern.Malformed) {
+        self.source = source
+        pattern = try Pattern(source, style, limits: limits)
+        let isPlain = source.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x80...0xff: true
+            default: " -_/:=%&@,;'\"<>~!".utf8.contains(byte)
+            }
+        }
+        literal = isPlain && style.contains(.ignoresCase) ? source.utf8.map(FilterPattern.lower) : nil
+        isWhole = style.contains(.whole)
+    }
+
+    private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
+
+    func isFound(in text: String) throws(Pattern.LimitReached) -> Bool {
+        // A string of bytes is matched where it is.
+        var text = text
+        let result = text.withUTF8 { bytes -> Result<Bool, Pattern.LimitReached> in
+            do throws(Pattern.LimitReached) {
+                return .success(try isFound(in: UnsafeRawBufferPointer(bytes)))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    func isFound(in bytes: [UInt8]) throws(Pattern.LimitReached) -> Bool {
+        let result = bytes.withUnsafeBytes { bytes -> Result<Bool, Pattern.LimitReached> in
+            do throws(Pattern.LimitReached) {
+                return .success(try isFound(in: bytes))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    func isFound(in bytes: UnsafeRawBufferPointer) throws(Pattern.LimitReached) -> Bool {
+        guard let literal else { return try pattern.matches(bytes) }
+        return literal.withUnsafeBufferPointer { FilterPattern.contains($0, bytes, isWhole) }
+    }
+
+    private static func contains(
+        _ literal: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer, _ isWhole: Bool
+    ) -> Bool {
+        guard literal.count <= bytes.count, !isWhole || literal.count == bytes.count else { return false }
+        guard let first = literal.first else { return true }
+        for start in 0...(bytes.count - literal.count) where lower(bytes[start]) == first {
+            var place = 1
+            while place < literal.count, lower(bytes[start + place]) == literal[place] { place += 1 }
+            if place == literal.count { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,147 @@
+import ArgumentParser
+import Capturing
+import GatewayConfig
+import HttpWare
+
+/// The tools that an assistant is offered, each with the request to the admin listener behind it.
+struct McpTools {
+    /// One of them.
+    struct Tool: Sendable {
+        let name: String
+        let about: String
+        var arguments: [Argument] = []
+        /// Whether it sends requests or changes the gateway.
+        var changes = false
+        let call: @Sendable (McpTools, JsonTree) throws -> String
+
+        var json: Json {
+            .object([
+                ("name", .text(name)), ("description", .text(about)),
+                (
+                    "inputSchema",
+                    .object([
+                        ("type", "object"), ("properties", .object(arguments.map { ($0.name, $0.json) })),
+                        ("required", .list(arguments.filter(\.isRequired).map { .text($0.name) })),
+                        ("additionalProperties", .bool(false)),
+                    ])
+                ),
+                (
+                    "annotations",
+                    .object([("readOnlyHint", .bool(!changes)), ("openWorldHint", .bool(name == "replay_request"))])
+                ),
+            ])
+        }
+    }
+
+    /// An argument of a tool.
+    struct Argument: Sendable {
+        let name: String
+        /// As JSON Schema names it.
+        var type = "string"
+        var isRequired = false
+        let about: String
+
+        /// A text.
+        init(_ name: String, isRequired: Bool = false, _ about: String) {
+            self.init(name, "string", isRequired: isRequired, about)
+        }
+
+        init(_ name: String, _ type: String, isRequired: Bool = false, _ about: String) {
+            self.name = name
+            self.type = type
+            self.isRequired = isRequired
+            self.about = about
+        }
+
+        var json: Json { .object([("type", .text(type)), ("description", .text(about))]) }
+
+        func fits(_ value: JsonTree) -> Bool {
+            switch (type, value) {
+            case ("string", .text), ("object", .object), ("array", .list), ("boolean", .bool): true
+            case ("integer", .number(let number)): Int(exactly: number) != nil
+            default: false
+            }
+        }
+    }
+
+    /// What a call came to.
+    struct Outcome {
+        let text: String
+        let isError: Bool
+    }
+
+    /// Why a call fails, for the assistant.
+    struct Failure: Error { let text: String }
+
+    /// The tools that may be used.
+    let all: [Tool]
+    private let makeClient: () throws -> AdminClient
+
+    init(allowsChanges: Bool, client: @escaping () throws -> AdminClient) {
+        all = McpTools.known.filter { allowsChanges || !$0.changes }
+        makeClient = client
+    }
+
+    /// Calls a tool; whatever goes wrong is told as its outcome.
+    func call(_ tool: Tool, _ arguments: JsonTree) -> Outcome {
+        do {
+            for member in arguments.members ?? [] {
+                guard let argument = tool.arguments.first(where: { $0.name == member.name }) else {
+                    throw Failure(text: "there is no argument \(member.name.quotedForErrors)")
+                }
+                guard argument.fits(member.value) else {
+                    throw Failure(text: "\(argument.name) is not of type \(argument.type)")
+                }
+            }
+            for argument in tool.arguments where argument.isRequired && arguments[argument.name] == nil {
+                throw Failure(text: "the argument \(argument.name) is missing")
+            }
+            return Outcome(text: try tool.call(self, arguments), isError: false)
+        } catch let failure as Failure {
+            return Outcome(text: failure.text, isError: true)
+        } catch let failure as AdminClient.Failure {
+            return Outcome(text: failure.description, isError: true)
+        } catch {
+            return Outcome(text: "the admin listener cannot be asked; name it with --admin", isError: true)
+        }
+    }
+
+    // MARK: The admin listener
+
+    /// Asks it, and returns what it answers.
+    func ask(_ method: HttpMethod, _ path: String, _ content: Json? = nil) throws -> [UInt8] {
+        let answer = try makeClient().answer(method, path, content.map { Array($0.text.utf8) } ?? [])
+        guard (200..<300).contains(answer.status) else { throw Failure(text: answer.problem) }
+        return answer.content
+    }
+
+    func text(_ method: HttpMethod, _ path: String, _ content: Json? = nil) throws -> String {
+        String(decoding: try ask(method, path, content), as: UTF8.self)
+    }
+
+    /// The id of a capture or a rule, as a segment of a path.
+    static func id(_ arguments: JsonTree, _ name: String = "id") throws(Failure) -> String {
+        let id = arguments[name]?.text ?? ""
+        guard !id.isEmpty, id.utf8.count <= 64,
+            id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x7a).contains($0 | 0x20) || $0 == 0x2d })
+        else { throw Failure(text: "\(name) is not an id; list_requests tells ids") }
+        return id
+    }
+
+    /// The largest text of an answer, in bytes: an assistant cannot use more.
+    static let longest = 1 << 20
+}
+
+extension Json {
+    /// The same value.
+    init(_ tree: JsonTree) {
+        switch tree {
+        case .null: self = .null
+        case .bool(let value): self = .bool(value)
+        case .number(let value): self = Int(exactly: value).map(Json.number) ?? .digits("\(value)")
+        case .text(let text): self = .text(text)
+        case .list(let values): self = .list(values.map { Json($0) })
+        case .object(let members): self = .object(members.map { ($0.name, Json($0.value)) })
+        }
+    }
+}
