@@ -43,6 +43,9 @@ public struct MessageEdit: Sendable {
         if let status, !(200...599).contains(status) {
             throw Mistake(sentence: "the status is a number from 200 to 599")
         }
+        if message.status == 101, status != nil || body != nil {
+            throw Mistake(sentence: "only the fields of an upgrade can be edited", isConflict: true)
+        }
         if let url {
             let base = String(message.url.prefix { $0 != "?" })
             guard let target = MessageEdit.request(url, from: base), let current = MessageEdit.request("", from: base)

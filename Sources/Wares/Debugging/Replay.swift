@@ -30,9 +30,16 @@ public struct Replay: Middleware {
     private static let mostBody = 16 << 20
     private static let mostFile = 256 << 20
 
+    /// Answers with these exchanges, by method, URL and body.
+    public init(
+        _ exchanges: [CapturedExchange], missing: Missing = .forward, order: Order = .last, timing: Bool = false
+    ) {
+        self.init(exchanges, .init(), missing: missing, order: order, timing: timing)
+    }
+
     init(
-        _ exchanges: [CapturedExchange], _ matching: RecordedResponses.Matching = .init(), missing: Missing = .forward,
-        order: Order = .last, timing: Bool = false
+        _ exchanges: [CapturedExchange], _ matching: RecordedResponses.Matching, missing: Missing,
+        order: Order, timing: Bool
     ) {
         self.matching = matching
         self.missing = missing

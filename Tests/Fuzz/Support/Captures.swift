@@ -22,6 +22,14 @@ extension Fuzzing {
                     require(opposite == expected || opposite == .limitReached, "\(text) and its negation agree")
                 }
             }
+            for isPostware in [false, true] {
+                do throws(FilterFault) {
+                    _ = try filter.condition(isPostware: isPostware)
+                } catch {
+                    require((1...text.count + 1).contains(error.column), "\(error) in \(text)")
+                }
+                _ = try? FilterGate(filter, isPostware: isPostware)
+            }
             if filter.need(beyond: .requestHead) == nil {
                 for exchange in exchanges {
                     require(filter.outcome(exchange, at: .requestHead) != .undecided, "\(text) is undecided")

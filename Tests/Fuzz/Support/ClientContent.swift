@@ -1,5 +1,7 @@
+import Capturing
 @testable import HttpWareClient
 import HttpWareTesting
+import Wares
 
 /// What a client reads: the content of responses as lines, events and values, ranges of files, recorded exchanges.
 extension Fuzzing {
@@ -95,7 +97,14 @@ extension Fuzzing {
 
     /// An archive that is read is written and read again: the same messages.
     public static func har(_ start: UnsafePointer<UInt8>?, _ count: Int) {
-        guard let (_, wire) = input(start, count), let archive = try? HarArchive(json: wire) else { return }
+        guard let (choice, wire) = input(start, count) else { return }
+        if let reader = try? HarReader(wire) {
+            _ = Replay(reader.exchanges, missing: .fail, timing: choice & 1 == 0)
+            var writer = HarWriter()
+            let again = writer.begin() + reader.exchanges.flatMap { writer.entry($0) } + writer.end()
+            require((try? HarReader(again).exchanges.count) == reader.exchanges.count, "entries are lost")
+        }
+        guard let archive = try? HarArchive(json: wire) else { return }
         do {
             let again = try HarArchive(json: try archive.json(hidesCredentials: false))
             require(again.entries.count == archive.entries.count, "entries are lost")

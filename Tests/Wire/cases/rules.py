@@ -385,6 +385,65 @@ def _(t: Trial) -> None:
     expect_same("whole", (third.status, third.body), (200, content))
 
 
+@http2("break: over HTTP/2 other streams go on while one is held, and a reset ends the hold")
+def _(t: Trial) -> None:
+    gateway = Ruled(t, echo)
+    gateway.add("break", {"on": "request"}, filter="~u /held")
+    client = Http2Wire(gateway.client())
+    client.send(h.headers(1, h.head("POST", "/held"), end=False), h.data(1, b"before", end=True))
+    [held] = gateway.breaks()
+    expect_same("another", client.ask(3, h.head(path="/free")).status, 200)
+    gateway.call(f"/v1/breaks/{held['id']}/resume", "POST", {"body": "after"})
+    first = client.read(1)
+    expect_same("edited", (first.status, first.body), (200, b"after"))
+    client.send(h.headers(5, h.head(path="/held")))
+    gateway.breaks()
+    client.send(h.reset(5))
+    check(eventually(lambda: not gateway.call("/v1/breaks")["breaks"], 5), "it is still held")
+    client.send(h.headers(7, h.head(path="/held")))
+    [held] = gateway.breaks()
+    gateway.call(f"/v1/breaks/{held['id']}/abort", "POST")
+    last = client.read(7)
+    check(last.reset is not None and not last.finals and client.alive(), last)
+
+
+@case("break: events and upgrades are held at their head, and lose nothing", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        while True:
+            request = connection.serve()
+            if b"/socket" in request.start:
+                connection.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello")
+                connection.send(connection.read_exactly(4))
+                return
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for number in range(3):
+                event = b"data: %d\n\n" % number
+                connection.send(b"%x\r\n%s\r\n" % (len(event), event))
+                time.sleep(0.1)
+            connection.send(b"0\r\n\r\n")
+
+    gateway = Ruled(t, script)
+    gateway.add("break", {"on": "response"}, filter="~c 200 | ~c 101")
+    answer = later(lambda: gateway.ask("/events"))
+    [held] = gateway.breaks()
+    expect_same("events", held["bodyEditable"], False)
+    gateway.call(f"/v1/breaks/{held['id']}/resume", "POST", {"headers": held["headers"] + [{"name": "X-Edited", "value": "1"}]})
+    check(eventually(lambda: answer, 5), "no response")
+    expect_same("events", (answer[0].body.count(b"data:"), answer[0].get("X-Edited")), (3, "1"))
+    client = gateway.client()
+    client.send(head(b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", start=b"GET /socket HTTP/1.1"))
+    [held] = gateway.breaks()
+    expect_same("upgrade", (held["status"], held["bodyEditable"]), (101, False))
+    check(client.is_silent(), "the 101 is not held")
+    gateway.call(f"/v1/breaks/{held['id']}/resume", "POST", {"status": 200}, 409)
+    gateway.call(f"/v1/breaks/{held['id']}/resume", "POST")
+    check(b" 101 " in client.read_head().start, "no 101")
+    expect_same("first", client.read_exactly(5), b"hello")
+    client.send(b"ping")
+    expect_same("echo", client.read_exactly(4), b"ping")
+
+
 @case("throttle: content takes its time in both directions, and nothing is read ahead", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     sent = [0]
