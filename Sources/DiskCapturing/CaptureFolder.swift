@@ -14,6 +14,8 @@ public final class CaptureFolder: CaptureArchive {
         var lastId = 0
         var pending: [CapturedExchange] = []
         var pendingBytes = 0
+        /// The size of what is being written.
+        var writingBytes = 0
         var isScheduled = false
         var isClosed = false
         /// Nothing is taken before.
@@ -168,7 +170,8 @@ public final class CaptureFolder: CaptureArchive {
                 state.dropped += 1
                 return false
             }
-            guard state.pendingBytes + size <= CaptureFolder.mostPending || state.pending.isEmpty else {
+            guard state.pendingBytes + state.writingBytes + size <= CaptureFolder.mostPending || state.pending.isEmpty
+            else {
                 state.dropped += 1
                 return false
             }
@@ -191,8 +194,10 @@ public final class CaptureFolder: CaptureArchive {
         if !writing.isOpen, !state.withLock({ $0.isClosed }) { open(&writing) }
         while true {
             let batch = state.withLock { state -> [CapturedExchange] in
-                // It counts until it is written.
                 if state.pending.isEmpty { state.isScheduled = false }
+                // It counts until it is written.
+                state.writingBytes = state.pendingBytes
+                state.pendingBytes = 0
                 defer { state.pending = [] }
                 return state.pending
             }
@@ -200,12 +205,12 @@ public final class CaptureFolder: CaptureArchive {
             guard writing.isOpen else {
                 return state.withLock {
                     $0.isScheduled = false
-                    $0.pendingBytes = 0
+                    $0.writingBytes = 0
                     $0.dropped += batch.count
                 }
             }
             write(batch, &writing)
-            state.withLock { state in state.pendingBytes = state.pending.reduce(0) { $0 + $1.memory } }
+            state.withLock { $0.writingBytes = 0 }
         }
     }
 

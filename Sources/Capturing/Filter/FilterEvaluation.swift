@@ -70,7 +70,7 @@ struct FilterEvaluation {
         switch test {
         case .always(let value): return value
         case .url(let pattern): return try pattern.isFound(in: box.exchange.url)
-        case .domain(let pattern): return try pattern.isFound(in: box.exchange.host)
+        case .domain(let pattern): return try pattern.isFound(inPartOf: box.exchange.url, TargetHost.range)
         case .method(let pattern): return try pattern.isFound(in: box.exchange.method)
         case .status(let status): return box.exchange.status == status
         case .fields(let side, let pattern):

@@ -25,27 +25,28 @@ struct FilterPattern: Sendable {
     private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 
     func isFound(in text: String) throws(Pattern.LimitReached) -> Bool {
-        // A string of bytes is matched where it is.
-        var text = text
-        let result = text.withUTF8 { bytes -> Result<Bool, Pattern.LimitReached> in
-            do throws(Pattern.LimitReached) {
-                return .success(try isFound(in: UnsafeRawBufferPointer(bytes)))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
+        try isFound(inPartOf: text) { $0 }
+    }
+
+    /// A part of a text, which is matched where it is.
+    func isFound(
+        inPartOf text: String, _ part: (UnsafeRawBufferPointer) -> UnsafeRawBufferPointer
+    ) throws(Pattern.LimitReached) -> Bool {
+        let found = text.utf8.withContiguousStorageIfAvailable { result(in: part(UnsafeRawBufferPointer($0))) }
+        if let found { return try found.get() }
+        return try Array(text.utf8).withUnsafeBytes { result(in: part($0)) }.get()
     }
 
     func isFound(in bytes: [UInt8]) throws(Pattern.LimitReached) -> Bool {
-        let result = bytes.withUnsafeBytes { bytes -> Result<Bool, Pattern.LimitReached> in
-            do throws(Pattern.LimitReached) {
-                return .success(try isFound(in: bytes))
-            } catch {
-                return .failure(error)
-            }
+        try bytes.withUnsafeBytes { result(in: $0) }.get()
+    }
+
+    private func result(in bytes: UnsafeRawBufferPointer) -> Result<Bool, Pattern.LimitReached> {
+        do throws(Pattern.LimitReached) {
+            return .success(try isFound(in: bytes))
+        } catch {
+            return .failure(error)
         }
-        return try result.get()
     }
 
     func isFound(in bytes: UnsafeRawBufferPointer) throws(Pattern.LimitReached) -> Bool {

@@ -1,0 +1,49 @@
+@testable import Capturing
+@testable import DiskCapturing
+import HttpWare
+
+/// Captures as files contain them, which anything may have changed, and content whose members are masked.
+extension Fuzzing {
+    /// A record that can be read is written so that it reads as the same; a file of rows ends; what is masked once stays as it is.
+    public static func captureRecords(_ start: UnsafePointer<UInt8>?, _ count: Int) {
+        guard let (choice, wire) = input(start, count) else { return }
+        switch choice & 0x03 {
+        case 0:
+            guard let row = readRow(wire) else { return }
+            _ = try? wire.withUnsafeBytes { try CaptureRecord.facts($0) }
+            guard let again = readRow(CaptureRecord.row(row)) else { fatalError("our row is refused") }
+            require(again.url == row.url && again.status == row.status && again.rules == row.rules, "another row")
+        case 1:
+            guard let whole = readRest(wire) else { return }
+            guard let again = readRest(CaptureRecord.rest(whole)) else { fatalError("our record is refused") }
+            require(again.request == whole.request && again.messages == whole.messages, "another record")
+        case 2:
+            let end = Segment.forEachRow(wire) { frame, row, place in
+                require(frame.rowLength == row.count && place < wire.count, "a row beyond its file")
+                return true
+            }
+            require(end <= max(wire.count, Segment.headBytes), "a frame beyond its file")
+            _ = Segment.readHead(wire, number: 1)
+        default:
+            for form in [ContentMask.Form.form, .json] {
+                guard let masked = ContentMask.masked(wire, form) else { continue }
+                require(ContentMask.masked(masked, form) ?? masked == masked, "masked twice it is another one")
+            }
+        }
+    }
+
+    private static func readRow(_ bytes: [UInt8]) -> CapturedExchange? {
+        var pool = TextPool()
+        return try? bytes.withUnsafeBytes { try CaptureRecord.readRow($0, &pool) }
+    }
+
+    private static func readRest(_ bytes: [UInt8]) -> CapturedExchange? {
+        var exchange = CapturedExchange(
+            id: 1, started: WallTime(seconds: 0), method: "GET", url: "", version: "", listener: "",
+            request: CapturedMessage())
+        return try? bytes.withUnsafeBytes { bytes in
+            try CaptureRecord.readRest(bytes, into: &exchange)
+            return exchange
+        }
+    }
+}
