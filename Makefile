@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference
+.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference page
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -87,3 +87,7 @@ setup:
 
 build: setup
 	swift build -c release --product httpware
+
+# The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
+page: build
+	python3 Tests/Page/run.py --binary $(BINARY)

@@ -122,6 +122,8 @@ let package = Package(
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
+        // The inspector page: an edit of a file in Page builds it anew.
+        .target(name: "CInspectorPage", exclude: ["Page"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         // Not CSystem: swift-system has a target of that name, and no package graph takes a name twice.
         .target(name: "CSystemShims", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
@@ -168,7 +170,7 @@ let package = Package(
             name: "HttpGateway",
             dependencies: [
                 "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
-                "HttpWareRedis", "GatewayConfig",
+                "HttpWareRedis", "GatewayConfig", "CInspectorPage",
             ],
             swiftSettings: settings + dataPath),
         .target(

@@ -17,13 +17,14 @@ import Testing
         "Credentials": ["Grants", "Validation"],
         "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
-            "", "Access", "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience",
+            "", "Access", "Caching", "Content", "Debugging", "Fields", "Holding", "Limits", "Logging", "Observing",
+            "Resilience",
             "Routing",
             "Tokens",
         ],
         "HttpWareRedis": ["Client", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
-        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Upstream"],
+        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Upstream"],
         "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
         "HttpWareCommand": ["", "Commands", "Display", "Mcp", "Trust"],
@@ -59,6 +60,7 @@ import Testing
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Credentials/Validation"],
+        "CInspectorPage": ["HttpGateway/Admin"],
     ]
 
     private struct File {

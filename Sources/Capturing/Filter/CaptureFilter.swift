@@ -34,7 +34,7 @@ public struct CaptureFilter: Sendable {
     public let text: String
     /// What its operators need beyond the request's head, in the order of the text.
     public let needs: [FilterNeed]
-    private let root: FilterNode
+    let root: FilterNode
 
     /// Reads a filter, and compiles its regular expressions.
     public init(_ text: String) throws(FilterFault) {
@@ -55,6 +55,13 @@ public struct CaptureFilter: Sendable {
             }
         throw FilterFault(
             column: need.column, "\(need.name) needs \(need.phase.name), which is not known yet; \(mend)")
+    }
+
+    /// Refuses the filter if an operator needs what a ware that watches an exchange to its end cannot know: the decisions of wares.
+    public func checkWithoutRecord() throws(FilterFault) {
+        guard let need = needs.first(where: { $0.name == "~ware" || $0.name == "~did" }) else { return }
+        throw FilterFault(
+            column: need.column, "\(need.name) needs the record of the exchange, which is not complete yet; remove it")
     }
 
     /// Whether the exchange matches, as it is now. If a regular expression reaches its limit and the rest does not decide, it does not.

@@ -30,7 +30,7 @@ struct FilterEvaluation {
 
     mutating func answer(_ node: FilterNode) -> Answer {
         switch node {
-        case .test(let test): return answer(test)
+        case .test(let test, _): return answer(test)
         case .not(let node): return answer(node).map { !$0 }
         case .all(let nodes): return answer(nodes, decidedBy: false)
         case .any(let nodes): return answer(nodes, decidedBy: true)

@@ -81,10 +81,13 @@ struct FilterParser {
         case ")": throw fault(at, "an expression is missing; write one before the parenthesis")
         case "&", "|":
             throw fault(at, "an expression is missing before \(first); write one, or put the text in quotes")
-        case "~": return .test(try operation())
+        case "~":
+            let start = column(at)
+            return .test(try operation(), column: start)
         default:
+            let start = column(at)
             let (text, places) = try argument(of: nil)
-            return .test(.url(try pattern(text, places, [.ignoresCase], .loop)))
+            return .test(.url(try pattern(text, places, [.ignoresCase], .loop)), column: start)
         }
     }
 

@@ -3,6 +3,8 @@ import HttpWare
 /// The regular expression of an operator. One without special characters is searched for as it is, which takes a tenth of the time.
 struct FilterPattern: Sendable {
     private let pattern: Pattern
+    /// As it was written.
+    var source: String { pattern.source }
     /// In lower case.
     private let literal: [UInt8]?
     private let isWhole: Bool

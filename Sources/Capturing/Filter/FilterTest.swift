@@ -80,5 +80,6 @@ indirect enum FilterNode: Sendable {
     case all([FilterNode])
     case any([FilterNode])
     case not(FilterNode)
-    case test(FilterTest)
+    /// With the number of the operator's character, from 1.
+    case test(FilterTest, column: Int)
 }

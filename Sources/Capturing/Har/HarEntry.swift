@@ -173,6 +173,11 @@ struct HarEntry {
             ("operations", exchange.operations.isEmpty ? nil : .list(exchange.operations.map(Json.text))),
             ("maskedUrl", exchange.url.contains(Redaction.mark) ? .text(exchange.url) : nil),
             ("replayOf", exchange.replayOf.map(Json.number)),
+            (
+                "progress",
+                exchange.progress.isEmpty
+                    ? nil : .list(exchange.progress.map { .list([.number($0.time), .number($0.size)]) })
+            ),
             ("rules", exchange.rules.isEmpty ? nil : .list(exchange.rules.map(Json.number))),
         ])
     }

@@ -40,6 +40,12 @@ struct HarImport {
         exchange.route = entry["_httpware"]?["route"]?.text
         exchange.service = entry["_httpware"]?["service"]?.text
         exchange.operations = (entry["_httpware"]?["operations"]?.list ?? []).compactMap(\.text)
+        exchange.progress = (entry["_httpware"]?["progress"]?.list ?? []).compactMap { pair in
+            guard let pair = pair.list, pair.count == 2, let time = pair[0].whole, let size = pair[1].whole, time >= 0,
+                size >= 0
+            else { return nil }
+            return ContentProgress(time: time, size: size)
+        }
         readMessages(&exchange)
         return exchange
     }

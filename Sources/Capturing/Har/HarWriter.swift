@@ -5,11 +5,14 @@ import HttpWare
 /// The parts that `begin`, `entry` and `end` return, one after the other, are the file. Messages are written as the client sent
 /// and got them, content without its codings. Values that the capture masked stay masked.
 public struct HarWriter: Sendable {
+    /// The version of the program.
+    public static let programVersion = "0.1.0"
+
     private let version: String
     private var hasEntries = false
 
     /// A writer that names this version of the program as the archive's creator.
-    public init(version: String) { self.version = version }
+    public init(version: String = programVersion) { self.version = version }
 
     /// What stands before the first entry.
     public func begin() -> [UInt8] {

@@ -47,6 +47,8 @@ public struct CapturedExchange: Sendable {
     public var summary: ReportSummary?
     /// The times of its phases, of an imported exchange, which has no record.
     public var timings: CapturedTimings?
+    /// When pieces of the response's content came, of a recording that notes that.
+    public var progress: [ContentProgress] = []
     public var isPinned = false
     public var comment = ""
     /// The capture that this one repeats.

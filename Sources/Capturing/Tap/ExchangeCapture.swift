@@ -46,6 +46,7 @@ final class ExchangeCapture: ExchangeTap {
             version: "HTTP/\(request.version.number)",
             listener: exchange.listener, request: CapturedMessage(fields: fields.shown))
         captured.client = exchange.peer.map { "\($0)" }
+        exchange.captureNumber = captured.id
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
         captured.secrets = CapturedSecrets(
@@ -249,6 +250,7 @@ final class ExchangeCapture: ExchangeTap {
         captured.route = exchange.route
         captured.service = exchange.service
         captured.fault = exchange.failure.map { "\($0.fault)" }
+        captured.rules = exchange.rules
         captured.report = record.map { ExchangeReport($0) }
         captured.duration = exchange.now.nanoseconds - startedAt
         fill(&captured, isLast: true)

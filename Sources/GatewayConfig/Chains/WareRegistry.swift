@@ -29,10 +29,13 @@ struct WareRegistry {
         /// Acts on the request. A two-sided ware also acts on the response, and is listed under middlewares.
         case middleware, twoSided
         case postware
+        /// Acts on requests or on responses, by the list in which it stands.
+        case either
     }
 
     static func side(_ type: any ConfigurableWare.Type) -> Side {
         guard type is any Postware.Type else { return .middleware }
+        if type is any EitherSided.Type { return .either }
         return type is any Middleware.Type ? .twoSided : .postware
     }
 

@@ -1,3 +1,4 @@
+import Capturing
 import HttpWare
 
 /// A chain as a file has it: its entries, built, and the other chains that it uses.
@@ -24,6 +25,7 @@ struct WrittenEntry {
     let label: String?
     let side: WareRegistry.Side
     let type: any ConfigurableWare.Type
+    let filter: CaptureFilter?
     let options: ConfigNode
     let place: WarePlace
     /// The captures of the route's path that its placeholders need.
@@ -91,8 +93,9 @@ struct ChainBuilder {
         let kept = (written.options.entries ?? []).filter { !replaced.contains($0.key) }
         let options = ConfigNode(.map(kept + replacements), at: written.options.location)
         return build(
-            written.type, options, at: place, label: written.label, order: written.entry.order,
-            condition: written.entry.condition, location: written.entry.location)
+            written.type, options, at: place, label: written.label, side: written.side, order: written.entry.order,
+            conditions: (written.entry.condition, written.entry.gate, written.filter),
+            location: written.entry.location)
     }
 
     // MARK: One entry
@@ -108,7 +111,7 @@ struct ChainBuilder {
             diagnostics.error(at: node.location, keyPath, "a list is not a ware; write its name, or name: {options}")
             return nil
         }
-        let commonKeys = ["if", "as", "order"]
+        let commonKeys = ["if", "filter", "as", "order"]
         let named = entries.filter { !commonKeys.contains($0.key) }
         let common = entries.filter { commonKeys.contains($0.key) }
         guard let ware = named.first else {
@@ -156,7 +159,8 @@ struct ChainBuilder {
             diagnostics.error(at: nameLocation, name.shortened, registry.problem(with: name))
             return nil
         }
-        let side = WareRegistry.side(type)
+        var side = WareRegistry.side(type)
+        if side == .either { side = list == .postwares ? .postware : .middleware }
         if list == .postwares, side != .postware {
             let kind = side == .twoSided ? "acts in both directions" : "is a middleware"
             diagnostics.error(at: nameLocation, name, "\(kind); list it under middlewares")
@@ -170,17 +174,37 @@ struct ChainBuilder {
         var label: String?
         var order: WareOrder?
         var condition: Condition?
+        var filter: CaptureFilter?
         reader.read("as", into: &label)
         reader.read("order", into: &order)
         reader.read("if") { options in
             let read = ConditionOptions(options: &options, isPostware: side == .postware)
             if common.contains(where: { $0.key == "if" }) { condition = Condition(read) }
         }
+        var gate: FilterGate?
+        if let filtered = type as? any FilteredWare.Type {
+            reader.read("filter", into: &filter)
+            if let filter {
+                do throws(FilterFault) {
+                    if filtered.filtersAtEnd {
+                        try filter.checkWithoutRecord()
+                    } else {
+                        gate = try FilterGate(filter, isPostware: side == .postware)
+                    }
+                } catch {
+                    reader.fail(at: "filter", "\(filter.text.quotedForErrors): \(error)")
+                }
+            }
+        } else {
+            reader.refuse("filter", because: "has no effect on \(name); use if")
+        }
         if let label, label.isEmpty { reader.fail(at: "as", "is empty; write a label") }
         diagnostics.append(reader.finish())
         let place = place(of: label ?? name, isLabel: label != nil, in: chain)
         return .entry(
-            build(type, options, at: place, label: label, order: order, condition: condition, location: location))
+            build(
+                type, options, at: place, label: label, side: side, order: order,
+                conditions: (condition, gate, filter), location: location))
     }
 
     /// Notes the label of the entry's responses, and the labels that its condition asks for.
@@ -219,7 +243,9 @@ struct ChainBuilder {
 
     private mutating func build(
         _ type: any ConfigurableWare.Type, _ options: ConfigNode, at place: WarePlace, label: String?,
-        order: WareOrder?, condition: Condition?, location: SourceLocation
+        side: WareRegistry.Side, order: WareOrder?,
+        conditions: (condition: Condition?, gate: (any EntryGate)?, filter: CaptureFilter?),
+        location: SourceLocation
     ) -> WrittenEntry {
         let name = type.name.text
         var reader = OptionsReader(options, keyPath: name, naming: objects)
@@ -231,11 +257,16 @@ struct ChainBuilder {
         files += reader.files.map(\.path)
         if let former = former[place], former.isSame(as: ware) { ware.ware = former.ware }
         built[place] = ware
+        var acting: any Ware = ware.ware
+        if let filter = conditions.filter, let filtered = acting as? any FilteredWare {
+            acting = filtered.filtered(by: filter)
+        }
         let entry = ChainEntry(
-            ware.ware, label: label ?? name, condition: condition, order: order, location: location,
+            acting, label: label ?? name, condition: conditions.condition, gate: conditions.gate, order: order,
+            location: location,
             options: options.marking(secrets: secretOptions(of: type)))
         return WrittenEntry(
-            entry: entry, name: name, label: label, side: WareRegistry.side(type), type: type, options: options,
-            place: place, captures: reader.neededCaptures)
+            entry: entry, name: name, label: label, side: side, type: type, filter: conditions.filter,
+            options: options, place: place, captures: reader.neededCaptures)
     }
 }

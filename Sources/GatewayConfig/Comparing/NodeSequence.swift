@@ -26,7 +26,8 @@ struct NodeSequence {
         var counts: [String: Int] = [:]
         return NodeSequence(
             items: (list?.members ?? []).map { node in
-                let ware = node.text ?? node.entries?.first { !["if", "as", "order"].contains($0.key) }?.key ?? ""
+                let ware =
+                    node.text ?? node.entries?.first { !["if", "filter", "as", "order"].contains($0.key) }?.key ?? ""
                 let name = node["as"]?.text ?? (ware == "use" ? "use \(node["use"]?.text ?? "")" : ware)
                 let ordinal = counts[name, default: 0]
                 counts[name] = ordinal + 1

@@ -1,4 +1,5 @@
 public import Capturing
+import Glibc
 public import HttpWare
 
 /// The admin listener: its address, and the token that gives access.
@@ -11,6 +12,9 @@ public struct AdminDefinition: Sendable {
     public internal(set) var token: Secret?
     /// What is captured of exchanges; `nil`: nothing is.
     public internal(set) var capture: CaptureSettings?
+
+    /// The folder of the archives that rules for a while read and write.
+    public internal(set) var rulesDir = FilePath(AdminDefinition.usualRulesDir)
 
     /// The place of the address in the file, else of the options.
     public let bindLocation: SourceLocation
@@ -34,6 +38,11 @@ public struct AdminDefinition: Sendable {
             let settings = CaptureSettings(options: &$0)
             if captures { capture = settings }
         }
+        var folder: FilePath?
+        options.read(
+            "rulesDir", into: &folder,
+            doc: "folder of the archives that rules for a while read and write; by default in the user's state folder")
+        if let folder { rulesDir = folder }
         if let token, !Self.canBeSent(token.revealed) {
             options.fail(at: "token", "cannot be sent in a field; write letters, digits and -._~+/, and = at the end")
         } else if let token, token.revealed.utf8.count < Self.shortestToken {
@@ -47,6 +56,13 @@ public struct AdminDefinition: Sendable {
     }
 
     private static let shortestToken = 16
+
+    /// `$XDG_STATE_HOME/httpware/rules`.
+    static var usualRulesDir: String {
+        let state = getenv("XDG_STATE_HOME").map { String(cString: $0) } ?? ""
+        return FilePath.joined(
+            state.hasPrefix("/") ? state : FilePath.joined(FilePath.home, ".local/state"), "httpware/rules")
+    }
 
     /// Whether the token is a `b64token`. RFC 6750 §2.1.
     private static func canBeSent(_ token: String) -> Bool {

@@ -95,7 +95,7 @@ public struct ConfigurationSchema: Sendable {
         [
             ("interpolated", ["description": "a text with a variable", "type": "string", "pattern": #"\$[{$]"#]),
             ("middleware", entry(wares.filter { $0.side != .postware }, isPostware: false)),
-            ("postware", entry(wares.filter { $0.side == .postware }, isPostware: true)),
+            ("postware", entry(wares.filter { $0.side == .postware || $0.side == .either }, isPostware: true)),
         ] + wares.map { ($0.name, object($0.options).describing($0.about.sentence)) }
     }
 
@@ -109,6 +109,13 @@ public struct ConfigurationSchema: Sendable {
         }
         properties += [
             ("if", object(condition).describing("when the ware runs")),
+            (
+                "filter",
+                [
+                    "description": "exchanges that the ware acts on, in the language of captures", "type": "string",
+                    "minLength": 1,
+                ]
+            ),
             ("as", ["description": "a label", "type": "string", "minLength": 1]),
             ("order", WareOrder.optionForm.schema.describing("moves the ware in the joined chain")),
         ]
@@ -117,6 +124,9 @@ public struct ConfigurationSchema: Sendable {
             "type": "object", "properties": .map(properties), "additionalProperties": false,
             "oneOf": .list(exactlyOne),
             "if": ["required": ["use"]], "then": ["maxProperties": 1],
+            "dependentSchemas": [
+                "filter": ["anyOf": .list(wares.filter(\.takesFilter).map { .map([("required", [.text($0.name)])]) })]
+            ],
         ]
         return ["anyOf": [["enum": .list(bare.map { .text($0.name) })], map, ["$ref": "#/$defs/interpolated"]]]
     }

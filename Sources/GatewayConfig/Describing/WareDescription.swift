@@ -1,3 +1,4 @@
+import Capturing
 public import HttpWare
 
 /// A ware as shown in help, reference and schema, generated from its declarations.
@@ -10,12 +11,16 @@ public struct WareDescription: Sendable {
         case postware
         /// Listed under `middlewares`; its response half runs on the way back.
         case both
+        /// Listed under `middlewares`, where it acts on requests, or under `postwares`, where it acts on responses.
+        case either
     }
 
     /// The name in files.
     public let name: String
     /// From the conformances of the type.
     public let side: Side
+    /// Whether it takes `filter` beside `if`.
+    public let takesFilter: Bool
     /// Sentence, source, example, details.
     public let about: WareAbout
     /// In the order in which the ware reads them.
@@ -33,8 +38,10 @@ public struct WareDescription: Sendable {
             case .middleware: .middleware
             case .postware: .postware
             case .twoSided: .both
+            case .either: .either
             }
         about = type.about
+        takesFilter = type is any FilteredWare.Type
         place = type.chainPlace
         var reader = OptionsReader.describing()
         failsOpen = type.init(options: &reader).failsOpen

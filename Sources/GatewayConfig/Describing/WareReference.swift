@@ -58,6 +58,7 @@ public struct WareReference: Sendable {
             case .middleware: "Middleware"
             case .postware: "Postware"
             case .both: "Two-sided"
+            case .either: "Middleware or postware"
             }
         let rows = ware.shownOptions.map { option in
             let standard =

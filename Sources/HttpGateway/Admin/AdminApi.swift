@@ -17,7 +17,9 @@ struct AdminApi: Middleware {
         case .answer(let response): return .abort(with: response)
         case .endpoint(let endpoint, let argument):
             return endpoint.answer(
-                AdminRequest(argument: argument, query: request.query, content: request.content.bytes ?? []), exchange)
+                AdminRequest(
+                    argument: argument, query: request.query, content: request.content.bytes ?? [],
+                    fields: request.fields), exchange)
         }
     }
 
@@ -96,8 +98,8 @@ extension HttpFields {
 
 /// Puts what keeps browsers careful on every response of the admin listener, also on errors.
 struct AdminFields: Postware {
+    private let unstored = FieldBlock([FieldLine(literal: .cacheControl, "no-store")])
     private let block = FieldBlock([
-        FieldLine(literal: .cacheControl, "no-store"),
         FieldLine(literal: "X-Content-Type-Options", "nosniff"),
         FieldLine(literal: "X-Frame-Options", "DENY"),
         FieldLine(literal: "Referrer-Policy", "no-referrer"),
@@ -105,13 +107,15 @@ struct AdminFields: Postware {
         FieldLine(
             literal: "Content-Security-Policy",
             """
-            default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
-            form-action 'none'; frame-ancestors 'none'
+            default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
+            base-uri 'none'; form-action 'none'; frame-ancestors 'none'
             """),
     ])
 
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         response.fields.set(block)
+        // The files of the page are the same for everybody.
+        if !response.fields.contains(.etag) { response.fields.set(unstored) }
         return .pass
     }
 }

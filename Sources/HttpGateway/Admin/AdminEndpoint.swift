@@ -40,8 +40,8 @@ struct AdminEndpoint: Sendable {
     /// All of them.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
-            + captures(subject) + credentials(subject) + holds(subject) + cache(subject) + offline(subject)
-            + (ui ? page() : [])
+            + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
+            + offline(subject) + explanations(subject) + (ui ? page(subject.pageFolder) : [])
     }
 }
 
@@ -52,6 +52,7 @@ struct AdminRequest: Sendable {
     let query: String?
     /// The content, empty without one.
     var content: [UInt8] = []
+    var fields = HttpFields()
 
     /// The value of a parameter, still percent-encoded; the first one.
     func parameter(_ name: String) -> Substring? {

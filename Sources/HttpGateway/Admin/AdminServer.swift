@@ -116,6 +116,9 @@ struct AdminRouter: ExchangeRouter {
     private let uploads: [(endpoint: AdminEndpoint, plan: ExchangePlan)]
 
     init(_ definition: AdminDefinition, subject: AdminSubject) {
+        var subject = subject
+        subject.rulesDir = definition.rulesDir.path
+        subject.hasToken = definition.token != nil
         let api = AdminApi(
             guarding: AdminGuard(bind: definition.bind, token: definition.token),
             endpoints: AdminEndpoint.all(subject, ui: definition.ui))

@@ -21,8 +21,24 @@ enum CaptureJson {
             ("replayOf", capture.replayOf.map { .text(String($0)) } ?? .null),
             ("rules", .list(capture.rules.map(Json.number))), ("client", .optional(capture.client)),
             ("server", .optional(capture.server)), ("requestSize", .number(capture.request.content.size)),
-            ("responseSize", .number(capture.response?.content.size ?? 0)),
+            ("responseSize", .number(capture.response?.content.size ?? 0)), ("version", .text(capture.version)),
+            (
+                "contentType",
+                .optional((capture.response ?? capture.receivedResponse)?.values(of: "content-type").first)
+            ), ("did", .list(done(capture).map(Json.text))),
         ]
+    }
+
+    /// What wares and caches did, but for passing it on, in a few words.
+    private static func done(_ capture: CapturedExchange) -> [String] {
+        guard let report = capture.report else { return [] }
+        var words = report.cache.map { [$0] } ?? []
+        for ware in report.wares where ware.decision != "passed" && ware.decision != "skipped" {
+            let word = "\(ware.ware): \(ware.decision)"
+            if words.last != word, words.count < 4 { words.append(word) }
+        }
+        if report.attempts > 1 { words.append("\(report.attempts) attempts") }
+        return words
     }
 
     /// All of it but content and messages.
@@ -75,6 +91,9 @@ enum CaptureJson {
             members = [("type", .text("sse")), ("event", .optional(type)), ("id", .optional(id))]
         case .grpc: members = [("type", .text("grpc")), ("direction", .text(piece.direction.rawValue))]
         }
+        if case .grpc = piece.form, piece.data.count == piece.size, let fields = ProtobufField.read(piece.data) {
+            members.append(("fields", .list(fields.map(field))))
+        }
         members.append(("time", .text(piece.time.rfc3339)))
         members.append(("size", .number(piece.size)))
         if let text = String(validating: piece.data, as: UTF8.self) {
@@ -83,6 +102,19 @@ enum CaptureJson {
             members += [("data", .text(Base64.encode(piece.data))), ("encoding", .text("base64"))]
         }
         return .object(members)
+    }
+
+    /// A field of a protobuf message, as the wire shows it. Numbers of 64 bits are texts: JSON's lose digits.
+    private static func field(_ field: ProtobufField) -> Json {
+        let value: Json =
+            switch field.value {
+            case .varint(let number), .fixed64(let number): .text(String(number))
+            case .fixed32(let number): .number(Int(number))
+            case .text(let text): .text(text)
+            case .bytes(let bytes): .object([("base64", .text(Base64.encode(bytes)))])
+            case .message(let fields): .list(fields.map(CaptureJson.field))
+            }
+        return .object([("number", .number(field.number)), ("value", value)])
     }
 
     /// The content with its codings taken off, as far as that goes and it is not too much.

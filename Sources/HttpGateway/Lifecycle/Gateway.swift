@@ -6,6 +6,7 @@ import Capturing
 import DiskCapturing
 import HttpCaching
 import HttpWare
+import Synchronization
 import Wares
 
 /// A running gateway: its loops, listeners and services.
@@ -14,7 +15,7 @@ import Wares
 /// only, or before it runs.
 public final class Gateway: @unchecked Sendable {
     /// The version of the program.
-    public static let version = "0.1.0"
+    public static let version = HarWriter.programVersion
 
     /// The state that other threads may read.
     public let status: GatewayStatus
@@ -50,19 +51,25 @@ public final class Gateway: @unchecked Sendable {
     /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
     public private(set) var records: RequestRecords?
     private let observes: Bool
+    /// The folder that the inspector page is read from while it is being written.
+    private let pageFolder: String?
     /// What is captured; `nil` if nothing is. Changed on the control loop only.
     private var captures: CaptureStore?
+    /// The rules for a while.
+    private let rules: GatewayRules
+    private let ruled = RuledLoops()
 
     /// Binds every listener and begins to serve on that number of loops. If a listener cannot be bound, throws before
     /// anything is served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps
-    /// records of exchanges, as an admin listener does. Without `takesSignals`, the caller handles signals. Inherited
+    /// records of exchanges, as an admin listener does. `pageFolder` is where the inspector page is read from. Without `takesSignals`, the caller handles signals. Inherited
     /// sockets are used in place of binding; a socket of a service manager that matches no listener is an error.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
         inheriting inheritance: Inheritance = .none
     ) throws {
         self.inheritance = inheritance
+        self.pageFolder = pageFolder
         sockets = ListenerSockets(inherited: inheritance.sockets)
         self.log = log
         self.source = source
@@ -76,6 +83,7 @@ public final class Gateway: @unchecked Sendable {
             inbox.received?($0)
         }
         running = RunningConfiguration(configuration, loops: loops)
+        rules = GatewayRules { [ruled] in await ruled.use($0) }
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
         try refuseUnfitting(configuration)
@@ -85,6 +93,7 @@ public final class Gateway: @unchecked Sendable {
         Socket.reserveDescriptors()
         do {
             workers = try (0..<loops).map { try Worker(name: "loop \($0)", log: log) }
+            ruled.set(workers)
             admin = try configuration.admin.map {
                 try AdminServer($0, subject: subject, log: log, inherited: sockets.inherited)
             }
@@ -407,9 +416,11 @@ public final class Gateway: @unchecked Sendable {
         let worker = workers[0]
         return AdminSubject(
             status: status, census: Census(workers), loop: worker.loop, records: records, captures: captures,
+            source: source, pageFolder: pageFolder,
             replay: { order, name throws(GatewayError) in
                 try await worker.loop.submit { () throws(GatewayError) in try worker.replay(order, listener: name) }
-            }
+            },
+            rules: rules
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
@@ -488,6 +499,18 @@ public final class Gateway: @unchecked Sendable {
 /// Where signals go, once `run()` has begun. Used on the control loop only.
 private final class SignalInbox {
     var received: ((Int32) -> Void)?
+}
+
+/// The loops that rules are handed to.
+private final class RuledLoops: Sendable {
+    private let workers = Mutex<[Worker]>([])
+
+    func set(_ workers: [Worker]) { self.workers.withLock { $0 = workers } }
+
+    /// Returns when every loop has the rules.
+    func use(_ rules: [GatewayRules.Active]) async {
+        for worker in workers.withLock({ $0 }) { await worker.loop.submit { worker.use(rules) } }
+    }
 }
 
 /// Counts to nothing.

@@ -37,6 +37,8 @@ final class Worker: @unchecked Sendable {
     private var placeholders: (any PlaceholderWatch)?
     /// Captures the loop's exchanges; `nil` if nobody wants that.
     private var captures: LoopCaptures?
+    /// The wares of rules for a while; `nil` if there are none.
+    private var addedWares: AddedWares?
     /// The counters of each listener; empty if they are not needed. A server that ends leaves its numbers here.
     private var counters: [String: ExchangeCounters] = [:]
 
@@ -112,6 +114,7 @@ final class Worker: @unchecked Sendable {
         acceptor.server.records = records
         acceptor.server.placeholders = placeholders
         acceptor.server.taps = captures
+        acceptor.server.addedWares = addedWares
         acceptor.server.counters = counters[listener.definition.name]
         let definition = listener.definition
         let settings = ServerSettings(definition)
@@ -137,6 +140,7 @@ final class Worker: @unchecked Sendable {
         server.counters = counters[definition.name]
         server.placeholders = placeholders
         server.taps = captures
+        server.addedWares = addedWares
         server.onFailure = { [log] exchange in
             guard let failure = exchange.failure else { return }
             let place = [exchange.route, exchange.service, exchange.upstreamAddress].compactMap(\.self).joined(
@@ -164,6 +168,16 @@ final class Worker: @unchecked Sendable {
             }
         }
         return server
+    }
+
+    /// Puts these rules in force, in place of those that were.
+    func use(_ rules: [GatewayRules.Active]) {
+        addedWares =
+            rules.isEmpty
+            ? nil
+            : AddedWares(
+                middlewares: rules.flatMap(\.middlewares), postwares: rules.flatMap(\.postwares))
+        for server in acceptors.values.map(\.server) + leaving { server.addedWares = addedWares }
     }
 
     /// Lets a server's connections finish, then lets it go.

@@ -106,6 +106,14 @@ public final class Exchange {
     var responseFilters: [any ContentFilter] = []
     /// Somebody sees what passes.
     var isTapped = false
+    /// What wares do beyond the messages; `nil` for nearly all.
+    var intervention: Intervention?
+    /// The number of its capture; `nil` if it is not captured.
+    public var captureNumber: Int? {
+        get { heldCapture == 0 ? nil : heldCapture }
+        set { heldCapture = newValue ?? 0 }
+    }
+    private var heldCapture = 0
     /// The fields that the gateway put credentials into, if somebody sees what passes: their values are shown to nobody.
     public private(set) var injectedFields: [FieldName] = []
     /// The tokens that take the place of placeholders; `nil` where none does.
@@ -248,8 +256,8 @@ public final class Exchange {
     /// Lets the response's content pass through a filter on its way downstream. For postwares and response halves.
     public func filterResponseContent(with filter: any ContentFilter) { responseFilters.append(filter) }
 
-    /// The request's content as far as it has come, and whether that is all. For wares whose `contentNeed` is `beginning`, while
-    /// they are asked.
+    /// The request's content as far as it has come, and whether that is all. For wares whose `contentNeed` is `beginning` or `ifWhole`,
+    /// and for gates that need it, while they are asked.
     public var beginningOfContent: (bytes: [UInt8], isWhole: Bool) { starter?.contentSoFar ?? ([], true) }
 
     // MARK: Time
@@ -298,7 +306,9 @@ public final class Exchange {
         if isTapped {
             isTapped = false
             injectedFields = []
+            heldCapture = 0
         }
+        if intervention != nil { intervention = nil }
         madeId = nil
         traceId = nil
     }

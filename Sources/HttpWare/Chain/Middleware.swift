@@ -84,6 +84,23 @@ public struct Continuing<Message, Decision> {
     }
 }
 
+extension Continuing {
+    /// The same, and behind it another step decides about its decision.
+    public func then(
+        _ next: @escaping (inout Message, Exchange, Decision) throws -> Decision
+    ) -> Continuing {
+        let finish = self.finish
+        precondition(hold == nil, "a hold decides by itself")
+        return Continuing { message, exchange in
+            let decision = try await finish(&message, exchange)
+            return try next(&message, exchange, decision)
+        }
+    }
+
+    /// Whether something is waited for without a task.
+    public var isHold: Bool { hold != nil }
+}
+
 extension Continuing<HttpRequest, Verdict> {
     init(_ hold: ExchangeHold) {
         finish = { _, _ in .pass }
@@ -141,6 +158,9 @@ public enum ContentNeed: Sendable, Equatable {
     /// The ware is asked when all of the request's content is there, when 1 MiB of it is, or when its client pauses: see
     /// `Exchange.beginningOfContent`. The rest streams on. Middlewares only.
     case beginning
+    /// All of it before the ware is asked if it has no more than this many bytes and comes without a pause; else it streams on. Of a
+    /// request, `Exchange.beginningOfContent` is that content.
+    case ifWhole(upTo: Int)
 }
 
 /// The place of a ware among those of a joined chain: a stable sort, in both directions together.

@@ -6,6 +6,8 @@ public struct ChainEntry: Sendable {
     public let label: String
     /// When it runs; `nil` is always.
     public let condition: Condition?
+    /// Decides beside the condition; `nil` is always.
+    public let gate: (any EntryGate)?
     /// Its place in the joined chain.
     public let order: WareOrder
     /// Where it was written.
@@ -14,12 +16,13 @@ public struct ChainEntry: Sendable {
     public let options: ConfigNode
 
     public init(
-        _ ware: any Ware, label: String? = nil, condition: Condition? = nil, order: WareOrder? = nil,
-        location: SourceLocation = .code, options: ConfigNode = [:]
+        _ ware: any Ware, label: String? = nil, condition: Condition? = nil, gate: (any EntryGate)? = nil,
+        order: WareOrder? = nil, location: SourceLocation = .code, options: ConfigNode = [:]
     ) {
         self.ware = ware
         self.label = label ?? "\(type(of: ware))"
         self.condition = condition
+        self.gate = gate
         self.order = order ?? ware.order
         self.location = location
         self.options = options
@@ -35,6 +38,7 @@ public final class WareChain: Sendable {
         /// From the lowest to the highest status that the response half is asked about.
         let asked: ClosedRange<Int>?
         let condition: Condition?
+        let gate: (any EntryGate)?
         let label: String
         /// Content of the request that must be there before the ware is asked.
         let whole: Int?
@@ -42,7 +46,7 @@ public final class WareChain: Sendable {
         let needsBeginning: Bool
         let failsOpen: Bool
         let mayReplay: Bool
-        /// Neither a condition nor a need for content nor a replay: it is only asked.
+        /// Neither a condition nor a gate nor a need for content nor a replay: it is only asked.
         let isPlain: Bool
         /// This ware, or one before it, may bind requests to their authority.
         let watchesAuthority: Bool
@@ -56,11 +60,14 @@ public final class WareChain: Sendable {
         /// From the lowest to the highest status that it is asked about.
         let asked: ClosedRange<Int>?
         let condition: Condition?
+        let gate: (any EntryGate)?
         let label: String
         let whole: Int?
+        /// Content of the response that must be there before the ware is asked, if there is no more of it.
+        let ifWhole: Int?
         let failsOpen: Bool
-
-        @inline(__always) var hasCondition: Bool { condition != nil }
+        /// Neither a condition nor a gate: it is asked about every response with its statuses.
+        let isUnconditional: Bool
     }
 
     /// A ware that is told of ends.
@@ -75,6 +82,8 @@ public final class WareChain: Sendable {
     /// The request's content is kept up to so many bytes, so that it can be sent again.
     let kept: Int
     let hasReplays: Bool
+    /// A ware or a gate reads messages as people may see them.
+    let showsMessages: Bool
     let hasResponseHalves: Bool
     /// A response half, or a postware, is asked about responses with some status.
     var seesAnyResponse: Bool { hasResponseHalves || !postwares.isEmpty }
@@ -105,7 +114,9 @@ public final class WareChain: Sendable {
             return ware
         }
         let responseWares = try after.map { entry throws(WrongSide) in
-            guard let ware = entry.ware as? any Postware, !(entry.ware is any Middleware) else {
+            guard let ware = entry.ware as? any Postware,
+                !(entry.ware is any Middleware) || entry.ware is any EitherSided
+            else {
                 throw WrongSide(label: entry.label, isPostware: false)
             }
             return ware
@@ -113,25 +124,30 @@ public final class WareChain: Sendable {
         let binder = requestWares.firstIndex { $0.bindsAuthority } ?? requestWares.count
         let requestSteps = zip(before, requestWares).enumerated().map { index, step in
             let (entry, ware) = step
+            let half = ware is any EitherSided ? nil : ware as? any Postware
+            let needsBeginning = ware.contentNeed == .beginning || ware.contentNeed.ifWholeLimit != nil
             return RequestStep(
-                ware: MiddlewareCall(ware), responseHalf: (ware as? any Postware).map(PostwareCall.init),
-                asked: ware is any Postware ? ware.responseStatuses.bounds : nil, condition: entry.condition,
+                ware: MiddlewareCall(ware), responseHalf: half.map(PostwareCall.init),
+                asked: half == nil ? nil : ware.responseStatuses.bounds, condition: entry.condition, gate: entry.gate,
                 label: entry.label, whole: ware.contentNeed.wholeLimit,
-                needsBeginning: ware.contentNeed == .beginning, failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
-                isPlain: entry.condition == nil && ware.contentNeed.wholeLimit == nil
-                    && ware.contentNeed != .beginning && !ware.mayReplay,
+                needsBeginning: needsBeginning, failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
+                isPlain: entry.condition == nil && entry.gate == nil && ware.contentNeed.wholeLimit == nil
+                    && !needsBeginning && !ware.mayReplay,
                 watchesAuthority: index >= binder, isMarked: ware.mayReplay || index >= binder)
         }
         let responseSteps = zip(after, responseWares).map { entry, ware in
             ResponseStep(
                 ware: PostwareCall(ware), asked: ware.responseStatuses.bounds, condition: entry.condition,
-                label: entry.label,
-                whole: ware.contentNeed.wholeLimit, failsOpen: ware.failsOpen)
+                gate: entry.gate, label: entry.label, whole: ware.contentNeed.wholeLimit,
+                ifWhole: ware.contentNeed.ifWholeLimit, failsOpen: ware.failsOpen,
+                isUnconditional: entry.condition == nil && entry.gate == nil)
         }
         entries = (before, after)
         self.middlewares = FixedList(requestSteps)
         self.postwares = FixedList(responseSteps)
-        kept = requestWares.reduce(0) { max($0, $1.contentNeed.keptLimit) }
+        let keptForGates = after.contains { $0.gate?.needsRequestContent == true } ? WareChain.keptForGates : 0
+        kept = requestWares.reduce(keptForGates) { max($0, $1.contentNeed.keptLimit) }
+        showsMessages = (before + after).contains { $0.gate != nil || $0.ware is any MessageShower }
         hasReplays = requestSteps.contains { $0.mayReplay }
         hasResponseHalves = requestSteps.contains { $0.responseHalf != nil }
         asked =
@@ -153,6 +169,9 @@ public final class WareChain: Sendable {
         labels = ChainLabels(middlewares: before.map(\.label), postwares: after.map(\.label))
     }
 
+    /// How much of a request's content gates of postwares may read.
+    private static let keptForGates = 1 << 20
+
     /// A chain without wares.
     public static let empty = WareChain()
 
@@ -161,6 +180,7 @@ public final class WareChain: Sendable {
         postwares = FixedList([])
         kept = 0
         hasReplays = false
+        showsMessages = false
         hasResponseHalves = false
         asked = nil
         observers = []
@@ -194,6 +214,10 @@ public final class WareChain: Sendable {
 extension ContentNeed {
     var wholeLimit: Int? {
         if case .whole(let limit) = self { limit } else { nil }
+    }
+
+    var ifWholeLimit: Int? {
+        if case .ifWhole(let limit) = self { limit } else { nil }
     }
 
     /// 0 where none is kept.

@@ -1,8 +1,18 @@
 /// The roles of wares: protocols that say what a ware does besides handling messages, so that the gateway and the checks of a
 /// configuration know it by this and not by its name.
 ///
-/// Three roles need types of other modules and are declared there: `CredentialUser` (Credentials), `CachingWare` and
-/// `OfflineSwitch` (Wares).
+/// Four roles need types of other modules and are declared there: `CredentialUser` (Credentials), `FilteredWare` (Capturing),
+/// `CachingWare` and `OfflineSwitch` (Wares).
+
+// MARK: Sides
+
+/// A ware that acts on requests where it stands among the middlewares, and on responses where it stands among the postwares. It is not
+/// two-sided: an entry acts on one of them.
+public protocol EitherSided: Middleware, Postware {}
+
+/// A ware that shows messages to people or files: the fields that the gateway put tokens into must be known to it
+/// (`Exchange.injectedFields`).
+public protocol MessageShower: Ware {}
 
 // MARK: Access
 

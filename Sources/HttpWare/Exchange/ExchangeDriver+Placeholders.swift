@@ -52,6 +52,7 @@ extension ExchangeDriver {
     var contentSoFar: (bytes: [UInt8], isWhole: Bool) {
         let content = exchange.isRequestLent ? request.content : exchange.heldRequest.content
         if let bytes = content.bytes { return (bytes, true) }
+        if let kept = inward.kept, call.hasSentContent { return (kept, inward.isWhole) }
         return (inward.held, inward.isWhole || content.isEmpty)
     }
 
@@ -198,7 +199,7 @@ extension ExchangeDriver {
         do {
             let held = try drain(exchange.requestFilters) { try $0.flush(into: &$1) }
             try ExchangeDriver.count(held.count, of: &call.lengthLeft)
-            if !held.isEmpty { held.withUnsafeBytes { upstream.sendContent($0) } }
+            if !held.isEmpty { held.withUnsafeBytes { sendUp($0, to: upstream) } }
             transport.output.flush()
         } catch {
             filterFailed(error)

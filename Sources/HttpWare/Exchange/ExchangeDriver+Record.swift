@@ -8,6 +8,7 @@ extension ExchangeDriver {
         if isObserved { exchange.record.trail.beginNotes(chain.labels) }
         if isObserved || !chain.observers.isEmpty { exchange.record.startedAt = loop.wallNow() }
         if let taps = server.taps, !outward.isBackground { beginTap(taps) }
+        if chain.showsMessages { exchange.isTapped = true }
     }
 
     private func beginTap(_ taps: any ExchangeTapSource) {

@@ -21,6 +21,7 @@ extension ExchangeDriver: RequestReceiver {
                 plan = intercepted
             } else {
                 plan = try router.plan(for: exchange)
+                if let added = server.addedWares { plan = added.plan(with: plan, for: exchange) }
             }
         } catch {
             // Which route is meant is not known, and no other may stand in for it.
@@ -149,6 +150,15 @@ extension ExchangeDriver: RequestReceiver {
                 let label = chain.middlewares[index].label
                 let step = threw(error, label, failsOpen: chain.middlewares[index].failsOpen)
                 return step == .goesOn ? .passedBy : .stopped
+            }
+        }
+        if let gate = chain.middlewares[index].gate {
+            if gate.needsRequestContent, awaitContent() == .over { return .stopped }
+            guard gate.admits(request, in: exchange) else {
+                inward.skipped.insert(index)
+                if isObserved { noteSkipped(exchange, .request, index) }
+                inward.index = index + 1
+                return .passedBy
             }
         }
         if let limit = chain.middlewares[index].whole, takeWholeContent(upTo: limit) == .over { return .stopped }
@@ -323,6 +333,7 @@ extension ExchangeDriver: RequestReceiver {
         guard tap == nil,
             phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
+                    && exchange.intervention == nil
                     && exchange.heldRequest.content.limit == nil
         else { return nil }
         return call.stream?.relayTarget

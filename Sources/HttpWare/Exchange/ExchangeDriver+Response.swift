@@ -163,7 +163,7 @@ extension ExchangeDriver: ResponseReceiver {
         while outward.postIndex < chain.postwares.count {
             let index = outward.postIndex
             var isConcerned = isAsked(chain.postwares[index].asked, exchange)
-            if isConcerned, chain.postwares[index].hasCondition, let condition = chain.postwares[index].condition {
+            if isConcerned, !chain.postwares[index].isUnconditional, let condition = chain.postwares[index].condition {
                 do throws(Pattern.LimitReached) {
                     isConcerned = try condition.matches(response, in: exchange)
                 } catch {
@@ -172,12 +172,16 @@ extension ExchangeDriver: ResponseReceiver {
                     continue
                 }
             }
+            if isConcerned, !chain.postwares[index].isUnconditional, let gate = chain.postwares[index].gate {
+                isConcerned = gate.admits(response, in: exchange)
+            }
             if !isConcerned {
                 if isObserved { noteSkipped(exchange, .postware, index) }
                 outward.postIndex = index + 1
                 continue
             }
             if let limit = chain.postwares[index].whole, takeWholeResponse(upTo: limit) == .over { return }
+            if let limit = chain.postwares[index].ifWhole, takeSmallResponse(upTo: limit) == .over { return }
             guard ask(chain.postwares[index].ware, exchange) == .goesOn else { return }
         }
         deliver()
@@ -405,6 +409,7 @@ extension ExchangeDriver: ResponseReceiver {
             // What a response promises and nobody can bring is never promised to the client.
             return fail(GatewayError(.upstream, .responseIncomplete, "the response's content is gone"))
         }
+        if exchange.intervention?.isBrokenOff == true { return end(.cutOff) }
         exchange.finalStatus = response.status
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
@@ -429,7 +434,8 @@ extension ExchangeDriver: ResponseReceiver {
         // Without content nothing of what may still come from upstream is meant for the client.
         if endsWithHead, discardUpstream() == .over { return }
         if call.stream == nil { return end(.completed) }
-        call.stream?.resume()
+        if !outward.early.isEmpty, sendEarly() == .over { return }
+        if !outward.paced.isLeft { call.stream?.resume() }
     }
 
     /// Sends the head of the response.
@@ -478,6 +484,11 @@ extension ExchangeDriver: ResponseReceiver {
         guard sendHead(extent, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
         if !response.status.hasNoContent(to: exchange.heldRequest.method) {
             exchange.record.unfilteredBytes += unfiltered
+            if exchange.intervention?.changesResponse == true {
+                outward.paced.add(bytes)
+                outward.paced.isEnded = true
+                return sendPacedResponse()
+            }
             exchange.record.responseBytes += bytes.count
             bytes.withUnsafeBytes {
                 tap?.responseContent($0)
@@ -496,7 +507,8 @@ extension ExchangeDriver: ResponseReceiver {
         return switch phase {
         case .tunnel: exchange.tokenSwaps?.receivedFilter == nil ? sink?.relayTarget : nil
         case .streaming:
-            exchange.responseFilters.isEmpty && response.content.limit == nil ? sink?.relayTarget : nil
+            exchange.responseFilters.isEmpty && response.content.limit == nil && exchange.intervention == nil
+                ? sink?.relayTarget : nil
         default: nil
         }
     }
@@ -509,7 +521,10 @@ extension ExchangeDriver: ResponseReceiver {
         if sink?.isBlocked == true { call.stream?.pause() }
     }
 
-    func responseContent(_ bytes: UnsafeRawBufferPointer) {
+    func responseContent(_ bytes: UnsafeRawBufferPointer) { responseContent(bytes, isSeen: false) }
+
+    /// With `isSeen` those who look at what comes have seen it.
+    func responseContent(_ bytes: UnsafeRawBufferPointer, isSeen: Bool) {
         switch phase {
         case .streaming:
             guard let sink else { return }
@@ -519,7 +534,8 @@ extension ExchangeDriver: ResponseReceiver {
                     GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
             if response.content.length == exchange.record.unfilteredBytes { release() }
-            if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
+            if let tap, !isSeen, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
+            if exchange.intervention?.changesResponse == true { return pace(bytes) }
             if exchange.responseFilters.isEmpty {
                 exchange.record.responseBytes += bytes.count
                 tap?.responseContent(bytes)
@@ -545,9 +561,12 @@ extension ExchangeDriver: ResponseReceiver {
         case .collectingResponse:
             if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             outward.collected.append(contentsOf: bytes)
+            if outward.wantedIfWhole != nil { return smallResponseCame() }
             if let limit = response.content.limit, outward.collected.count > limit {
                 fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             }
+        case .responseWares where !outward.early.isEmpty:
+            outward.early.append(contentsOf: bytes)
         default: break
         }
     }
@@ -555,7 +574,7 @@ extension ExchangeDriver: ResponseReceiver {
     /// How long filters may hold content back while no more comes.
     private static let pause = Duration.milliseconds(10)
 
-    private func watchPause() {
+    func watchPause() {
         guard exchange.responseFilters.contains(where: { $0.holdsBack }) else { return }
         let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
         pauseTimer = timer
@@ -568,6 +587,10 @@ extension ExchangeDriver: ResponseReceiver {
         do {
             let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
             try ExchangeDriver.count(held.count, of: &outward.lengthLeft)
+            if exchange.intervention?.changesResponse == true {
+                outward.paced.add(held)
+                return sendPacedResponse()
+            }
             exchange.record.responseBytes += held.count
             if !held.isEmpty {
                 held.withUnsafeBytes {
@@ -613,6 +636,11 @@ extension ExchangeDriver: ResponseReceiver {
                     let rest = try finish(exchange.responseFilters)
                     try ExchangeDriver.count(rest.count, of: &outward.lengthLeft)
                     if let left = outward.lengthLeft, left > 0 { throw FilterFault.changedLength }
+                    if exchange.intervention?.changesResponse == true {
+                        outward.paced.add(rest)
+                        outward.paced.isEnded = true
+                        return sendPacedResponse()
+                    }
                     exchange.record.responseBytes += rest.count
                     if let tap { rest.withUnsafeBytes { tap.responseContent($0) } }
                     sink?.sendContent(rest)
@@ -620,8 +648,20 @@ extension ExchangeDriver: ResponseReceiver {
                     return responseFilterFailed(error)
                 }
             }
+            if outward.paced.isLeft || outward.paced.isTimed {
+                outward.paced.isEnded = true
+                return
+            }
             end(.completed)
+        case .responseWares where !outward.early.isEmpty:
+            response.content.bytes = outward.early
+            response.content.extent = .length(outward.early.count)
+            outward.early = []
         case .collectingResponse:
+            if outward.wantedIfWhole != nil {
+                outward.wantedIfWhole = nil
+                pauseTimer?.clear()
+            }
             phase = .responseWares
             endAttempt()
             response.content.bytes = outward.collected.isEmpty ? nil : outward.collected
@@ -634,6 +674,7 @@ extension ExchangeDriver: ResponseReceiver {
 
     func downstreamDrained() {
         // While wares are asked the content waits for them, not for the client.
+        if phase == .streaming, outward.paced.isLeft { return sendPacedResponse() }
         if phase == .streaming || phase == .tunnel { call.stream?.resume() }
     }
 

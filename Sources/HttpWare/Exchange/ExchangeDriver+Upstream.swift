@@ -257,6 +257,7 @@ extension ExchangeDriver: ConnectionWaiter {
             call.lengthLeft = length
         }
         tap?.requestSent(exchange, host: options.host)
+        call.paced = PacedContent()
         connection.send(
             requestOf: exchange, options, receiver: self,
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
@@ -300,21 +301,19 @@ extension ExchangeDriver: ConnectionWaiter {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
         if exchange.requestFilters.isEmpty {
-            if let tap, showsSentContent { tap.sentContent(bytes) }
-            upstream.sendContent(bytes)
+            sendUp(bytes, to: upstream)
         } else {
             do {
                 let filtered = try filter(bytes, exchange.requestFilters)
                 try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
-                if let tap, showsSentContent { filtered.withUnsafeBytes { tap.sentContent($0) } }
-                filtered.withUnsafeBytes { upstream.sendContent($0) }
+                filtered.withUnsafeBytes { sendUp($0, to: upstream) }
             } catch {
                 filterFailed(error)
                 return .over
             }
             watchPauseOfRequest()
         }
-        if upstream.isBlocked { sink?.pauseRequest() }
+        if upstream.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
         return aftermath
     }
 
@@ -328,13 +327,21 @@ extension ExchangeDriver: ConnectionWaiter {
                 let rest = try finish(exchange.requestFilters)
                 try ExchangeDriver.count(rest.count, of: &call.lengthLeft)
                 if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
-                if let tap, showsSentContent { rest.withUnsafeBytes { tap.sentContent($0) } }
-                rest.withUnsafeBytes { upstream.sendContent($0) }
+                rest.withUnsafeBytes { sendUp($0, to: upstream) }
             } catch {
                 filterFailed(error)
                 return .over
             }
         }
+        if call.paced.isLeft {
+            call.paced.isEnded = true
+            return aftermath
+        }
+        return endUp(upstream)
+    }
+
+    /// All of the request's content went upstream.
+    func endUp(_ upstream: any UpstreamStream) -> Aftermath {
         if inward.trailers != nil, !trailersArePassable() { return .over }
         upstream.sendEnd(inward.trailers)
         guard aftermath == .goesOn else { return .over }
@@ -360,6 +367,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func upstreamDrained() {
+        if call.paced.isLeft { return sendPacedRequest() }
         if !inward.isWhole || phase == .tunnel { sink?.resumeRequest() }
     }
 

@@ -143,6 +143,8 @@ final class ExchangeDriver: LoopTimerHandler {
     /// The tunnel that the exchange opens, if the gateway reads it, or might have read it.
     var interception: Interception?
 
+    /// Counts exchanges: a timer of a former one finds another.
+    var serial = 0
     /// Counts waits: the answer of one that was given up is not taken.
     var waitNumber = 0
     let totalTimer: LoopTimer
@@ -199,6 +201,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     /// Makes the driver ready for the next exchange, of a connection of its listener.
     func prepare(sink: any ResponseSink, connection: consuming ConnectionFacts) {
+        serial &+= 1
         exchange.reset(for: connection)
         exchange.heldRequest.reset()
         self.sink = sink
@@ -271,6 +274,9 @@ final class ExchangeDriver: LoopTimerHandler {
         if exchange.heldRequest.content.bytes != nil { exchange.heldRequest.content = .none }
         if request.content.bytes != nil { request.content = .none }
         if !outward.collected.isEmpty { outward.collected = [] }
+        if !outward.early.isEmpty { outward.early = [] }
+        if outward.paced.isLeft { outward.paced = PacedContent() }
+        if call.paced.isLeft { call.paced = PacedContent() }
         if !inward.held.isEmpty { inward.held = [] }
         inward.kept = nil
         if !snapshots.isEmpty { snapshots.clear() }
@@ -342,6 +348,8 @@ final class ExchangeDriver: LoopTimerHandler {
                 ended(hold)
             } else if phase == .awaitingContent {
                 contentAwaited()
+            } else if outward.wantedIfWhole != nil {
+                smallResponseEnded()
             } else {
                 requestPaused()
                 contentPaused()

@@ -55,6 +55,8 @@ struct UpstreamCall {
     var isForwarding = false
     /// What is left of a length that filters promised to keep; `nil` if nothing is promised.
     var lengthLeft: Int?
+    /// Content of the request that goes upstream at a pace.
+    var paced = PacedContent()
 }
 
 /// 6–8. The response on its way back: whose turn it is, and how its content goes out.
@@ -68,6 +70,14 @@ struct ResponseProgress {
     var trailers: HttpFields?
     /// Content that a ware needs whole.
     var collected: [UInt8] = []
+    /// What is collected is wanted only if it is whole within so many bytes; `nil` otherwise.
+    var wantedIfWhole: Int?
+    /// The postware for which that was tried last.
+    var triedIfWhole = -1
+    /// Content that came before the wares had answered: it goes out behind the head.
+    var early: [UInt8] = []
+    /// Content that goes to the client at a pace, or up to a cut.
+    var paced = PacedContent()
     /// What is left of a length that filters promised to keep; `nil` if nothing is promised.
     var lengthLeft: Int?
     /// How long the requested replay waits once the request is whole.
@@ -80,6 +90,37 @@ struct ResponseProgress {
     var isBackground = false
     /// The client was there once, and left.
     var hasClientLeft = false
+}
+
+/// Content that waits for its time. It holds one piece: no more is read until that has gone.
+struct PacedContent {
+    private(set) var bytes: [UInt8] = []
+    private(set) var from = 0
+    /// How much may go when the time has come.
+    var granted = 0
+    /// A timer is set.
+    var isTimed = false
+    /// Behind it the content ends.
+    var isEnded = false
+
+    var isLeft: Bool { from < bytes.count }
+    var left: Int { bytes.count - from }
+
+    mutating func add(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
+
+    mutating func add(_ more: [UInt8]) { if bytes.isEmpty { bytes = more } else { bytes += more } }
+
+    /// Takes the next bytes out.
+    mutating func take(_ count: Int) -> [UInt8] {
+        let end = min(bytes.count, from + count)
+        let piece = Array(bytes[from..<end])
+        from = end
+        if from == bytes.count {
+            bytes = []
+            from = 0
+        }
+        return piece
+    }
 }
 
 /// A CONNECT to a host whose tunnels the gateway may read.

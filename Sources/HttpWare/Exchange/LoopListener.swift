@@ -28,6 +28,10 @@ public final class LoopListener: ExchangeSource {
     public var records: RecordRing?
     /// Gives taps to exchanges; `nil` if nobody wants to see what passes.
     public var taps: (any ExchangeTapSource)?
+    /// Wares that are in every chain for a while; `nil` if there are none.
+    public var addedWares: AddedWares? {
+        didSet { counters?.forgetPlans() }
+    }
     /// Counts connections and exchanges, if anybody wants to know.
     public var counters: ExchangeCounters?
     /// Called with each exchange that failed, when it has ended.
@@ -133,6 +137,7 @@ public final class LoopListener: ExchangeSource {
         self.router = router
         generation += 1
         counters?.forgetPlans()
+        addedWares?.forgetPlans()
         // Those that are needed are made anew; the others are those of services that are gone.
         seats = [:]
         lastSeat = nil

@@ -140,6 +140,13 @@ public struct HttpRequest: Sendable {
         return uri
     }
 
+    /// The target URI as it was received, in its normal form.
+    public var receivedUri: [UInt8] {
+        var copy = self
+        copy.target.restoreReceived()
+        return copy.targetUri()
+    }
+
     /// A GET request for what the reference names, seen from this request's target; `nil` when it is no http or https
     /// reference. RFC 3986 §5.2.
     public func resolve(_ reference: String) -> HttpRequest? {

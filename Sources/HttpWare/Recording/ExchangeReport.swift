@@ -33,6 +33,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var responder: String
     /// What a cache did with the request: `hit`, `stale`, `collapsed`, `validated`, `miss` or `bypass`; `nil` where none saw it.
     public var cache: String?
+    /// The numbers of the rules for a while that acted on it; `nil` without any.
+    public var rules: [Int]?
     /// What went wrong, and in words.
     public var fault: String?
     public var reason: String?
@@ -143,6 +145,7 @@ extension ExchangeReport {
             }
         responder = recorded.responder.name
         cache = recorded.cacheResult?.name
+        rules = recorded.rules.isEmpty ? nil : recorded.rules
         fault = recorded.failure.map { "\($0.fault)" }
         reason = recorded.failure?.reason
         attempts = record.attempts
@@ -184,7 +187,8 @@ extension ExchangeReport {
             ("target", .text(target)),
             ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
             ("end", .text(end)), ("responder", .text(responder)),
-            ("cache", cache.map(Json.text)), ("fault", fault.map(Json.text)),
+            ("cache", cache.map(Json.text)), ("rules", rules.map { .list($0.map(Json.number)) }),
+            ("fault", fault.map(Json.text)),
             ("reason", reason.map(Json.text)), ("attempts", .number(attempts)), ("replays", .number(replays)),
             ("reused", .bool(reused)), ("requestBytes", .number(requestBytes)),
             ("responseBytes", .number(responseBytes)), ("unfilteredBytes", unfilteredBytes.map(Json.number)),

@@ -22,6 +22,7 @@ public struct RecordedExchange: Sendable {
     var responder = Responder.upstream
     var cacheResult: CacheResult?
     var failure: GatewayError?
+    var rules: [Int] = []
     /// Times, bytes and what the wares did.
     public internal(set) var record = ExchangeRecord()
 
@@ -59,6 +60,7 @@ public struct RecordedExchange: Sendable {
         end = exchange.end
         responder = exchange.responder
         cacheResult = exchange.cacheResult
+        rules = exchange.rules
         if isHeld {
             // The holder may still read it.
             record = exchange.record

@@ -612,8 +612,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     func cutOff() {
         receiver = nil
-        // A reset where the length was not announced, so that a close cannot pass for the end.
-        if responsePhase == .started { reset() } else { close() }
+        // A reset where the length was not announced, or nothing was sent, so that a close cannot pass for the end.
+        if responsePhase == .ended { close() } else { reset() }
     }
 
     /// The exchange is over: on to the next request, or the end of the connection.

@@ -29,6 +29,11 @@ struct AdminClient: Sendable {
         try whole(.post, target, content, within: limit)
     }
 
+    /// Sends a request with JSON as its content, or with none, and waits for the answer, as `get` does.
+    func send(_ method: HttpMethod, _ target: String, json: String? = nil) throws -> Answer {
+        try whole(method, target, json.map { Array($0.utf8) } ?? [], within: .seconds(120))
+    }
+
     private func whole(
         _ method: HttpMethod, _ target: String, _ content: [UInt8] = [], within limit: Duration
     ) throws -> Answer {
@@ -206,7 +211,7 @@ private struct AdminProblem: Decodable {
 extension AdminClient.Answer {
     /// The decoded content of a 200. If the status is another one, or the content cannot be read, the program ends and names the problem.
     func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        if status == 200, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
+        if status == 200 || status == 201, let value = try? JSONDecoder().decode(type, from: Data(content)) { return value }
         throw refusal
     }
 

@@ -21,6 +21,10 @@ struct RunCommand: ParsableCommand {
 
     @Flag(help: "Reload when a file of the configuration changes, as on SIGHUP.")
     var watch = false
+    @Option(
+        help: ArgumentHelp(
+            "Read the inspector page from this folder at each request, while you write it.", valueName: "dir"))
+    var uiDir: String?
 
     func validate() throws {
         if watch, file.path == "-" { throw ValidationError("--watch needs a file; standard input is read once") }
@@ -37,7 +41,7 @@ struct RunCommand: ParsableCommand {
         // Standard input is read once.
         try GatewayRun.run(
             configuration, workers: workers, source: path == "-" ? nil : source, watches: watch,
-            inheriting: inheritance)
+            pageFolder: uiDir, inheriting: inheritance)
     }
 }
 
@@ -45,10 +49,11 @@ struct RunCommand: ParsableCommand {
 enum GatewayRun {
     static func run(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false, inheriting inheritance: Inheritance = .none
+        watches: Bool = false, pageFolder: String? = nil, inheriting inheritance: Inheritance = .none
     ) throws {
         let gateway = try start(
-            configuration, workers: workers, source: source, watches: watches, inheriting: inheritance)
+            configuration, workers: workers, source: source, watches: watches, pageFolder: pageFolder,
+            inheriting: inheritance)
         tell(gateway)
         gateway.run()
     }
@@ -69,13 +74,14 @@ enum GatewayRun {
     /// A gateway that serves; ends the program when it cannot listen.
     static func start(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
         inheriting inheritance: Inheritance = .none
     ) throws -> Gateway {
         do {
             return try Gateway(
                 configuration, loops: workers ?? usualLoops, log: GatewayLog(configuration.log), source: source,
-                watches: watches, observes: observes, takesSignals: takesSignals, inheriting: inheritance)
+                watches: watches, observes: observes, takesSignals: takesSignals,
+                pageFolder: pageFolder, inheriting: inheritance)
         } catch {
             Terminal.error("\(error)")
             throw ExitCode(3)

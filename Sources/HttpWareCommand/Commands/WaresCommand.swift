@@ -54,6 +54,7 @@ struct WaresCommand: ParsableCommand {
             case .middleware: "middleware: listed under middlewares, acts on requests"
             case .postware: "postware: listed under postwares, acts on responses"
             case .both: "both: listed under middlewares, its response half runs on the way back"
+            case .either: "either: acts on requests under middlewares, on responses under postwares"
             }
         var parts = ["\(ware.name)\n\(ware.about.sentence)", side]
         if !ware.shownOptions.isEmpty {

@@ -234,7 +234,7 @@ extension RateLimit: ConfigurableWare {
             `onError` decides: each gateway counts by itself (`memory`), the request passes (`allow`), or it is answered
             with 503 (`refuse`).
             """#,
-        otherNames: ["limitReq", "throttle", "localRateLimit", "requestLimit"])
+        otherNames: ["limitReq", "localRateLimit", "requestLimit"])
 
     public init(options: inout OptionsReader) {
         let usual = RateLimit(Rate(1, per: .second))

@@ -9,12 +9,23 @@ enum FileContent {
     /// The file's bytes; `nil`, and a mistake, when it cannot be read or is too large.
     static func read(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
         guard !options.isDescribing else { return nil }
-        let content = load(path, key, &options)
+        let content = load(path, key, limit, &options)
         options.noteFile(path, content: content ?? [])
         return content
     }
 
-    private static func load(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
+    /// The same for a larger file. Of what was read only a digest is noted.
+    static func read(_ path: String, _ key: String, upTo most: Int, _ options: inout OptionsReader) -> [UInt8]? {
+        guard !options.isDescribing else { return nil }
+        let content = load(path, key, .bytes(most), &options)
+        let digest = (content ?? []).withUnsafeBytes { Digest256(of: $0) }
+        options.noteFile(path, content: content == nil ? [] : digest.withBytes { Array($0) })
+        return content
+    }
+
+    private static func load(
+        _ path: String, _ key: String, _ limit: ByteCount, _ options: inout OptionsReader
+    ) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(SystemError.text(of: errno))")

@@ -38,6 +38,7 @@ from . import (  # noqa: F401
     refused_responses,
     replays,
     resilience,
+    rules,
     socks,
     targets,
     tls,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -553,14 +555,21 @@ def _(t: Trial) -> None:
 @case("admin: the inspector page asks nobody else, and writes no markup", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
-    page, script, style = gateway.ask("/"), gateway.ask("/inspector.js"), gateway.ask("/inspector.css")
+    page, script, style = gateway.ask("/"), gateway.ask("/main.js"), gateway.ask("/style.css")
     for response, kind in ((page, "text/html"), (script, "text/javascript"), (style, "text/css")):
         expect_status(response, 200)
         check((response.get("Content-Type") or "").startswith(kind), response)
-    for text in (page.body, script.body, style.body):
-        check(b"//" not in text.replace(b"http://www.w3.org/2000/svg", b"").replace(b"// ", b""), "another resource is named")
-        for word in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval(", b"style=", b"onclick"):
+    names = re.findall(rb'from "./(\w+\.js)"', script.body)
+    check(len(names) > 5, names)
+    bodies = [page.body, script.body, style.body] + [gateway.ask("/" + name.decode()).body for name in names]
+    for text in bodies:
+        check(not re.search(rb"""(?:src|href)\s*=\s*"(?:https?:)?//|url\(|@import|(?:fetch|ask|get|post)\(["'`]https?:""", text), "another resource is named")
+        for word in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval(", b'" style="', b"onclick="):
             check(word not in text, word)
+    known = gateway.ask("/main.js", f"If-None-Match: {script.get('ETag')}")
+    expect_status(known, 304)
+    coded = gateway.ask("/main.js", "Accept-Encoding: gzip")
+    expect_same("compressed", gzip.decompress(coded.body), script.body)
     expect_status(Gateway(t, ", ui: false").ask("/"), 404)
 
 

@@ -1,19 +1,21 @@
 import GatewayConfig
-import HttpGateway
 import HttpWare
 
 /// An explanation for programs, as JSON. What is not there is `null`.
-struct ExplanationJson {
+public struct ExplanationJson {
     private let explanation: Explanation
     private let mask: ExplanationMask
 
-    init(_ explanation: Explanation) {
+    public init(_ explanation: Explanation) {
         self.explanation = explanation
         mask = ExplanationMask(explanation)
     }
 
     /// One object, on one line.
-    var text: String {
+    public var text: String { json.text }
+
+    /// The object.
+    var json: Json {
         let run = explanation.run
         let listener = explanation.listener
         let asked = explanation.asked
@@ -44,7 +46,7 @@ struct ExplanationJson {
             ),
             ("upstream", upstream(run)),
             ("answer", answer(run)),
-        ]).text
+        ])
     }
 
     // MARK: Parts

@@ -1,26 +1,26 @@
-import HttpGateway
-import HttpWare
+public import GatewayConfig
+public import HttpWare
 
 /// Keeps what is secret out of an explanation: `***` stands in its place.
-struct ExplanationMask {
+public struct ExplanationMask {
     private let secrets: [String]
 
-    init(_ explanation: Explanation) { secrets = explanation.secrets }
+    public init(_ explanation: Explanation) { secrets = explanation.secrets }
 
     /// A text without secrets.
-    func text(_ text: String) -> String {
+    public func text(_ text: String) -> String {
         secrets.reduce(text) { $0.replacing($1, with: "***") }
     }
 
     /// A field line without its value where that is a credential, wherever it came from.
-    func line(_ line: String) -> String {
+    public func line(_ line: String) -> String {
         let name = line.prefix { $0 != ":" }
         let isCredential = FieldName(String(name)).map(Redaction.fields.contains) ?? false
         return isCredential ? "\(name): ***" : text(line)
     }
 
     /// A request line or target as records show it; its query is hidden where it holds a secret in another spelling.
-    func target(_ target: String) -> String {
+    public func target(_ target: String) -> String {
         let words = text(target).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
         let shown = words.map(Redaction.target).joined(separator: " ")
         guard let question = shown.firstIndex(of: "?") else { return shown }
@@ -33,7 +33,7 @@ struct ExplanationMask {
 
 extension ConditionOptions {
     /// In words: `method GET or HEAD, status 5xx`.
-    var words: String {
+    public var words: String {
         var parts: [String] = []
         func add(_ key: String, _ values: [String]) {
             if !values.isEmpty { parts.append("\(key) \(values.joined(separator: " or "))") }
@@ -52,12 +52,12 @@ extension ConditionOptions {
 
 extension ChainEntry {
     /// The ware's name in configuration files.
-    var wareName: String { (ware as? any ConfigurableWare).map { type(of: $0).name.text } ?? label }
+    public var wareName: String { (ware as? any ConfigurableWare).map { type(of: $0).name.text } ?? label }
 }
 
 extension DryRun.Decision {
     /// In a word or two.
-    var word: String {
+    public var word: String {
         switch self {
         case .passed: "passed"
         case .skipped: "skipped"
@@ -72,7 +72,7 @@ extension DryRun.Decision {
 
 extension DryRun.Meaning {
     /// In a few words.
-    var word: String {
+    public var word: String {
         switch self {
         case .runs: "runs"
         case .doesNotRun: "skipped"

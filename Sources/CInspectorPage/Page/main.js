@@ -1,0 +1,105 @@
+// The frame of the page: which view is shown, the keys that work everywhere, the colours.
+import { make, button, dialog, field, table, facts } from "./dom.js";
+import { onTokenNeeded } from "./api.js";
+import { place, link, go, choices } from "./state.js";
+import { requests } from "./requests.js";
+import { compare } from "./compare.js";
+import { overview } from "./overview.js";
+import { rules } from "./rules.js";
+import { breakpoints } from "./breakpoints.js";
+import { services, cache, tokens } from "./gateway.js";
+import { routes, configuration } from "./config.js";
+
+const views = { requests, overview, rules, breakpoints, services, cache, tokens, routes, configuration, compare };
+const titles = {
+  requests: "Requests", overview: "Overview", rules: "Rules", breakpoints: "Breakpoints", services: "Services",
+  cache: "Cache", tokens: "Tokens", routes: "Routes", configuration: "Configuration", compare: "Compare",
+};
+const main = document.getElementById("main");
+let shown = null;
+
+function show() {
+  const now = place();
+  const name = Object.hasOwn(views, now.view) ? now.view : "requests";
+  for (const item of document.querySelectorAll("#nav a")) {
+    if (item.dataset.view === name) {
+      item.setAttribute("aria-current", "page");
+      item.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    else item.removeAttribute("aria-current");
+  }
+  if (shown?.name === name) return shown.view.update?.(now);
+  shown?.view.leave?.();
+  main.replaceChildren();
+  main.className = name;
+  document.title = titles[name] + " – httpware";
+  shown = { name, view: views[name](main, now) };
+}
+
+for (const name of Object.keys(titles)) {
+  if (name === "compare") continue;
+  document.getElementById("nav").append(make("a", { href: link(name), "data-view": name }, titles[name]));
+}
+
+// Colours: those of the system, until one is chosen.
+
+function paint(choice) {
+  if (choice) document.documentElement.dataset.theme = choice;
+  else delete document.documentElement.dataset.theme;
+}
+
+paint(choices.read("theme", null));
+document.getElementById("theme").addEventListener("click", () => {
+  const isDark = (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const choice = isDark ? "light" : "dark";
+  choices.write("theme", choice);
+  paint(choice);
+  dispatchEvent(new Event("themechange"));
+});
+
+function help() {
+  const key = name => make("kbd", name);
+  dialog("Keys", table([], [
+    [key("/"), "to the filter"], [[key("↑"), " ", key("↓"), " ", key("Page ↑"), " ", key("Home")], "choose a request"],
+    [key("Enter"), "open it"], [key("Esc"), "close, or leave the filter"], [key("x"), "pause the list, or go on"],
+    [key("p"), "pin"], [key("c"), "compare: first one, then the other"], [key("e"), "edit and send again"],
+    [key("y"), "copy as curl"], [[key("g"), " ", key("o"), key("r"), key("u"), key("b"), key("s"), key("t")], "go to Overview, Requests, Rules, Breakpoints, Services, Tokens"],
+    [key("?"), "this table"],
+  ]));
+}
+
+document.getElementById("help").addEventListener("click", help);
+
+let goesTo = false;
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const isTyping = event.target.matches("input, textarea, select");
+  if (event.key === "Escape") return shown?.view.escape?.(event);
+  if (isTyping) return;
+  if (goesTo) {
+    goesTo = false;
+    const view = { o: "overview", r: "requests", u: "rules", b: "breakpoints", s: "services", t: "tokens" }[event.key];
+    if (view) go(view);
+    return;
+  }
+  if (event.key === "g") { goesTo = true; setTimeout(() => { goesTo = false; }, 1500); return; }
+  if (event.key === "?") return help();
+  if (shown?.view.key?.(event)) event.preventDefault();
+});
+
+let asks = false;
+onTokenNeeded(() => {
+  if (asks) return;
+  asks = true;
+  const input = make("input", { type: "password", autocomplete: "off", name: "token", required: true });
+  dialog("The admin listener wants its token", field("Token", input), () => {
+    // The server answers with a cookie, and leads back to this page.
+    location.href = "/?token=" + encodeURIComponent(input.value);
+  }, "Open").addEventListener("close", () => { asks = false; });
+});
+
+addEventListener("hashchange", show);
+// A page that the browser keeps for the way back holds no connection.
+addEventListener("pagehide", () => { shown?.view.leave?.(); shown = null; });
+addEventListener("pageshow", event => { if (event.persisted) show(); });
+show();

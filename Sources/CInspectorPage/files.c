@@ -1,0 +1,96 @@
+#include "CInspectorPage.h"
+
+// #embed is of C23; clang knows it in every C and says so.
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
+static const uint8_t api_js[] = {
+#embed "Page/api.js"
+};
+static const uint8_t breakpoints_js[] = {
+#embed "Page/breakpoints.js"
+};
+static const uint8_t compare_js[] = {
+#embed "Page/compare.js"
+};
+static const uint8_t config_js[] = {
+#embed "Page/config.js"
+};
+static const uint8_t content_js[] = {
+#embed "Page/content.js"
+};
+static const uint8_t copyas_js[] = {
+#embed "Page/copyas.js"
+};
+static const uint8_t detail_js[] = {
+#embed "Page/detail.js"
+};
+static const uint8_t dom_js[] = {
+#embed "Page/dom.js"
+};
+static const uint8_t filter_js[] = {
+#embed "Page/filter.js"
+};
+static const uint8_t gateway_js[] = {
+#embed "Page/gateway.js"
+};
+static const uint8_t icon_svg[] = {
+#embed "Page/icon.svg"
+};
+static const uint8_t index_html[] = {
+#embed "Page/index.html"
+};
+static const uint8_t list_js[] = {
+#embed "Page/list.js"
+};
+static const uint8_t main_js[] = {
+#embed "Page/main.js"
+};
+static const uint8_t overview_js[] = {
+#embed "Page/overview.js"
+};
+static const uint8_t requests_js[] = {
+#embed "Page/requests.js"
+};
+static const uint8_t rules_js[] = {
+#embed "Page/rules.js"
+};
+static const uint8_t spark_js[] = {
+#embed "Page/spark.js"
+};
+static const uint8_t state_js[] = {
+#embed "Page/state.js"
+};
+static const uint8_t style_css[] = {
+#embed "Page/style.css"
+};
+static const uint8_t waterfall_js[] = {
+#embed "Page/waterfall.js"
+};
+
+static const struct CInspectorFile files[] = {
+    {"api.js", api_js, sizeof api_js},
+    {"breakpoints.js", breakpoints_js, sizeof breakpoints_js},
+    {"compare.js", compare_js, sizeof compare_js},
+    {"config.js", config_js, sizeof config_js},
+    {"content.js", content_js, sizeof content_js},
+    {"copyas.js", copyas_js, sizeof copyas_js},
+    {"detail.js", detail_js, sizeof detail_js},
+    {"dom.js", dom_js, sizeof dom_js},
+    {"filter.js", filter_js, sizeof filter_js},
+    {"gateway.js", gateway_js, sizeof gateway_js},
+    {"icon.svg", icon_svg, sizeof icon_svg},
+    {"index.html", index_html, sizeof index_html},
+    {"list.js", list_js, sizeof list_js},
+    {"main.js", main_js, sizeof main_js},
+    {"overview.js", overview_js, sizeof overview_js},
+    {"requests.js", requests_js, sizeof requests_js},
+    {"rules.js", rules_js, sizeof rules_js},
+    {"spark.js", spark_js, sizeof spark_js},
+    {"state.js", state_js, sizeof state_js},
+    {"style.css", style_css, sizeof style_css},
+    {"waterfall.js", waterfall_js, sizeof waterfall_js},
+};
+
+const struct CInspectorFile *cinspector_file(size_t place) {
+    return place < sizeof files / sizeof *files ? &files[place] : NULL;
+}

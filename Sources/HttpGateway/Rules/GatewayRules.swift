@@ -1,0 +1,68 @@
+import HttpWare
+import Synchronization
+
+/// The rules for a while of a gateway, in the order of their creation. They outlive a reload, and end with the process.
+///
+/// The admin listener changes them, any thread reads: one `Mutex` guards it.
+final class GatewayRules: Sendable {
+    /// A rule with the entries that do its work.
+    struct Active: Sendable {
+        let rule: Rule
+        let middlewares: [ChainEntry]
+        let postwares: [ChainEntry]
+    }
+
+    private struct State {
+        var last = 0
+        var active: [Active] = []
+    }
+
+    private let state = Mutex(State())
+    /// Hands the rules to the loops, and returns when each has them.
+    private let publish: @Sendable ([Active]) async -> Void
+
+    /// The most rules at once.
+    static let most = 1000
+
+    init(publish: @escaping @Sendable ([Active]) async -> Void) { self.publish = publish }
+
+    /// Those in force.
+    var active: [Active] { state.withLock { $0.active } }
+
+    func find(_ id: Int) -> Rule? { active.first { $0.rule.id == id }?.rule }
+
+    /// Puts a rule in force, which is made with its number. `nil` if there are too many.
+    func add(_ make: (Int) throws -> Active) async rethrows -> Rule? {
+        let number = state.withLock { state -> Int? in
+            guard state.active.count < GatewayRules.most else { return nil }
+            state.last += 1
+            return state.last
+        }
+        guard let number else { return nil }
+        let made = try make(number)
+        state.withLock { $0.active.append(made) }
+        await publish(active)
+        return made.rule
+    }
+
+    /// Ends a rule. Answers false if there is none with that number.
+    func remove(_ id: Int) async -> Bool {
+        let isThere = state.withLock { state in
+            let count = state.active.count
+            state.active.removeAll { $0.rule.id == id }
+            return state.active.count < count
+        }
+        if isThere { await publish(active) }
+        return isThere
+    }
+
+    /// Ends the rules whose time is over.
+    func prune(at now: WallTime) async {
+        let isLess = state.withLock { state in
+            let count = state.active.count
+            state.active.removeAll { $0.rule.until <= now }
+            return state.active.count < count
+        }
+        if isLess { await publish(active) }
+    }
+}

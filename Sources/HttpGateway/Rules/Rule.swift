@@ -1,0 +1,83 @@
+import Capturing
+import HttpWare
+import Synchronization
+
+/// A rule for a while: a ware that is put in force on a running gateway, for the exchanges of a filter.
+///
+/// Loops ask it, any thread reads it: what changes is atomic.
+final class Rule: Sendable {
+    let id: Int
+    let filter: CaptureFilter
+    let ware: String
+    /// As they were given, with `on`.
+    let options: ConfigNode
+    let reason: String
+    let until: WallTime
+    /// How many exchanges it acts on; `nil` is all.
+    let count: Int?
+    /// The fields of requests that its placeholders read, in lower case.
+    let readFields: [String]
+    private let taken = Atomic(0)
+
+    init(
+        id: Int, filter: CaptureFilter, ware: String, options: ConfigNode, reason: String, until: WallTime, count: Int?,
+        readFields: [String]
+    ) {
+        self.id = id
+        self.filter = filter
+        self.ware = ware
+        self.options = options
+        self.reason = reason
+        self.until = until
+        self.count = count
+        self.readFields = readFields
+    }
+
+    /// How many exchanges it acted on.
+    var hits: Int { min(taken.load(ordering: .relaxed), count ?? .max) }
+
+    /// Whether it may act on one more exchange.
+    func isInForce(at now: WallTime) -> Bool {
+        now < until && count.map { taken.load(ordering: .relaxed) < $0 } ?? true
+    }
+
+    /// Whether it acts on this exchange, which counts once.
+    func takes(_ exchange: Exchange) -> Bool {
+        if exchange.rules.contains(id) { return true }
+        guard exchange.wallNow < until else { return false }
+        let number = taken.add(1, ordering: .relaxed).newValue
+        if let count, number > count {
+            taken.subtract(1, ordering: .relaxed)
+            return false
+        }
+        exchange.noteRule(id)
+        return true
+    }
+
+    var json: Json {
+        .object([
+            ("id", .number(id)), ("filter", .text(filter.text)), ("ware", .text(ware)),
+            ("options", options.isEmpty ? .object([]) : options.jsonValue), ("reason", .text(reason)),
+            ("until", .text(until.rfc3339)), ("count", count.map(Json.number) ?? .null), ("hits", .number(hits)),
+        ])
+    }
+}
+
+/// The gate of a rule: its time, its count, and its filter.
+struct RuleGate: EntryGate {
+    let rule: Rule
+    /// `nil` if the ware decides the filter itself at the end.
+    let filter: FilterGate?
+
+    var needsRequestContent: Bool { filter?.needsRequestContent ?? false }
+
+    func admits(_ request: HttpRequest, in exchange: Exchange) -> Bool {
+        (rule.isInForce(at: exchange.wallNow) || exchange.rules.contains(rule.id))
+            && filter?.admits(request, in: exchange) ?? true
+    }
+
+    func admits(_ response: HttpResponse, in exchange: Exchange) -> Bool {
+        (rule.isInForce(at: exchange.wallNow) || exchange.rules.contains(rule.id))
+            && filter?.admits(response, in: exchange) ?? true
+    }
+}

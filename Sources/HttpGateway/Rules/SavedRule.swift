@@ -1,0 +1,24 @@
+import Capturing
+import HttpWare
+
+/// A rule as the entries of a configuration file.
+enum SavedRule {
+    /// The lists with the entry. Throws where the filter says what no `if` does.
+    static func yaml(_ rule: GatewayRules.Active) throws(FilterFault) -> String {
+        let name = rule.rule.ware
+        let type = RuleReader.wares.first { $0.name.text == name }
+        let options = ConfigNode(.map((rule.rule.options.entries ?? []).filter { $0.key != "on" }))
+        var text = "# \(rule.rule.reason.split(whereSeparator: \.isNewline).joined(separator: " "))\n"
+        for (list, entries) in [("middlewares", rule.middlewares), ("postwares", rule.postwares)] where !entries.isEmpty
+        {
+            var condition = ""
+            if type is any FilteredWare.Type {
+                condition = "    filter: \(Json.text(rule.rule.filter.text).text)\n"
+            } else if let node = try rule.rule.filter.condition(isPostware: list == "postwares") {
+                condition = "    if: \(node.flow)\n"
+            }
+            text += "\(list):\n  - \(name): \(options.flow)\n\(condition)"
+        }
+        return text
+    }
+}

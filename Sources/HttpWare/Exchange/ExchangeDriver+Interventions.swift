@@ -1,0 +1,198 @@
+// 5–8. What wares do to an exchange beyond its messages: a pace, a cut. And content that is collected only if it is small.
+
+extension ExchangeDriver {
+    // MARK: The request at a pace
+
+    /// Sends filtered content upstream, at once or at its pace.
+    func sendUp(_ bytes: UnsafeRawBufferPointer, to upstream: any UpstreamStream) {
+        if exchange.intervention?.requestPace != nil {
+            call.paced.add(bytes)
+            return sendPacedRequest()
+        }
+        if let tap, showsSentContent { tap.sentContent(bytes) }
+        upstream.sendContent(bytes)
+    }
+
+    /// Sends what may go now, and comes again for the rest.
+    func sendPacedRequest() {
+        guard let pace = exchange.intervention?.requestPace else { return }
+        while call.paced.isLeft, !call.paced.isTimed {
+            guard let upstream = call.stream else {
+                call.paced = PacedContent()
+                return
+            }
+            if upstream.isBlocked { return }
+            if call.paced.granted == 0 {
+                let (count, wait) = pace.reserve(call.paced.left, at: loop.now)
+                call.paced.granted = max(1, count)
+                if wait > .zero {
+                    call.paced.isTimed = true
+                    return schedule(after: wait) { driver in
+                        driver.call.paced.isTimed = false
+                        driver.sendPacedRequest()
+                    }
+                }
+            }
+            let piece = call.paced.take(call.paced.granted)
+            call.paced.granted = 0
+            piece.withUnsafeBytes { piece in
+                if let tap, showsSentContent { tap.sentContent(piece) }
+                upstream.sendContent(piece)
+            }
+            guard aftermath == .goesOn else { return }
+        }
+        guard !call.paced.isLeft, let upstream = call.stream else { return }
+        if call.paced.isEnded {
+            call.paced.isEnded = false
+            _ = endUp(upstream)
+        } else if !inward.isWhole, !upstream.isBlocked {
+            sink?.resumeRequest()
+        }
+    }
+
+    // MARK: The response at a pace, or cut
+
+    /// Takes a piece of the response's content that does not simply pass.
+    func pace(_ bytes: UnsafeRawBufferPointer) {
+        do {
+            if exchange.responseFilters.isEmpty {
+                outward.paced.add(bytes)
+            } else {
+                let filtered = try filter(bytes, exchange.responseFilters)
+                try ExchangeDriver.count(filtered.count, of: &outward.lengthLeft)
+                outward.paced.add(filtered)
+            }
+        } catch {
+            return fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+        }
+        sendPacedResponse()
+        guard aftermath == .goesOn else { return }
+        watchPause()
+        if outward.paced.isLeft { call.stream?.pause() }
+    }
+
+    /// Sends what may go now, and comes again for the rest. Ends the exchange behind the last byte, or at a cut.
+    func sendPacedResponse() {
+        while phase == .streaming, outward.paced.isLeft, !outward.paced.isTimed {
+            guard let sink, let intervention = exchange.intervention else { return }
+            if sink.isBlocked { return }
+            var count = outward.paced.left
+            if let cut = intervention.cut {
+                count = min(count, cut - exchange.record.responseBytes)
+                if count <= 0 { return endAtCut() }
+            }
+            if let pace = intervention.responsePace {
+                if outward.paced.granted == 0 {
+                    let (granted, wait) = pace.reserve(count, at: loop.now)
+                    outward.paced.granted = max(1, granted)
+                    if wait > .zero {
+                        outward.paced.isTimed = true
+                        return schedule(after: wait) { driver in
+                            driver.outward.paced.isTimed = false
+                            driver.sendPacedResponse()
+                        }
+                    }
+                }
+                count = min(count, outward.paced.granted)
+                outward.paced.granted = 0
+            }
+            let piece = outward.paced.take(count)
+            exchange.record.responseBytes += piece.count
+            piece.withUnsafeBytes {
+                tap?.responseContent($0)
+                sink.sendContent($0)
+            }
+            guard aftermath == .goesOn else { return }
+            transport.output.flush()
+        }
+        guard phase == .streaming, !outward.paced.isLeft else { return }
+        if let cut = exchange.intervention?.cut, exchange.record.responseBytes >= cut, !isCutAtEnd {
+            return endAtCut()
+        }
+        if outward.paced.isEnded { return end(.completed) }
+        if sink?.isBlocked == false { call.stream?.resume() }
+    }
+
+    /// Breaks the response off when what went before has left: a reset would overtake it.
+    private func endAtCut() {
+        outward.paced.isTimed = true
+        call.stream?.pause()
+        let number = serial
+        loop.later { [weak self] in
+            guard let self, serial == number, phase == .streaming else { return }
+            transport.inEvent { self.end(.cutOff) }
+        }
+    }
+
+    /// Whether the cut is where the content ends anyway.
+    private var isCutAtEnd: Bool {
+        outward.paced.isEnded || response.content.length == exchange.record.responseBytes
+    }
+
+    private func schedule(after wait: Duration, _ body: @escaping (ExchangeDriver) -> Void) {
+        let number = serial
+        loop.schedule(after: wait) { [weak self] in
+            guard let self, serial == number, phase != .ended else { return }
+            transport.inEvent { body(self) }
+        }
+    }
+
+    // MARK: Content that is wanted if it is small
+
+    /// A response whose content comes with such a pause is not waited for.
+    private static let pauseOfSmall = Duration.milliseconds(50)
+
+    /// Puts all content into `response.content.bytes` if there is no more than `limit` of it and it comes without a pause.
+    func takeSmallResponse(upTo limit: Int) -> Aftermath {
+        guard outward.triedIfWhole != outward.postIndex else { return .goesOn }
+        outward.triedIfWhole = outward.postIndex
+        guard call.stream != nil, response.content.bytes == nil, !response.content.isEmpty, outward.early.isEmpty,
+            response.content.length ?? 0 <= limit, response.status != .switchingProtocols, !isEventStream
+        else { return .goesOn }
+        phase = .collectingResponse
+        outward.collected = []
+        outward.wantedIfWhole = limit
+        watchSmallResponse()
+        call.stream?.resume()
+        return .over
+    }
+
+    private var isEventStream: Bool {
+        response.fields[.contentType]?.prefix { $0 != ";" }.lowercased() == "text/event-stream"
+    }
+
+    private func watchSmallResponse() {
+        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
+        pauseTimer = timer
+        timer.set(after: ExchangeDriver.pauseOfSmall)
+    }
+
+    /// More of it came.
+    func smallResponseCame() {
+        if let limit = outward.wantedIfWhole, outward.collected.count > limit {
+            smallResponseEnded()
+        } else {
+            watchSmallResponse()
+        }
+    }
+
+    /// It is too large, or too slow: the wares are asked without it, and what came goes out behind the head.
+    func smallResponseEnded() {
+        guard phase == .collectingResponse, outward.wantedIfWhole != nil else { return }
+        pauseTimer?.clear()
+        outward.wantedIfWhole = nil
+        call.stream?.pause()
+        outward.early = outward.collected
+        outward.collected = []
+        phase = .responseWares
+        runResponseWares()
+    }
+
+    /// Sends what came before the wares had answered.
+    func sendEarly() -> Aftermath {
+        let early = outward.early
+        outward.early = []
+        early.withUnsafeBytes { responseContent($0, isSeen: true) }
+        return aftermath
+    }
+}

@@ -1,0 +1,227 @@
+import Capturing
+import Glibc
+import HttpWare
+import Synchronization
+
+/// Writes recorded exchanges to one file: an archive that is whole whenever somebody opens it.
+///
+/// Loops hand exchanges over, one thread writes them. It collects entries in a file without a name, and puts a copy with the archive's
+/// end in place of the file's former content, at most a second after something came.
+///
+/// Unchecked: `mutex` and `condition` are made in `init` and made to be shared; what stands under *Behind `mutex`* is guarded by it,
+/// the rest is used on the thread only.
+final class HarRecorder: @unchecked Sendable {
+    private let path: String
+    private let maxSize: Int
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+
+    // Behind `mutex`.
+    private var queue: [CapturedExchange] = []
+    private var queued = 0
+    private var isStarted = false
+    private var isOver = false
+    private let ended = LoopWait<Bool>()
+
+    /// Memory for exchanges under way and those that are not written yet.
+    private let reserved = Atomic(0)
+    private let lost = Atomic(0)
+
+    // On the thread.
+    private var writer = HarWriter()
+    private var spool: Int32 = -1
+    private var size = 0
+    private var isFull = false
+
+    /// The most memory for all exchanges of one file.
+    private static let mostMemory = 64 << 20
+    private static let pause: Int = 500
+
+    init(path: String, maxSize: Int) {
+        self.path = path
+        self.maxSize = maxSize
+        mutex = .allocate(capacity: 1)
+        condition = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        if spool >= 0 { close(spool) }
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    /// How many exchanges are not in the file, because it is full or memory was short.
+    var lostCount: Int { lost.load(ordering: .relaxed) }
+
+    /// Takes memory for a piece of content; false if there is none left.
+    func reserve(_ count: Int) -> Bool {
+        if reserved.add(count, ordering: .relaxed).newValue <= HarRecorder.mostMemory { return true }
+        reserved.subtract(count, ordering: .relaxed)
+        return false
+    }
+
+    func giveBack(_ count: Int) { if count > 0 { reserved.subtract(count, ordering: .relaxed) } }
+
+    /// Hands an exchange over, with the memory that is reserved for it.
+    func add(_ exchange: CapturedExchange, reserved count: Int) {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        guard !isOver, queue.count < 10_000 else {
+            lost.add(1, ordering: .relaxed)
+            return giveBack(count)
+        }
+        queue.append(exchange)
+        queued += count
+        if !isStarted { start() }
+        if queue.count == 1 { pthread_cond_signal(condition) }
+    }
+
+    /// Nobody adds any more: what is there is written, and the thread ends.
+    func finish() {
+        pthread_mutex_lock(mutex)
+        isOver = true
+        if !isStarted { ended.resume(returning: true) }
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// The same, and returns when the file has all of it.
+    func finishWriting() async {
+        finish()
+        _ = try? await ended.value()
+    }
+
+    // MARK: The thread
+
+    private func start() {
+        var thread = pthread_t()
+        let handed = Unmanaged.passRetained(self)  // released by harRecorderThread(_:)
+        isStarted = pthread_create(&thread, nil, harRecorderThread, handed.toOpaque()) == 0
+        if isStarted { pthread_detach(thread) } else { handed.release() }
+    }
+
+    fileprivate func run() {
+        while true {
+            pthread_mutex_lock(mutex)
+            while queue.isEmpty, !isOver { pthread_cond_wait(condition, mutex) }
+            let batch = queue
+            let count = queued
+            queue = []
+            queued = 0
+            let isLast = isOver
+            pthread_mutex_unlock(mutex)
+            if !batch.isEmpty {
+                write(batch)
+                giveBack(count)
+            }
+            if isLast {
+                ended.resume(returning: true)
+                return
+            }
+            // A little more comes together, well within two seconds.
+            usleep(useconds_t(HarRecorder.pause * 1000))
+        }
+    }
+
+    private func write(_ batch: [CapturedExchange]) {
+        if spool < 0, !open() { return fail(batch.count) }
+        for exchange in batch {
+            let before = writer
+            let entry = writer.entry(exchange)
+            guard !isFull, size + entry.count + writer.end().count <= maxSize else {
+                writer = before
+                if !isFull { tell("\(path) has reached maxSize; nothing more is recorded") }
+                isFull = true
+                lost.add(1, ordering: .relaxed)
+                continue
+            }
+            guard HarRecorder.write(entry, to: spool, at: size) else {
+                writer = before
+                fail(1)
+                continue
+            }
+            size += entry.count
+        }
+        if !publish() { fail(0) }
+    }
+
+    /// Begins the archive in a file without a name beside the other.
+    private func open() -> Bool {
+        let name = path + ".\(getpid()).recording"
+        spool = Glibc.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        if spool < 0, errno == EEXIST {
+            unlink(name)
+            spool = Glibc.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        }
+        guard spool >= 0 else { return false }
+        unlink(name)
+        let begin = writer.begin()
+        guard HarRecorder.write(begin, to: spool, at: 0) else {
+            close(spool)
+            spool = -1
+            return false
+        }
+        size = begin.count
+        return true
+    }
+
+    /// Puts a whole archive in place of the file.
+    private func publish() -> Bool {
+        let name = path + ".\(getpid()).new"
+        unlink(name)
+        let descriptor = Glibc.open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var offset = 0
+        var isCopied = true
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while isCopied, offset < size {
+            let count = pread(spool, &buffer, min(buffer.count, size - offset), off_t(offset))
+            if count < 0, errno == EINTR { continue }
+            isCopied = count > 0 && HarRecorder.write(Array(buffer[..<max(0, count)]), to: descriptor, at: offset)
+            offset += max(0, count)
+        }
+        guard isCopied, HarRecorder.write(writer.end(), to: descriptor, at: size), rename(name, path) == 0 else {
+            let code = errno
+            unlink(name)
+            errno = code
+            return false
+        }
+        return true
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32, at place: Int) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(descriptor, $0.baseAddress?.advanced(by: done), bytes.count - done, off_t(place + done))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+
+    private var hasFailed = false
+
+    private func fail(_ count: Int) {
+        if count > 0 { lost.add(count, ordering: .relaxed) }
+        if !hasFailed { tell("\(path) cannot be written: \(SystemError.text(of: errno))") }
+        hasFailed = true
+    }
+
+    /// Once for each kind of trouble.
+    private func tell(_ sentence: String) { WareLog.shared.log(.error, "record: \(sentence)") }
+}
+
+// Outside of any isolated context: inside one the thread would check for it at run time and trap.
+private func harRecorderThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument else { return nil }
+    Unmanaged<HarRecorder>.fromOpaque(argument).takeRetainedValue().run()  // retained by start()
+    return nil
+}

@@ -1,0 +1,171 @@
+import Capturing
+import HttpWare
+import Synchronization
+
+/// The exchanges of an archive, found by their requests. Safe to use from any thread.
+///
+/// A recorded value with a mark in place of a secret equals every value that has the rest in common.
+final class RecordedResponses: Sendable {
+    /// What is compared.
+    struct Matching: Sendable {
+        var method = true
+        var url = true
+        var body = true
+        var headers: [FieldName] = []
+        var ignoredParameters: Set<String> = []
+    }
+
+    /// A request as it is compared.
+    struct Question {
+        var method: String
+        /// As `http://127.0.0.1:8080`.
+        var origin: String
+        var path: String
+        var query: String
+        /// The values of the fields that are compared.
+        var values: [[String]] = []
+        /// `nil` if it is not whole.
+        var body: [UInt8]?
+        /// Only a response of the same origin will do.
+        var isForward = false
+    }
+
+    private struct Recorded: Sendable {
+        let exchange: CapturedExchange
+        let origin: String
+        let query: String
+        let values: [[String]]
+        let body: [UInt8]?
+    }
+
+    private let matching: Matching
+    private let recorded: [Recorded]
+    private let places: [String: [Int]]
+    private let used: Mutex<[Bool]>
+
+    var count: Int { recorded.count }
+
+    init(_ exchanges: [CapturedExchange], _ matching: Matching) {
+        self.matching = matching
+        var recorded: [Recorded] = []
+        var places: [String: [Int]] = [:]
+        for exchange in exchanges {
+            guard let status = exchange.status, (200...599).contains(status), exchange.kind != .websocket,
+                exchange.response?.content.isWhole != false || exchange.response?.content.isDecoded == true,
+                let request = try? HttpRequest(.get, exchange.url)
+            else { continue }
+            let query = RecordedResponses.query(request, ignoring: matching.ignoredParameters)
+            let content = exchange.request.content
+            let one = Recorded(
+                exchange: exchange, origin: RecordedResponses.origin(request), query: query,
+                values: matching.headers.map { exchange.request.values(of: $0.text) },
+                body: content.isWhole || content.isDecoded ? DecodedContent(exchange.request).bytes : nil)
+            let key = RecordedResponses.key(exchange.method, request.path, query, matching)
+            places[key, default: []].append(recorded.count)
+            recorded.append(one)
+        }
+        self.recorded = recorded
+        self.places = places
+        used = Mutex([Bool](repeating: false, count: recorded.count))
+    }
+
+    static func origin(_ request: HttpRequest) -> String {
+        "\(request.scheme)://\((request.host ?? "").lowercased()):\(request.port ?? (request.scheme == "https" ? 443 : 80))"
+    }
+
+    /// The query without the parameters that are ignored.
+    static func query(_ request: HttpRequest, ignoring names: Set<String>) -> String {
+        guard let query = request.query else { return "" }
+        if names.isEmpty { return query }
+        return query.split(separator: "&", omittingEmptySubsequences: false).filter { part in
+            let name = part.prefix { $0 != "=" }
+            return !names.contains(String(decoding: QueryParameters.decoded(name.utf8), as: UTF8.self))
+        }.joined(separator: "&")
+    }
+
+    /// Requests that may equal each other have the same; secrets are masked in it.
+    private static func key(_ method: String, _ path: String, _ query: String, _ matching: Matching) -> String {
+        (matching.method ? method : "") + " " + (matching.url ? Redaction.target(path + "?" + query) : "")
+    }
+
+    /// The next exchange for a request; `nil` if there is none.
+    func take(_ question: Question, order: Replay.Order) -> CapturedExchange? {
+        let key = RecordedResponses.key(question.method, question.path, question.query, matching)
+        var found = (places[key] ?? []).filter { isMatch(recorded[$0], question) }
+        let same = found.filter { recorded[$0].origin == question.origin }
+        if !same.isEmpty || question.isForward && matching.url { found = same }
+        guard let last = found.last else { return nil }
+        let place = used.withLock { used -> Int? in
+            if let next = found.first(where: { !used[$0] }) {
+                used[next] = true
+                return next
+            }
+            switch order {
+            case .once: return nil
+            case .last: return last
+            case .loop:
+                for place in found.dropFirst() { used[place] = false }
+                return found[0]
+            }
+        }
+        return place.map { recorded[$0].exchange }
+    }
+
+    private func isMatch(_ one: Recorded, _ question: Question) -> Bool {
+        if matching.url, !RecordedResponses.equals(Array(one.query.utf8), Array(question.query.utf8)) { return false }
+        for (recorded, asked) in zip(one.values, question.values) {
+            guard recorded.count == asked.count,
+                zip(recorded, asked).allSatisfy({ RecordedResponses.equals(Array($0.utf8), Array($1.utf8)) })
+            else { return false }
+        }
+        guard matching.body else { return true }
+        guard let recorded = one.body, let asked = question.body else { return false }
+        return RecordedResponses.equals(recorded, asked)
+    }
+
+    private static let mark = Array(Redaction.mark.utf8)
+
+    /// Whether two values are equal, where a mark in the recorded one stands for any bytes. Each byte is looked at a few times only.
+    static func equals(_ recorded: [UInt8], _ asked: [UInt8]) -> Bool {
+        if recorded == asked { return true }
+        var pieces: [ArraySlice<UInt8>] = []
+        var start = 0
+        while let place = find(mark, in: recorded, from: start) {
+            pieces.append(recorded[start..<place])
+            start = place + mark.count
+        }
+        guard !pieces.isEmpty else { return false }
+        pieces.append(recorded[start...])
+        guard let first = pieces.first, let last = pieces.last, asked.count >= first.count + last.count,
+            asked.starts(with: first), asked.suffix(last.count).elementsEqual(last)
+        else { return false }
+        let end = asked.count - last.count
+        var from = first.count
+        for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
+            guard let place = find(Array(piece), in: asked, from: from), place + piece.count <= end else {
+                return false
+            }
+            from = place + piece.count
+        }
+        return true
+    }
+
+    private static func find(_ piece: [UInt8], in bytes: [UInt8], from start: Int) -> Int? {
+        // Knuth, Morris and Pratt: linear whatever the bytes are.
+        guard !piece.isEmpty, bytes.count - start >= piece.count else { return nil }
+        var falls = [0]
+        var length = 0
+        for index in piece.indices.dropFirst() {
+            while length > 0, piece[index] != piece[length] { length = falls[length - 1] }
+            if piece[index] == piece[length] { length += 1 }
+            falls.append(length)
+        }
+        length = 0
+        for index in start..<bytes.count {
+            while length > 0, bytes[index] != piece[length] { length = falls[length - 1] }
+            if bytes[index] == piece[length] { length += 1 }
+            if length == piece.count { return index - piece.count + 1 }
+        }
+        return nil
+    }
+}

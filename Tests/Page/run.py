@@ -1,0 +1,718 @@
+#!/usr/bin/env python3
+"""The inspector page in headless Chromium. Debian's chromium and chromium-driver, selenium from PyPI.
+
+    Tests/Page/run.py --binary .build/release/httpware [--only TEXT] [--pictures DIR]
+
+A line for each trial; then `N passed, N failed`. Without the browser all is skipped, with exit status 0. `--pictures` keeps
+pictures of every view in both colours and three widths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.dont_write_bytecode = True
+
+from Page.site import MARKUP, Origin  # noqa: E402
+from Rig.packages import NotInstalled, provide  # noqa: E402
+from Rig.processes import Workplace, free_port  # noqa: E402
+
+CONFIG = """
+version: 1
+admin:
+  bind: "127.0.0.1:{admin}"
+  capture: {{ memory: 256MiB }}
+listeners:
+  web: {{ bind: "127.0.0.1:{web}" }}
+services:
+  site: {{ baseUrl: "http://127.0.0.1:{origin}" }}
+credentials:
+  key: {{ grant: static, value: "a-value-that-nobody-sees" }}
+chains:
+  base: {{ middlewares: [{{ requestHeaders: {{ set: {{ X-Via: gateway }} }} }}], postwares: [{{ responseHeaders: {{ set: {{ X-Served-By: gateway }} }} }}] }}
+  hello: {{ middlewares: [{{ mock: {{ status: 200, body: "hello" }} }}] }}
+  cached: {{ middlewares: [{{ httpCache: {{ mode: shared }} }}] }}
+  secret: {{ middlewares: [{{ use: base }}, {{ tokenInject: {{ credential: key }} }}] }}
+routes:
+  - {{ name: hello, match: {{ path: /hello }}, chain: hello }}
+  - {{ name: cached, match: {{ path: "/cached/**" }}, service: site, chain: cached }}
+  - {{ name: secret, match: {{ path: "/secret/**" }}, service: site, chain: secret }}
+  - {{ name: site, service: site, chain: base }}
+"""
+
+VIEWS = ["requests", "overview", "rules", "breakpoints", "services", "cache", "tokens", "routes", "configuration"]
+TRIALS: list[tuple[str, Callable[[Page], None]]] = []
+
+
+class Failed(Exception):
+    pass
+
+
+def trial(name: str) -> Callable:
+    def register(body: Callable[[Page], None]) -> Callable:
+        TRIALS.append((name, body))
+        return body
+
+    return register
+
+
+def expect(condition: object, *what: object) -> None:
+    if not condition:
+        raise Failed(" ".join(str(part) for part in what)[:600])
+
+
+class Page:
+    """A gateway with its origin server, and a browser that shows its page."""
+
+    def __init__(self, binary: str, workplace: Workplace) -> None:
+        self.origin = Origin()
+        self.web, self.admin = free_port(), free_port()
+        self.process = workplace.gateway(binary, CONFIG.format(admin=self.admin, web=self.web, origin=self.origin.port), [self.web, self.admin])
+        self.file = self.process.folder / "httpware.yaml"
+        self.driver = None
+
+    def open_browser(self, width: int = 1280, height: int = 800, dark: bool = False) -> None:
+        from selenium import webdriver
+
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or ""
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--enable-precise-memory-info"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        options.add_experimental_option("perfLoggingPrefs", {"traceCategories": "devtools.timeline,v8"})
+        service = webdriver.ChromeService(shutil.which("chromedriver"))
+        self.driver = webdriver.Chrome(options=options, service=service)
+        self.size(width, height, dark)
+
+    def size(self, width: int, height: int, dark: bool = False) -> None:
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+
+    def close(self) -> None:
+        if self.driver:
+            self.driver.quit()
+
+    # The gateway
+
+    def send(self, method: str, path: str, body: str | bytes | None = None, **fields: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.web, timeout=20)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in fields.items()})
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        return response.status, data
+
+    def api(self, method: str, path: str, value: object = None) -> object:
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=20)
+        connection.request(method, path, None if value is None else json.dumps(value), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        expect(response.status < 300, method, path, response.status, data)
+        return json.loads(data) if data else None
+
+    def clear(self) -> None:
+        for capture in self.captures():
+            if capture["pinned"]:
+                self.api("POST", f"/v1/captures/{capture['id']}/pin", {"pinned": False})
+        self.api("DELETE", "/v1/captures")
+
+    def captures(self, filter: str = "", limit: int = 1000) -> list[dict]:
+        return self.api("GET", "/v1/captures?" + urllib.parse.urlencode({"limit": limit, **({"filter": filter} if filter else {})}))["captures"]
+
+    def capture_of(self, path: str) -> str:
+        for _ in range(50):
+            for capture in self.captures():
+                if urllib.parse.urlsplit(capture["url"]).path == path and capture["state"] == "ended":
+                    return capture["id"]
+            time.sleep(0.05)
+        raise Failed("no capture of", path)
+
+    # The browser
+
+    def go(self, hash: str = "#/requests") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(f"http://127.0.0.1:{self.admin}/{hash}")
+
+    def js(self, script: str, *arguments: object) -> object:
+        return self.driver.execute_script(script, *arguments)
+
+    def until(self, script: str, *what: object, seconds: float = 8) -> object:
+        end = time.monotonic() + seconds
+        while True:
+            value = self.js("return " + script)
+            if value:
+                return value
+            if time.monotonic() > end:
+                raise Failed(*what or (script,), "– the page says:", self.js("return document.body.innerText.slice(0, 400)"))
+            time.sleep(0.05)
+
+    def rows(self) -> list[str]:
+        return self.js("return [...document.querySelectorAll('.row:not([hidden])')].sort((a, b) => a.place - b.place).map(row => row.innerText.replace(/\\s+/g, ' '))")
+
+    def find(self, css: str):
+        from selenium.webdriver.common.by import By
+
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def button(self, name: str, within: str = "document"):
+        found = self.js(f"return [...{within}.querySelectorAll('button, a.button, summary')].find(e => (e.getAttribute('aria-label') ?? e.innerText.trim()) === arguments[0] && e.offsetParent !== null)", name)
+        expect(found, "no button", name)
+        return found
+
+    def keys(self, text: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).send_keys(text).perform()
+
+    def text(self, css: str) -> str:
+        return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", css)
+
+    def messages(self) -> list[str]:
+        """What the browser complained of, but for answers of 4xx that a trial asked for."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if "status of 4" not in entry["message"] and "status of 5" not in entry["message"]]
+
+
+# The list
+
+
+@trial("live list: requests appear, the newest first, and change when they end")
+def _(p: Page) -> None:
+    p.clear()
+    p.go()
+    p.until("document.querySelector('#live').textContent === 'live'")
+    p.send("GET", "/items")
+    p.send("POST", "/submit", "a=1", Content_Type="application/x-www-form-urlencoded")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 2")
+    rows = p.rows()
+    expect("POST" in rows[0] and "/submit" in rows[0] and "GET" in rows[1] and "200" in rows[1], rows)
+    expect(p.js("return document.querySelector('[role=grid]').getAttribute('aria-rowcount')") == "2", "aria-rowcount")
+
+
+@trial("filter: the server decides, a mistake has its column, the URL keeps it")
+def _(p: Page) -> None:
+    p.clear()
+    for path in ("/items", "/fail", "/hello", "/fail"):
+        p.send("GET", path)
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 4")
+    p.keys("/")
+    expect(p.js("return document.activeElement.id") == "filter", "/ goes to the filter")
+    p.keys("~c 503")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 2", "two of 503")
+    expect("filter=" in p.js("return location.hash"), "the URL")
+    p.send("GET", "/fail")
+    p.send("GET", "/items")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 3", "a new one that matches")
+    p.js("document.querySelector('#filter').select()")
+    p.keys("~c 503 & (")
+    p.until("document.querySelector('#filter').getAttribute('aria-invalid') === 'true'", "aria-invalid")
+    expect("column" in p.text("#filter-mistake"), p.text("#filter-mistake"))
+    p.js("document.querySelector('#filter').select()")
+    p.keys("~d nowhere.example")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 0")
+    p.go("#/requests?filter=" + urllib.parse.quote("~u hello"))
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "the filter of a link")
+    expect(p.js("return document.querySelector('#filter').value") == "~u hello", "the box shows it")
+
+
+@trial("filter: operators and values are completed")
+def _(p: Page) -> None:
+    p.clear()
+    p.send("GET", "/items")
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1")
+    p.keys("/")
+    p.keys("~rou")
+    p.until("document.querySelectorAll('#completions [role=option]').length === 1", "one operator")
+    p.keys("\ue004")
+    expect(p.js("return document.querySelector('#filter').value").strip() == "~route", "Tab takes it")
+    p.until("[...document.querySelectorAll('#completions [role=option]')].some(e => e.innerText.trim() === 'site')", "routes that were seen")
+
+
+@trial("pause, pin and clear")
+def _(p: Page) -> None:
+    p.clear()
+    p.send("GET", "/items")
+    p.send("GET", "/hello")
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 2")
+    p.js("document.querySelectorAll('.row:not([hidden])')[1].click()")
+    p.until("!document.querySelector('.detail').hidden")
+    p.button("pin", "document.querySelector('.bar')").click()
+    p.until("[...document.querySelectorAll('.row')].some(row => row.innerText.includes('★'))", "the mark of a pin")
+    p.button("pause").click()
+    p.send("GET", "/fail")
+    p.until("document.querySelector('.counts').innerText.includes('1 new')", "what waits is counted")
+    expect(len(p.rows()) == 2, "the list stands still", p.rows())
+    p.button("pause").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 3")
+    p.button("clear").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "the pinned one stays")
+
+
+@trial("keyboard: arrows choose, Enter opens, Escape closes, the chosen row is told")
+def _(p: Page) -> None:
+    p.clear()
+    for number in range(60):
+        p.send("GET", f"/n/{number}")
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length > 20")
+    p.keys("\ue015\ue015\ue015")
+    p.until("document.querySelector('.row[aria-selected=true]')?.innerText.includes('/n/57')", "the third row")
+    expect(p.js("return document.querySelector('[role=grid]').getAttribute('aria-activedescendant')") == "selected-row", "aria-activedescendant")
+    p.keys("\ue007")
+    p.until("!document.querySelector('.detail').hidden && document.querySelector('.detail h2').innerText.includes('/n/57')", "Enter opens")
+    p.keys("\ue00c")
+    p.until("document.querySelector('.detail').hidden", "Escape closes")
+    p.keys("\ue010")
+    p.until("document.querySelector('.row[aria-selected=true]')?.innerText.includes('/n/0')", "End goes to the oldest")
+
+
+@trial("columns can be chosen, and stay")
+def _(p: Page) -> None:
+    p.clear()
+    p.send("GET", "/items")
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1")
+    p.button("columns").click()
+    p.js("[...document.querySelectorAll('.popover label')].find(label => label.innerText.trim() === 'Client').querySelector('input').click()")
+    p.until("[...document.querySelectorAll('[role=columnheader]')].some(e => e.textContent === 'Client')")
+    p.go()
+    p.until("[...document.querySelectorAll('[role=columnheader]')].some(e => e.textContent === 'Client')", "after a new start")
+    p.js("localStorage.clear()")
+
+
+# One request
+
+
+@trial("headers: both sides of the chain, changes marked with the ware")
+def _(p: Page) -> None:
+    p.send("GET", "/items")
+    p.go("#/requests/" + p.capture_of("/items"))
+    p.until("document.querySelector('.fields .added')")
+    text = p.text(".detail .part")
+    expect("X-Via" in text and "requestHeaders" in text and "X-Served-By" in text and "responseHeaders" in text, text)
+
+
+@trial("content: a tree of JSON with its numbers as they are, images, bytes, decoded and raw")
+def _(p: Page) -> None:
+    for path in ("/items", "/image", "/bytes", "/gzip"):
+        p.send("GET", path)
+    p.go(f"#/requests/{p.capture_of('/items')}?tab=response")
+    p.until("document.querySelector('.json')")
+    p.js("document.querySelectorAll('.json details').forEach(e => { e.open = true; })")
+    p.until("document.querySelector('.json').innerText.includes('9007199254740993')", "no digit is lost")
+    p.until("[...document.querySelectorAll('.json button')].some(e => e.innerText.includes('more'))", "long lists come in parts")
+    p.go(f"#/requests/{p.capture_of('/image')}?tab=response")
+    p.until("document.querySelector('.image img')?.naturalWidth === 16", "the image is shown")
+    p.go(f"#/requests/{p.capture_of('/bytes')}?tab=response")
+    p.until("document.querySelector('pre.hex')?.innerText.includes('00000010  10 11 12')", "bytes")
+    p.go(f"#/requests/{p.capture_of('/gzip')}?tab=response")
+    p.until("document.querySelector('.json')?.innerText.includes('coded')", "decoded")
+    p.js("document.querySelector('.contenthead input[type=checkbox]').click()")
+    p.until("document.querySelector('pre.hex')?.innerText.includes('1f 8b')", "raw")
+
+
+@trial("content: forms, parts and GraphQL")
+def _(p: Page) -> None:
+    p.send("POST", "/form", "name=Ada+L&city=K%C3%B6ln", Content_Type="application/x-www-form-urlencoded")
+    p.send("POST", "/upload", "--xy\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello part\r\n--xy--\r\n", Content_Type="multipart/form-data; boundary=xy")
+    p.send("POST", "/graphql", json.dumps({"query": "query User { user { name } }", "operationName": "User", "variables": {"id": 7}}), Content_Type="application/json")
+    p.go(f"#/requests/{p.capture_of('/form')}?tab=request")
+    p.until("document.querySelector('.content table')?.innerText.includes('Köln')", "the form")
+    p.go(f"#/requests/{p.capture_of('/upload')}?tab=request")
+    p.until("document.querySelector('.content details')?.innerText.includes('hello part')", "the parts")
+    p.go(f"#/requests/{p.capture_of('/graphql')}?tab=request")
+    p.until("document.querySelector('pre.graphql')?.innerText.includes('query User')", "the query")
+
+
+@trial("timing: wares and phases in one picture, those that changed nothing folded away")
+def _(p: Page) -> None:
+    p.send("GET", "/items")
+    p.go(f"#/requests/{p.capture_of('/items')}?tab=timing")
+    p.until("document.querySelector('.waterfall .track')")
+    text = p.text(".detail .part")
+    expect("requestHeaders" in text and "wait for the response" in text and "in all" in text, text)
+
+
+@trial("messages: events appear while they run")
+def _(p: Page) -> None:
+    thread = threading.Thread(target=lambda: p.send("GET", "/events"), daemon=True)
+    p.clear()
+    p.go()
+    thread.start()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "while it runs")
+    p.js("document.querySelector('.row').click()")
+    p.until("[...document.querySelectorAll('[role=tab]')].some(e => e.innerText.startsWith('Messages'))")
+    p.js("[...document.querySelectorAll('[role=tab]')].find(e => e.innerText.startsWith('Messages')).click()")
+    p.until("document.querySelectorAll('tr.message').length >= 3", "some events")
+    first = p.js("return document.querySelectorAll('tr.message').length")
+    p.until(f"document.querySelectorAll('tr.message').length > {first}", "more events come")
+    thread.join(15)
+
+
+@trial("copy as curl repeats the request, and holds no secret")
+def _(p: Page) -> None:
+    body = "it's \"quoted\" $HOME `x`\nsecond line"
+    p.send("POST", "/copy?q=a%20b&api_key=query-secret", body, Content_Type="text/plain", X_Odd="it's \"odd\" $HOME", Authorization="Bearer top-secret")
+    identifier = p.capture_of("/copy")
+    p.go("#/requests/" + identifier)
+    p.until("document.querySelector('.fields')")
+    p.js("window.copied = null; Object.defineProperty(navigator, 'clipboard', { value: { writeText: async text => { window.copied = text; } }, configurable: true })")
+    p.js("document.querySelector('.menu summary').click()")
+    p.js("[...document.querySelectorAll('.menu button')].find(e => e.innerText === 'curl').click()")
+    command = p.until("window.copied")
+    expect("top-secret" not in command and "query-secret" not in command and "${AUTHORIZATION}" in command, command)
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"], "AUTHORIZATION": "again", "SECRET": "again"})
+    expect(result.returncode == 0, command, result.stderr)
+    told = json.loads(result.stdout)
+    fields = {name.lower(): value for name, value in told["headers"]}
+    expect(told["method"] == "POST" and told["body"] == body and fields["x-odd"] == "it's \"odd\" $HOME" and fields["content-type"] == "text/plain", told)
+    expect(fields["authorization"] == "Bearer again", fields)
+
+
+@trial("edit and send again: a changed method, target, field and body go through the whole chain")
+def _(p: Page) -> None:
+    p.send("POST", "/edit", "before", Content_Type="text/plain", Authorization="Bearer keep-me")
+    p.go("#/requests/" + p.capture_of("/edit"))
+    p.until("document.querySelector('.fields')")
+    p.button("edit and send again").click()
+    p.until("document.querySelector('dialog[open]')")
+    p.js("""const box = document.querySelector('dialog'); box.querySelector('[name=url]').value = box.querySelector('[name=url]').value.replace('/edit', '/edited');
+            box.querySelector('[name=headers]').value += '\\nX-Added: yes'; box.querySelector('[name=body]').value = 'after'; box.querySelector('.primary').click()""")
+    p.until("!document.querySelector('dialog[open]')", "it is sent", p.text("dialog .mistake"))
+    p.until("document.querySelector('.detail h2')?.innerText.includes('/edited')", "the new request is shown")
+    capture = p.api("GET", "/v1/captures/" + p.capture_of("/edited"))
+    told = json.loads(http_content(p, capture["id"]))
+    fields = {name.lower(): value for name, value in told["headers"]}
+    expect(told["body"] == "after" and fields["x-added"] == "yes" and fields["x-via"] == "gateway" and fields["authorization"] == "Bearer keep-me", told)
+    expect(capture["replayOf"], capture)
+
+
+def http_content(p: Page, identifier: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", p.admin, timeout=20)
+    connection.request("GET", f"/v1/captures/{identifier}/response/content")
+    return connection.getresponse().read()
+
+
+@trial("compare: what one has and the other has not")
+def _(p: Page) -> None:
+    p.send("GET", "/compare-a", X_Which="one")
+    p.send("GET", "/compare-b", X_Which="two")
+    a, b = p.capture_of("/compare-a"), p.capture_of("/compare-b")
+    p.go("#/requests/" + a)
+    p.until("document.querySelector('.fields')")
+    p.button("compare").click()
+    p.js(f"location.hash = '#/requests/{b}'")
+    p.until("document.querySelector('.detail h2').innerText.includes('/compare-b')")
+    p.button("compare").click()
+    p.until("location.hash.startsWith('#/compare') && document.querySelector('.diff')")
+    text = p.text("main")
+    expect("X-Which: one" in text and "X-Which: two" in text, text)
+    expect(p.js("return document.querySelectorAll('.diff .added').length") >= 2, "marked lines")
+
+
+@trial("comments are kept")
+def _(p: Page) -> None:
+    p.send("GET", "/comment")
+    identifier = p.capture_of("/comment")
+    p.go(f"#/requests/{identifier}?tab=notes")
+    p.until("document.querySelector('[name=comment]')")
+    p.js("document.querySelector('[name=comment]').value = 'look at this'; document.querySelector('.part .primary').click()")
+    for _ in range(50):
+        if p.api("GET", f"/v1/captures/{identifier}")["comment"] == "look at this":
+            return
+        time.sleep(0.05)
+    raise Failed("the comment is not kept")
+
+
+# Rules
+
+
+@trial("rules: one is added, acts, is seen with its hits, and removed")
+def _(p: Page) -> None:
+    p.go("#/rules")
+    p.button("add a rule").click()
+    p.until("document.querySelector('dialog[open]')")
+    p.js("""const box = document.querySelector('dialog'); box.querySelector('[name=filter]').value = '~u /ruled'; box.querySelector('[name=options]').value = '{"status": 418}';
+            box.querySelector('[name=reason]').value = 'a trial'; box.querySelector('.primary').click()""")
+    p.until("document.querySelector('main table')?.innerText.includes('a trial')", "the rule is listed")
+    status, _ = p.send("GET", "/ruled")
+    expect(status == 418, status)
+    p.until("[...document.querySelectorAll('main td.number')].some(e => e.innerText === '1')", "its hits")
+    p.js("[...document.querySelectorAll('main button')].find(e => e.innerText === 'remove').click()")
+    p.until("!document.querySelector('main table')", "it is gone")
+    expect(p.send("GET", "/ruled")[0] == 200, "it acts no more")
+
+
+@trial("rules: a mistake in the filter is told with its column")
+def _(p: Page) -> None:
+    p.go("#/rules")
+    p.button("add a rule").click()
+    p.until("document.querySelector('dialog[open]')")
+    p.js("const box = document.querySelector('dialog'); box.querySelector('[name=filter]').value = '~c 20 & ('; box.querySelector('[name=reason]').value = 'x'; box.querySelector('.primary').click()")
+    p.until("document.querySelector('dialog .mistake').innerText.includes('column')", "the column")
+
+
+@trial("breakpoints: a request is held, changed and goes on; another is aborted")
+def _(p: Page) -> None:
+    p.go("#/breakpoints")
+    p.until("document.querySelector('main form')")
+    p.js("document.querySelector('main [name=filter]').value = '~u /held'; document.querySelector('main form .primary').click()")
+    p.until("document.querySelector('#toast').innerText.includes('breakpoint')", "it is set")
+    answers: list[tuple[int, bytes]] = []
+
+    def ask() -> None:
+        try:
+            answers.append(p.send("GET", "/held"))
+        except (ConnectionError, http.client.HTTPException):
+            answers.append((0, b""))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    p.until("[...document.querySelectorAll('main button')].some(e => e.innerText === 'edit')", "it is held")
+    p.js("[...document.querySelectorAll('main button')].find(e => e.innerText === 'edit').click()")
+    p.until("document.querySelector('dialog[open] [name=headers]')")
+    p.js("document.querySelector('dialog [name=headers]').value += '\\nX-Edited: by hand'; document.querySelector('dialog .primary').click()")
+    thread.join(10)
+    expect(answers and answers[0][0] == 200, answers)
+    fields = {name.lower(): value for name, value in json.loads(answers[0][1])["headers"]}
+    expect(fields.get("x-edited") == "by hand", fields)
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    p.until("[...document.querySelectorAll('main button')].some(e => e.innerText === 'abort')", "another is held")
+    p.js("[...document.querySelectorAll('main button')].find(e => e.innerText === 'abort').click()")
+    thread.join(10)
+    expect(len(answers) == 2 and answers[1][0] != 200, answers)
+    for rule in p.api("GET", "/v1/rules")["rules"]:
+        p.api("DELETE", f"/v1/rules/{rule['id']}")
+
+
+# The other views
+
+
+@trial("every view shows something, by its link and by the tab")
+def _(p: Page) -> None:
+    p.send("GET", "/cached/items")
+    p.go()
+    for view in VIEWS:
+        p.js(f"document.querySelector('#nav a[data-view={view}]').click()")
+        p.until(f"document.querySelector('#nav a[aria-current=page]')?.dataset.view === '{view}'", view)
+        p.until("document.querySelector('main').innerText.trim().length > 20", view, "is empty")
+        expect("cannot be shown" not in p.text("main"), view, p.text("main"))
+    p.go("#/routes")
+    p.until("document.querySelector('main table')")
+    p.js("document.querySelector('main [name=url]').value = '/secret/a'; document.querySelector('main form .primary').click()")
+    p.until("document.querySelector('.explanation')?.innerText.includes('tokenInject')", "explain")
+    p.go("#/tokens")
+    p.until("document.querySelector('main').innerText.includes('key')")
+    expect("a-value-that-nobody-sees" not in p.js("return document.documentElement.innerHTML"), "a token is shown")
+
+
+@trial("configuration: the line of a link is marked, secrets are masked, a reload tells its errors")
+def _(p: Page) -> None:
+    p.go(f"#/configuration?file={urllib.parse.quote(str(p.file))}&line=4")
+    p.until("document.querySelector('.source .marked')", "the marked line")
+    text = p.text("main")
+    expect("baseUrl" in text and "a-value-that-nobody-sees" not in text, text)
+    before = p.file.read_text()
+    p.file.write_text(before + "nonsense: true\n")
+    try:
+        p.button("reload").click()
+        p.until("document.querySelector('main [role=alert]').innerText.includes('nonsense')", "the error")
+    finally:
+        p.file.write_text(before)
+    p.button("reload").click()
+    p.until("document.querySelector('main [role=alert]').innerText.includes('in force')", "after the mend")
+
+
+@trial("overview: requests a second, times and routes")
+def _(p: Page) -> None:
+    p.go("#/overview")
+    for _ in range(30):
+        p.send("GET", "/items")
+    p.until("document.querySelector('main table')?.innerText.includes('site')", "by route", seconds=12)
+    p.until("Number(document.querySelector('.tile b').innerText) > 0", "requests a second", seconds=12)
+
+
+# Bounds, safety, looks
+
+
+@trial("nothing of a request becomes markup, on every tab")
+def _(p: Page) -> None:
+    p.send("POST", "/page?" + urllib.parse.quote(MARKUP), MARKUP, Content_Type="text/html", X_Markup=MARKUP, User_Agent=MARKUP)
+    identifier = p.capture_of("/page")
+    p.api("POST", f"/v1/captures/{identifier}/comment", {"comment": MARKUP})
+    for tab in ("headers", "request", "response", "timing", "connection", "notes"):
+        p.go(f"#/requests/{identifier}?tab={tab}")
+        p.until("document.querySelector('.detail .part').innerText.trim().length > 0 || document.querySelector('.detail textarea')")
+        time.sleep(0.15)
+        expect(p.js("return document.title") != "broken", tab, "ran a script")
+        expect(p.js("return document.querySelectorAll('main script, main img:not(.image img), main iframe').length") == 0, tab, "holds markup")
+    p.go(f"#/compare?a={identifier}&b={identifier}")
+    p.until("document.querySelector('main h3')")
+    expect(p.js("return document.title") != "broken", "compare ran a script")
+
+
+@trial("360 px without sideways scrolling, in every view")
+def _(p: Page) -> None:
+    p.send("GET", "/items")
+    identifier = p.capture_of("/items")
+    try:
+        for width in (360, 768, 1920):
+            p.size(width, 740)
+            for hash in [f"#/{view}" for view in VIEWS] + [f"#/requests/{identifier}?tab={tab}" for tab in ("headers", "response", "timing", "connection")] + [f"#/compare?a={identifier}&b={identifier}"]:
+                p.go(hash)
+                p.until("document.querySelector('main').innerText.trim().length > 0", hash)
+                time.sleep(0.1)
+                over = p.js("return Math.max(document.documentElement.scrollWidth, document.querySelector('main').scrollWidth) - innerWidth")
+                expect(over <= 0, hash, "at", width, "is wider by", over)
+    finally:
+        p.size(1280, 800)
+
+
+@trial("light and dark: text stands out from its ground (WCAG 4.5 to 1)")
+def _(p: Page) -> None:
+    p.clear()
+    for path in ("/items", "/fail", "/hello"):
+        p.send("GET", path)
+    for dark in (False, True):
+        p.size(1280, 800, dark)
+        p.go()
+        p.until("document.querySelectorAll('.row:not([hidden])').length === 3")
+        p.js("document.querySelector('.row').click()")
+        p.until("document.querySelector('.detail .part').innerText.length > 50")
+        worst = p.js("""
+          const parse = text => text.match(/[\\d.]+/g).map(Number);
+          const light = c => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+          let worst = [99, ''];
+          for (const e of document.querySelectorAll('body *')) {
+            if (!e.offsetParent || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+            let ground = e, back;
+            do { back = parse(getComputedStyle(ground).backgroundColor); ground = ground.parentElement; } while (ground && back.length > 3 && back[3] === 0);
+            const a = light(parse(getComputedStyle(e).color)), b = light(back);
+            const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            if (ratio < worst[0]) worst = [ratio, e.tagName + '.' + e.className + ': ' + e.innerText.slice(0, 40)];
+          }
+          return worst;""")
+        expect(worst[0] >= 4.5, "dark" if dark else "light", worst)
+    p.size(1280, 800)
+
+
+@trial("100,000 rows: scrolling and a filter do not stutter while 2,000 requests a second arrive")
+def _(p: Page) -> None:
+    p.clear()
+    wrk = shutil.which("wrk")
+    expect(wrk, "wrk is not installed")
+    # Much first, then at a steady pace.
+    subprocess.run([wrk, "-t1", "-c16", "-d12s", f"http://127.0.0.1:{p.web}/hello"], capture_output=True, timeout=40)
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length > 10")
+    p.js("""window.tasks = []; new PerformanceObserver(list => { for (const e of list.getEntries()) tasks.push(e.duration); }).observe({ type: 'longtask' });
+            window.loading = (async () => { const { RowList } = await import('./list.js'); const box = document.querySelector('.list .body');
+              for (let turn = 0; turn < 400 && Number(box.getAttribute('aria-rowcount')) < 100000; turn += 1) { box.scrollTop = box.scrollHeight; await new Promise(r => setTimeout(r, 40)); } window.loaded = true; })()""")
+    p.until("window.loaded", "the rows are read", seconds=60)
+    count = int(p.js("return document.querySelector('[role=grid]').getAttribute('aria-rowcount')"))
+    expect(count >= 60000, "only", count, "rows")
+    stop = threading.Event()
+
+    def feed() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", p.web, timeout=20)
+        while not stop.is_set():
+            connection.request("GET", "/hello")
+            connection.getresponse().read()
+
+    threads = [threading.Thread(target=feed, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        p.js("""window.tasks = []; window.frames = []; window.scripts = []; const box = document.querySelector('.list .body');
+                const list = [...document.querySelectorAll('.list')][0]; let at = 0;
+                const step = time => { frames.push(time); box.scrollTop = (at += 700) % box.scrollHeight; if (frames.length < 240) requestAnimationFrame(step); else window.done = true; };
+                requestAnimationFrame(step)""")
+        p.until("window.done", "240 frames", seconds=30)
+        p.js("document.querySelector('.list .body').scrollTop = 0")
+        time.sleep(2)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(5)
+    tasks = p.js("return tasks")
+    print(f"  {count} rows; tasks above 50 ms while scrolling and receiving: {len(tasks)}, longest {max(tasks, default=0):.0f} ms")
+    expect(len(tasks) <= 6 and max(tasks, default=0) < 200, "long tasks", tasks)
+
+
+@trial("no message of the browser in all of this")
+def _(p: Page) -> None:
+    messages = p.messages()
+    expect(not messages, messages[:5])
+
+
+def pictures(p: Page, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in ("/items", "/fail", "/hello", "/cached/items", "/secret/x"):
+        p.send("GET", path)
+    identifier = p.capture_of("/items")
+    for dark in (False, True):
+        for width, height in ((360, 740), (1024, 768), (1600, 900)):
+            p.size(width, height, dark)
+            for name, hash in [(view, f"#/{view}") for view in VIEWS] + [(f"detail-{tab}", f"#/requests/{identifier}?tab={tab}") for tab in ("headers", "response", "timing")]:
+                p.go(hash)
+                time.sleep(0.8)
+                p.driver.save_screenshot(str(folder / f"{name}-{width}{'-dark' if dark else ''}.png"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binary", default=".build/release/httpware")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--pictures", type=Path)
+    arguments = parser.parse_args()
+    try:
+        provide("selenium==4.27.1")
+    except NotInstalled as error:
+        print(f"skipped: {error}")
+        return 0
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        print("skipped: chromium or chromium-driver is not installed")
+        return 0
+    passed, failed = 0, 0
+    with contextlib.closing(Workplace("page")) as workplace:
+        page = Page(str(Path(arguments.binary).resolve()), workplace)
+        page.open_browser()
+        try:
+            if arguments.pictures:
+                pictures(page, arguments.pictures)
+                return 0
+            for name, body in TRIALS:
+                if arguments.only not in name:
+                    continue
+                try:
+                    body(page)
+                    passed += 1
+                    print(f"page {name} ok", flush=True)
+                except Exception as error:  # noqa: BLE001
+                    failed += 1
+                    print(f"page {name} FAILED: {type(error).__name__}: {error}", flush=True)
+        finally:
+            page.close()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+import Capturing
+import Foundation
+import HttpWareTesting
+import Testing
+
+@testable import HttpWare
+@testable import Wares
+
+@Suite(.timeLimit(.minutes(10))) struct RecordTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+
+    init() throws { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+
+    private func path(_ name: String = "a.har") -> String { folder.appendingPathComponent(name).path }
+
+    private func read(_ record: Record) async throws -> [CapturedExchange] {
+        await record.finisher?.finish()
+        return try HarReader(Array(Data(contentsOf: URL(filePath: record.file.path)))).exchanges
+    }
+
+    @Test func `requests and responses are in the archive, credentials masked`() async throws {
+        let record = Record(file: FilePath(path()))
+        let exchange = try TestExchange([record])
+        exchange.upstream.respond(with: HttpResponse(.created, fields: ["X-A": "1"], content: .text("answer")))
+        var request = HttpRequest.post("/orders?token=secret&a=1", content: .text("question"))
+        try request.fields.set("Authorization", to: "Bearer secret")
+        _ = try await exchange.send(request)
+        let recorded = try #require(try await read(record).first)
+        #expect((recorded.method, recorded.status) == ("POST", 201))
+        #expect(recorded.url.hasSuffix("/orders?token=…&a=1"))
+        #expect(recorded.request.values(of: "Authorization") == ["Bearer …"])
+        #expect(recorded.request.content.kept == Array("question".utf8))
+        #expect(recorded.response?.content.kept == Array("answer".utf8))
+        #expect(recorded.response?.values(of: "X-A") == ["1"])
+        let text = try String(contentsOfFile: path(), encoding: .utf8)
+        #expect(!text.contains("secret"))
+    }
+
+    @Test func `without redaction all is there but the tokens that the gateway put in`() async throws {
+        let record = Record(file: FilePath(path()), redact: [])
+        let exchange = try TestExchange([
+            try TestExchange.make(TokenInject.self, ["value": "own-t0ken", "header": "X-Own"]), record,
+        ])
+        var request = HttpRequest.get("/?token=secret")
+        try request.fields.set("Authorization", to: "Bearer secret")
+        _ = try await exchange.send(request)
+        let recorded = try #require(try await read(record).first)
+        #expect(recorded.url.hasSuffix("/?token=secret"))
+        #expect(recorded.request.values(of: "Authorization") == ["Bearer secret"])
+        #expect(recorded.request.values(of: "X-Own") == ["Bearer …"])
+    }
+
+    @Test func `the filter is decided at the end`() async throws {
+        let record = Record(file: FilePath(path())).filtered(by: try CaptureFilter("~c 404 & ~bs gone & ~dur <1m"))
+        let exchange = try TestExchange([record])
+        for (status, text) in [(HttpStatus.ok, "gone"), (.notFound, "gone"), (.notFound, "other")] {
+            exchange.upstream.respond(with: HttpResponse(status, content: .text(text)))
+            _ = try await exchange.send(.get("/"))
+        }
+        #expect(try await read(record).map(\.status) == [404])
+    }
+
+    @Test func `the file stays within its limit and is whole`() async throws {
+        let record = Record(file: FilePath(path()), maxSize: .kibibytes(64))
+        let exchange = try TestExchange([record])
+        for _ in 0..<20 {
+            exchange.upstream.respond(with: HttpResponse(.ok, content: .text(String(repeating: "x", count: 8000))))
+            _ = try await exchange.send(.get("/"))
+        }
+        let recorded = try await read(record)
+        #expect((4...8).contains(recorded.count), "\(recorded.count)")
+        let size = try FileManager.default.attributesOfItem(atPath: path())[.size] as? Int
+        #expect(size ?? 0 <= 64 << 10)
+    }
+
+    @Test func `the archive is whole while it grows, and only its owner reads it`() async throws {
+        let record = Record(file: FilePath(path()))
+        let exchange = try TestExchange([record])
+        for round in 1...3 {
+            _ = try await exchange.send(.get("/"))
+            let deadline = ContinuousClock.now + .seconds(20)
+            var count = 0
+            while count < round, ContinuousClock.now < deadline {
+                if let data = try? Data(contentsOf: URL(filePath: path())) {
+                    count = try HarReader(Array(data)).exchanges.count
+                }
+                await Task.yield()
+            }
+            #expect(count == round)
+        }
+        #expect(try FileManager.default.attributesOfItem(atPath: path())[.posixPermissions] as? Int == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["a.har"])
+    }
+
+    @Test func `wares that write to the same file share it`() async throws {
+        let records = [Record(file: FilePath(path())), Record(file: FilePath(path()))]
+        for record in records {
+            let exchange = try TestExchange([record])
+            _ = try await exchange.send(.get("/"))
+        }
+        #expect(try await read(records[0]).count == 2)
+    }
+
+    @Test func `a folder that is not there does not disturb the exchange`() async throws {
+        let record = Record(file: FilePath(path("none/a.har")))
+        let exchange = try TestExchange([record])
+        #expect(try await exchange.send(.get("/")).status == .ok)
+        await record.finisher?.finish()
+    }
+
+    // MARK: Replay
+
+    private func replay(_ record: Record, _ options: ConfigNode = [:]) throws -> Replay {
+        let entries = [ConfigNode.Entry(key: "file", location: .code, value: .init(stringLiteral: record.file.path))]
+        return try TestExchange.make(Replay.self, ConfigNode(.map(entries + (options.entries ?? []))))
+    }
+
+    private func recording(_ responses: [(String, String)]) async throws -> Record {
+        let record = Record(file: FilePath(path()))
+        let exchange = try TestExchange([record])
+        for (target, text) in responses {
+            exchange.upstream.respond(with: HttpResponse(.ok, fields: ["X-A": "1"], content: .text(text)))
+            _ = try await exchange.send(.get(target))
+        }
+        await record.finisher?.finish()
+        return record
+    }
+
+    @Test(arguments: [
+        ("last", ["1", "2", "2", "2"]), ("loop", ["1", "2", "1", "2"]), ("once", ["1", "2", "404", "404"]),
+    ])
+    func `responses come in turn, and then as the order says`(order: String, expected: [String]) async throws {
+        let record = try await recording([("/a?_=5", "1"), ("/b", "other"), ("/a?_=6", "2")])
+        let ware = try replay(record, ["ignoreQuery": ["_"], "missing": "404", "order": .init(stringLiteral: order)])
+        let exchange = try TestExchange([ware])
+        var texts: [String?] = []
+        for number in 0..<4 {
+            let response = try await exchange.send(.get("/a?_=\(number)"))
+            texts.append(response.status == .notFound ? "404" : response.content.text)
+            if response.status == .ok { #expect(response.fields["X-A"] == "1") }
+        }
+        #expect(texts == expected)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test(arguments: [("forward", 200, 1), ("404", 404, 0), ("fail", 502, 0)])
+    func `a request that was not recorded is handled as told`(missing: String, status: Int, asked: Int) async throws {
+        let record = try await recording([("/a", "1")])
+        let exchange = try TestExchange([try replay(record, ["missing": .init(stringLiteral: missing)])])
+        #expect(try await exchange.send(.get("/c")).status.code == status)
+        #expect(exchange.upstream.requests.count == asked)
+    }
+
+    @Test func `a redacted archive still matches its requests`() async throws {
+        let record = Record(file: FilePath(path()))
+        let exchange = try TestExchange([record])
+        var request = HttpRequest.post("/login?code=123&a=1", content: .text("x=1"))
+        try request.fields.set("Authorization", to: "Bearer secret")
+        exchange.upstream.respond(with: HttpResponse(.ok, fields: ["Set-Cookie": "sid=1"], content: .text("in")))
+        _ = try await exchange.send(request)
+        await record.finisher?.finish()
+        let player = try TestExchange([
+            try replay(record, ["headers": ["authorization"], "missing": "fail"])
+        ])
+        let response = try await player.send(request)
+        #expect(response.content.text == "in")
+        #expect(response.fields[.setCookie] == nil, "what was masked is left out")
+        var other = HttpRequest.post("/login?code=123&a=2", content: .text("x=1"))
+        try other.fields.set("Authorization", to: "Bearer secret")
+        #expect(try await player.send(other).status == .badGateway)
+        other = HttpRequest.post("/login?code=123&a=1", content: .text("x=2"))
+        try other.fields.set("Authorization", to: "Bearer secret")
+        #expect(try await player.send(other).status == .badGateway)
+        #expect(try await player.send(.post("/login?code=1&a=1", content: .text("x=1"))).status == .badGateway)
+    }
+
+    @Test func `events come at the times that were recorded`() async throws {
+        var captured = CapturedExchange(
+            id: 1, started: WallTime(seconds: 0), method: "GET", url: "http://a.test/events", version: "HTTP/1.1",
+            listener: "web", request: CapturedMessage())
+        captured.status = 200
+        captured.kind = .sse
+        captured.response = CapturedMessage(fields: [.init("Content-Type", "text/event-stream")])
+        captured.response?.content.kept = Array("data: 1\n\ndata: 2\n\n".utf8)
+        captured.response?.content.size = 18
+        captured.progress = [ContentProgress(time: 1_000_000, size: 9), ContentProgress(time: 3_000_000, size: 18)]
+        captured.timings = CapturedTimings()
+        captured.timings?.wait = 500_000
+        captured.timings?.receive = 3_000_000
+        var writer = HarWriter()
+        let archive = writer.begin() + writer.entry(captured) + writer.end()
+        let exchange = try TestExchange([Replay(try HarReader(archive).exchanges, timing: true)])
+        let pending = await exchange.start(.get("/events"))
+        for (step, bytes) in [(499, 0), (1, 0), (999, 0), (1, 9), (1999, 9)] {
+            await exchange.advance(by: .milliseconds(step))
+            #expect(exchange.outcomes.isEmpty, "\(bytes)")
+        }
+        await exchange.advance(by: .milliseconds(1))
+        #expect(try await pending.response().content.text == "data: 1\n\ndata: 2\n\n")
+    }
+
+    @Test(arguments: [
+        ("a…c", "abc", true), ("a…c", "ac", true), ("a…c", "abd", false), ("…", "", true), ("a…b…c", "axxbyyc", true),
+        ("a…b…c", "axxyyc", false), ("ab…bc", "abc", false), ("abc", "abc", true), ("…x…x…", "axbx", true),
+        ("…x…x…", "axb", false),
+    ])
+    func `a mark stands for any text`(recorded: String, asked: String, isEqual: Bool) {
+        #expect(RecordedResponses.equals(Array(recorded.utf8), Array(asked.utf8)) == isEqual)
+    }
+
+    @Test func `marks without number take linear time`() {
+        let recorded = Array(String(repeating: "a…", count: 20_000).utf8) + [0x62]
+        let asked = [UInt8](repeating: 0x61, count: 200_000) + [0x63]
+        #expect(!RecordedResponses.equals(recorded, asked))
+    }
+
+    @Test(arguments: ["", "{}", "[1]", "{\"log\":{\"entries\":1}}", String(repeating: "[", count: 100_000)])
+    func `a file that is not an archive is refused at load`(text: String) throws {
+        try text.write(toFile: path(), atomically: true, encoding: .utf8)
+        #expect(throws: ConfigError.self) { try replay(Record(file: FilePath(path()))) }
+    }
+}

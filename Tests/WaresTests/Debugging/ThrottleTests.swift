@@ -1,0 +1,72 @@
+import HttpWareTesting
+import Testing
+
+@testable import HttpWare
+@testable import Wares
+
+@Suite(.timeLimit(.minutes(10))) struct ThrottleTests {
+    @Test(arguments: [true, false])
+    func `content goes to the client at the given speed`(isMade: Bool) async throws {
+        let exchange = try TestExchange(
+            [Throttle(down: ByteRate(.kibibytes(10)))]
+                + (isMade ? [Mock(text: String(repeating: "x", count: 20 << 10))] : []))
+        if !isMade { exchange.upstream.respond(with: HttpResponse(.ok, content: .bytes(count: 20 << 10))) }
+        let pending = await exchange.start(.get("/"))
+        var time = 0
+        while exchange.outcomes.isEmpty, time < 10_000 {
+            await exchange.advance(by: .milliseconds(50))
+            time += 50
+        }
+        #expect(try await pending.response().content.bytes?.count == 20 << 10)
+        #expect((1700...2400).contains(time), "\(time) ms")
+    }
+
+    @Test func `content goes upstream at the given speed`() async throws {
+        let exchange = try TestExchange([Throttle(up: ByteRate(.kibibytes(10)))])
+        let pending = await exchange.start(.post("/", content: .bytes(count: 20 << 10)))
+        var time = 0
+        while exchange.upstream.requests.isEmpty, time < 10_000 {
+            await exchange.advance(by: .milliseconds(50))
+            time += 50
+        }
+        _ = try await pending.response()
+        #expect(exchange.upstream.requests.first?.content.bytes?.count == 20 << 10)
+        #expect((1700...2400).contains(time), "\(time) ms")
+    }
+
+    @Test func `a request waits for the latency`() async throws {
+        let exchange = try TestExchange([Throttle(latency: .milliseconds(300)), Mock()])
+        let pending = await exchange.start(.get("/"))
+        await exchange.advance(by: .milliseconds(299))
+        #expect(exchange.outcomes.isEmpty)
+        await exchange.advance(by: .milliseconds(1))
+        #expect(try await pending.response().status == .ok)
+    }
+
+    @Test func `exchanges share a speed, first come, first served`() {
+        let pace = RatePace(ByteRate(.bytes(1000)))
+        let now = LoopInstant(nanoseconds: 1_000_000_000)
+        let waits = (0..<4).map { _ in pace.reserve(1000, at: now) }
+        #expect(waits.map(\.count) == [50, 50, 50, 50])
+        #expect(waits.map(\.wait) == [.zero, .zero, .milliseconds(50), .milliseconds(100)])
+    }
+
+    @Test func `speeds that would overflow are bounded`() {
+        let pace = RatePace(ByteRate(.bytes(1)))
+        for now in [0, Int64.max / 2] {
+            for count in [1, Int.max] { #expect(pace.reserve(count, at: LoopInstant(nanoseconds: now)).count == 1) }
+        }
+    }
+
+    @Test func `options replace the values of a preset`() throws {
+        let throttle = try TestExchange.make(Throttle.self, ["preset": "3g", "up": "1MiB/s"])
+        #expect(throttle.down == ByteRate(.kibibytes(200)))
+        #expect(throttle.up == ByteRate(.mebibytes(1)))
+        #expect(throttle.latency == .milliseconds(300))
+    }
+
+    @Test(arguments: [[:], ["down": "0B/s"], ["down": "fast"], ["down": "10KiB/m"], ["preset": "5g"]] as [ConfigNode])
+    func `options that are missing or invalid are refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(Throttle.self, options) }
+    }
+}
