@@ -5,6 +5,8 @@ struct FilterPattern: Sendable {
     /// As it is written.
     let source: String
     private let pattern: Pattern
+    /// As it was written.
+    var source: String { pattern.source }
     /// In lower case.
     private let literal: [UInt8]?
     private let isWhole: Bool
