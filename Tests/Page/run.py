@@ -89,10 +89,11 @@ class Page:
 
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--enable-precise-memory-info"):
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
             options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        options.add_experimental_option("perfLoggingPrefs", {"traceCategories": "devtools.timeline,v8"})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        # The driver waits up to 5 s for pages that are there long before.
+        options.page_load_strategy = "none"
         service = webdriver.ChromeService(shutil.which("chromedriver"))
         self.driver = webdriver.Chrome(options=options, service=service)
         self.size(width, height, dark)
@@ -144,8 +145,10 @@ class Page:
     # The browser
 
     def go(self, hash: str = "#/requests") -> None:
-        self.driver.get("about:blank")
+        self.js("document.documentElement.dataset.former = '1'; location.href = 'about:blank'")
+        self.until("location.href === 'about:blank' && !document.documentElement.dataset.former")
         self.driver.get(f"http://127.0.0.1:{self.admin}/{hash}")
+        self.until("document.querySelector('main').className !== '' && !document.documentElement.dataset.former")
 
     def js(self, script: str, *arguments: object) -> object:
         return self.driver.execute_script(script, *arguments)
@@ -153,7 +156,7 @@ class Page:
     def until(self, script: str, *what: object, seconds: float = 8) -> object:
         end = time.monotonic() + seconds
         while True:
-            value = self.js("return " + script)
+            value = self.js("try { return " + script + " } catch { return null }")
             if value:
                 return value
             if time.monotonic() > end:
@@ -169,8 +172,7 @@ class Page:
         return self.driver.find_element(By.CSS_SELECTOR, css)
 
     def button(self, name: str, within: str = "document"):
-        found = self.js(f"return [...{within}.querySelectorAll('button, a.button, summary')].find(e => (e.getAttribute('aria-label') ?? e.innerText.trim()) === arguments[0] && e.offsetParent !== null)", name)
-        expect(found, "no button", name)
+        found = self.until(f"[...{within}.querySelectorAll('button, a.button, summary')].find(e => (e.getAttribute('aria-label') ?? e.innerText.trim()) === arguments[0] && e.offsetParent !== null)".replace("arguments[0]", json.dumps(name)), "no button", name)
         return found
 
     def keys(self, text: str) -> None:
