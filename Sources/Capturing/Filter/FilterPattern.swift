@@ -2,17 +2,14 @@ import HttpWare
 
 /// The regular expression of an operator. One without special characters is searched for as it is, which takes a tenth of the time.
 struct FilterPattern: Sendable {
-    /// As it is written.
-    let source: String
-    private let pattern: Pattern
     /// As it was written.
     var source: String { pattern.source }
+    private let pattern: Pattern
     /// In lower case.
     private let literal: [UInt8]?
     private let isWhole: Bool
 
     init(_ source: String, _ style: Pattern.Style, limits: Pattern.Limits) throws(Pattern.Malformed) {
-        self.source = source
         pattern = try Pattern(source, style, limits: limits)
         let isPlain = source.utf8.allSatisfy { byte in
             switch byte {

@@ -11,6 +11,8 @@ public enum GraphQLOperations {
     ///
     /// - Parameter content: decoded, as far as it was captured. Members that are not there yet are not waited for.
     public static func names(method: String, url: String, mediaType: String?, content: [UInt8]) -> [String] {
+        // Most requests have no place for one.
+        if method == "GET" ? !url.utf8.contains(0x3f) : content.isEmpty { return [] }
         var names: [String] = []
         let type = (mediaType ?? "").lowercased()
         let isGraphQLPath = path(url).lowercased().contains("graphql")

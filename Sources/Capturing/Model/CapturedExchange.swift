@@ -94,9 +94,15 @@ public struct CapturedMessage: Sendable, Equatable {
 
     /// The values of a field, in order; names know no case.
     public func values(of name: String) -> [String] {
-        fields.filter { $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() }.map(
-            \.value)
+        fields.filter { CapturedMessage.isSame($0.name, name) }.map(\.value)
     }
+
+    static func isSame(_ name: String, _ other: String) -> Bool {
+        let (a, b) = (name.utf8, other.utf8)
+        return a.count == b.count && zip(a, b).allSatisfy { lower($0) == lower($1) }
+    }
+
+    static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 }
 
 /// Content as it went over the wire: the beginning, and what is known of the whole.

@@ -2,16 +2,39 @@ public import HttpWare
 
 /// Masks what must not be kept, before anything of it is.
 public struct CaptureRedaction: Sendable {
-    private let redacted: [String]
+    /// In lower case.
+    private let redacted: [[UInt8]]
     /// What the gateway itself put into the request.
-    private let injected: [String]
-    let showsAll: Bool
+    private var injected: [[UInt8]] = []
+    private let showsAll: Bool
 
     /// What is masked by settings; of an exchange, also what the gateway put into its request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
-        redacted = settings.redacted.map { $0.text.lowercased() }
-        injected = exchange?.injectedFields.map { $0.text.lowercased() } ?? []
+        redacted = settings.redacted.map { Array($0.text.lowercased().utf8) }
         showsAll = settings.showsAll
+        if let exchange { add(exchange) }
+    }
+
+    /// The same, with what the gateway put into the exchange's request.
+    func with(_ exchange: Exchange) -> CaptureRedaction {
+        var redaction = self
+        redaction.add(exchange)
+        return redaction
+    }
+
+    private mutating func add(_ exchange: Exchange) {
+        let names = exchange.injectedFields
+        if !names.isEmpty { injected = names.map { Array($0.text.lowercased().utf8) } }
+    }
+
+    /// Whether a name is one of those; names know no case.
+    private static func isAmong(_ name: String, _ names: [[UInt8]]) -> Bool {
+        var name = name
+        return name.withUTF8 { bytes in
+            names.contains { other in
+                other.count == bytes.count && zip(other, bytes).allSatisfy { $0 == CapturedMessage.lower($1) }
+            }
+        }
     }
 
     /// The lines of a header or trailer section.
@@ -22,9 +45,8 @@ public struct CaptureRedaction: Sendable {
         var shown: [CapturedMessage.Field] = []
         var secrets: [CapturedSecrets.Value] = []
         for (name, value) in fields {
-            let lower = name.lowercased()
-            let isInjected = injected.contains(lower)
-            if isInjected || redacted.contains(lower) {
+            let isInjected = !injected.isEmpty && CaptureRedaction.isAmong(name, injected)
+            if isInjected || CaptureRedaction.isAmong(name, redacted) {
                 // The gateway's own credentials are kept nowhere.
                 if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, text: value)) }
                 shown.append(CapturedMessage.Field(name, CaptureRedaction.masked(value)))
@@ -38,7 +60,7 @@ public struct CaptureRedaction: Sendable {
     /// Masks the fields of a message that another program captured.
     func mask(_ message: inout CapturedMessage) -> [CapturedSecrets.Value] {
         var secrets: [CapturedSecrets.Value] = []
-        for (place, field) in message.fields.enumerated() where redacted.contains(field.name.lowercased()) {
+        for (place, field) in message.fields.enumerated() where CaptureRedaction.isAmong(field.name, redacted) {
             secrets.append(CapturedSecrets.Value(place: place, text: field.value))
             message.fields[place].value = CaptureRedaction.masked(field.value)
         }

@@ -6,6 +6,7 @@ enum ContentMask {
     enum Form { case form, json }
 
     static func form(of message: CapturedMessage) -> Form? {
+        if message.content.kept.isEmpty { return nil }
         guard let value = message.values(of: "content-type").first else { return nil }
         let type = value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         if type == "application/x-www-form-urlencoded" { return .form }

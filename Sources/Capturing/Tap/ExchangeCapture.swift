@@ -37,7 +37,7 @@ final class ExchangeCapture: ExchangeTap {
     func begin(_ exchange: Exchange) -> Bool {
         startedAt = exchange.now.nanoseconds
         guard let request = exchange.request else { return false }
-        let redaction = CaptureRedaction(settings, exchange)
+        let redaction = captures.redaction.with(exchange)
         let url = String(decoding: request.targetUri(), as: UTF8.self)
         let fields = redaction.fields(request.fields.received)
         var captured = CapturedExchange(
@@ -65,7 +65,7 @@ final class ExchangeCapture: ExchangeTap {
             isWanted = true
         }
         if captured.id == 0 { captured.id = captures.store.takeNumber() }
-        sentMessages = MessageReader(content: .send, of: captured.request, limit: settings.content.bytes)
+        sentMessages = MessageReader(content: .send, of: captured.request, limit: captures.mostContent)
         self.captured = captured
         // Whoever repeats a request looks for it at once.
         if captured.replayOf != nil { show() }
@@ -81,23 +81,28 @@ final class ExchangeCapture: ExchangeTap {
 
     func requestEnded(_ trailers: HttpFields?) {
         hasRequest = true
-        if let trailers { captured?.request.trailers = CaptureRedaction(settings).fields(trailers).shown }
-        if let captured {
-            self.captured?.operations = GraphQLOperations.names(
-                method: captured.method, url: captured.url,
-                mediaType: captured.request.values(of: "content-type").first, content: request.kept)
+        if let trailers { captured?.request.trailers = captures.redaction.fields(trailers).shown }
+        let names = captured.map {
+            GraphQLOperations.names(
+                method: $0.method, url: $0.url, mediaType: $0.request.values(of: "content-type").first,
+                content: request.kept)
         }
+        if let names, !names.isEmpty { captured?.operations = names }
         hasChanged = true
     }
 
     func requestSent(_ exchange: Exchange, host: String?) {
         guard let request = exchange.request else { return }
-        let redaction = CaptureRedaction(settings, exchange)
+        let redaction = captures.redaction.with(exchange)
         var fields = redaction.fields(request.fields).shown
         hasInjected = hasInjected || !exchange.injectedFields.isEmpty || exchange.hasSwappedTokens
         if let host {
-            fields.removeAll { $0.name.lowercased() == "host" }
-            fields.insert(CapturedMessage.Field("Host", host), at: 0)
+            if let place = fields.firstIndex(where: { CapturedMessage.isSame($0.name, "host") }), place == 0 {
+                fields[0] = CapturedMessage.Field("Host", host)
+            } else {
+                fields.removeAll { CapturedMessage.isSame($0.name, "host") }
+                fields.insert(CapturedMessage.Field("Host", host), at: 0)
+            }
         }
         // The same as it came takes no memory of its own.
         if fields == captured?.request.fields { fields = captured?.request.fields ?? fields }
@@ -115,7 +120,7 @@ final class ExchangeCapture: ExchangeTap {
 
     func responseReceived(_ response: HttpResponse) {
         captured?.receivedResponse = CapturedMessage(
-            fields: CaptureRedaction(settings).fields(response.fields).shown)
+            fields: captures.redaction.fields(response.fields).shown)
         receivedResponse = ContentCopy()
         hasChanged = true
     }
@@ -123,7 +128,7 @@ final class ExchangeCapture: ExchangeTap {
     func receivedContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &receivedResponse) }
 
     func responseStarted(_ response: HttpResponse) {
-        let masked = CaptureRedaction(settings).fields(response.fields)
+        let masked = captures.redaction.fields(response.fields)
         var fields = masked.shown
         if let received = captured?.receivedResponse, received.fields == fields { fields = received.fields }
         // What an origin server says behind a credential of ours may contain it.
@@ -141,7 +146,7 @@ final class ExchangeCapture: ExchangeTap {
             }
         }
         if let message = captured?.response {
-            let limit = settings.content.bytes
+            let limit = captures.mostContent
             if response.status == .switchingProtocols {
                 sentMessages = MessageReader(webSocket: .send, response: message, limit: limit)
                 receivedMessages = MessageReader(webSocket: .receive, response: message, limit: limit)
@@ -159,7 +164,7 @@ final class ExchangeCapture: ExchangeTap {
 
     func responseEnded(_ trailers: HttpFields?) {
         hasResponse = true
-        if let trailers { captured?.response?.trailers = CaptureRedaction(settings).fields(trailers).shown }
+        if let trailers { captured?.response?.trailers = captures.redaction.fields(trailers).shown }
     }
 
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
@@ -177,7 +182,7 @@ final class ExchangeCapture: ExchangeTap {
     private func copy(_ bytes: UnsafeRawBufferPointer, to copy: inout ContentCopy) {
         guard captured != nil else { return }
         hasChanged = true
-        var count = min(bytes.count, max(0, settings.content.bytes - copy.kept.count))
+        var count = min(bytes.count, max(0, captures.mostContent - copy.kept.count))
         if copy.dropped > 0 { count = 0 }
         if !take(count) {
             copy.dropped += count - left
@@ -245,7 +250,7 @@ final class ExchangeCapture: ExchangeTap {
 
     func ended(_ exchange: Exchange, record: RecordedExchange?) {
         captures.ended(self)
-        guard var captured else { return }
+        guard var captured = captured.take() else { return }
         captured.isOpen = false
         captured.route = exchange.route
         captured.service = exchange.service
@@ -256,7 +261,6 @@ final class ExchangeCapture: ExchangeTap {
         fill(&captured, isLast: true)
         guard isWanted || settings.filter?.matches(captured) ?? true else { return drop() }
         captures.store.put(captured, givingBack: reserved)
-        self.captured = nil
     }
 
     private func fill(_ captured: inout CapturedExchange, isLast: Bool = false) {
@@ -275,8 +279,8 @@ final class ExchangeCapture: ExchangeTap {
 
     /// Masks what is named like credentials on both sides, once where they are the same.
     private func maskContents(_ captured: inout CapturedExchange) {
-        let redaction = CaptureRedaction(settings)
-        let limit = settings.content.bytes
+        let redaction = captures.redaction
+        let limit = captures.mostContent
         func mask(_ message: inout CapturedMessage, _ other: inout CapturedMessage?) -> CapturedContent? {
             let original = redaction.maskContent(&message, limit: limit)
             if let original, other?.content.kept == original.kept {

@@ -5,6 +5,10 @@ public final class LoopCaptures: ExchangeTapSource {
     /// Where they are kept.
     public let store: CaptureStore
     let loop: EventLoop
+    /// What is masked by the settings.
+    let redaction: CaptureRedaction
+    /// The most bytes of a content.
+    let mostContent: Int
     /// Those that are under way.
     private var open: [ObjectIdentifier: ExchangeCapture] = [:]
     private var isLooking = false
@@ -15,6 +19,8 @@ public final class LoopCaptures: ExchangeTapSource {
     public init(_ store: CaptureStore, loop: EventLoop) {
         self.store = store
         self.loop = loop
+        redaction = CaptureRedaction(store.settings)
+        mostContent = store.settings.content.bytes
     }
 
     public func makeTap(for exchange: Exchange) -> (any ExchangeTap)? {
