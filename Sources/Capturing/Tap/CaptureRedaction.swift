@@ -6,7 +6,7 @@ public struct CaptureRedaction: Sendable {
     private let redacted: [[UInt8]]
     /// What the gateway itself put into the request.
     private var injected: [[UInt8]] = []
-    private let showsAll: Bool
+    let showsAll: Bool
 
     /// What is masked by settings; of an exchange, also what the gateway put into its request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
