@@ -77,8 +77,9 @@ public final class CaptureStore: Sendable {
 
     /// Takes memory for content of an exchange that is under way; the oldest captures go for it. False if there is none.
     func reserve(_ count: Int) -> Bool {
-        state.withLock { state in
-            guard CaptureStore.makeRoom(for: count, in: &state, settings.memory.bytes) else { return false }
+        var gone: [Kept] = []
+        return state.withLock { state in
+            guard CaptureStore.makeRoom(for: count, in: &state, settings.memory.bytes, &gone) else { return false }
             state.reserved += count
             return true
         }
@@ -87,23 +88,31 @@ public final class CaptureStore: Sendable {
     /// Gives reserved memory back.
     func giveBack(_ count: Int) { state.withLock { $0.reserved -= count } }
 
-    /// Keeps a capture, in place of its former state; what was reserved for its content is given back. What users wrote on it stays.
-    func put(_ capture: consuming CapturedExchange, givingBack reserved: Int = 0) {
-        let size = capture.memory
+    /// Keeps a capture, in place of its former state. What users wrote on it stays.
+    func put(_ capture: CapturedExchange) {
         let id = capture.id
+        let isOpen = capture.isOpen
+        let fresh = Kept(capture)
         // In the archive before it may go from memory.
-        var ended: CapturedExchange?
-        defer { if let ended, let archive { archive.put(ended) } }
+        var ended: CapturedBox?
+        defer { if let ended, let archive { archive.put(ended.exchange) } }
+        // What goes is freed behind the lock.
+        var gone: [Kept] = []
         state.withLock { state in
-            state.reserved -= reserved
-            if let former = state.captures[id] {
-                capture.isPinned = former.box.exchange.isPinned
-                capture.comment = former.box.exchange.comment
+            var kept = fresh
+            if let former = state.captures.removeValue(forKey: id) {
+                let user = former.box.exchange
+                if user.isPinned || !user.comment.isEmpty {
+                    var capture = fresh.box.exchange
+                    capture.isPinned = user.isPinned
+                    capture.comment = user.comment
+                    kept = Kept(capture)
+                }
                 state.bytes -= former.memory
-                state.captures[id] = nil
+                gone.append(former)
             }
-            if !capture.isOpen, archive != nil { ended = capture }
-            guard CaptureStore.makeRoom(for: size, in: &state, settings.memory.bytes, sparing: id) else {
+            if !isOpen, archive != nil { ended = kept.box }
+            guard CaptureStore.makeRoom(for: kept.memory, in: &state, settings.memory.bytes, sparing: id, &gone) else {
                 state.lost += 1
                 state.gone = max(state.gone, id)
                 return
@@ -115,14 +124,16 @@ public final class CaptureStore: Sendable {
                 let place = state.place(of: id)
                 if place == state.ids.count || state.ids[place] != id { state.ids.insert(id, at: place) }
             }
-            state.captures[id] = Kept(copy capture)
-            state.bytes += size
+            state.captures[id] = kept
+            state.bytes += kept.memory
             for watcher in state.watchers { watcher.note(id) }
         }
     }
 
     /// Lets the oldest captures go until so much fits; false if it never does.
-    private static func makeRoom(for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0) -> Bool {
+    private static func makeRoom(
+        for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0, _ gone: inout [Kept]
+    ) -> Bool {
         var pinned: [Int] = []
         defer {
             // Those that were passed by are the oldest now.
@@ -145,7 +156,7 @@ public final class CaptureStore: Sendable {
                 continue
             }
             state.bytes -= capture.memory
-            state.captures[oldest] = nil
+            if let capture = state.captures.removeValue(forKey: oldest) { gone.append(capture) }
             state.gone = max(state.gone, oldest)
         }
         return true

@@ -24,8 +24,8 @@ final class ExchangeCapture: ExchangeTap {
     /// Credentials of the gateway's own went into the request.
     private var hasInjected = false
 
-    /// Memory is taken from the store in steps.
-    private static let step = 16 << 10
+    /// Memory is taken in steps.
+    private static let step = 4 << 10
 
     init(_ captures: LoopCaptures) { self.captures = captures }
 
@@ -196,7 +196,7 @@ final class ExchangeCapture: ExchangeTap {
     private func take(_ count: Int) -> Bool {
         if count > left {
             let more = (count - left + ExchangeCapture.step - 1) / ExchangeCapture.step * ExchangeCapture.step
-            guard captures.store.reserve(more) else { return false }
+            guard captures.take(more) else { return false }
             reserved += more
             left += more
         }
@@ -239,7 +239,7 @@ final class ExchangeCapture: ExchangeTap {
     /// Captures nothing more of the exchange.
     private func drop() {
         captures.ended(self)
-        captures.store.giveBack(reserved)
+        captures.giveBack(reserved)
         (reserved, left) = (0, 0)
         captured = nil
         (request, sentRequest, receivedResponse, response) = (
@@ -260,7 +260,8 @@ final class ExchangeCapture: ExchangeTap {
         captured.duration = exchange.now.nanoseconds - startedAt
         fill(&captured, isLast: true)
         guard isWanted || settings.filter?.matches(captured) ?? true else { return drop() }
-        captures.store.put(captured, givingBack: reserved)
+        captures.giveBack(reserved)
+        captures.store.put(captured)
     }
 
     private func fill(_ captured: inout CapturedExchange, isLast: Bool = false) {
