@@ -46,7 +46,6 @@ final class ExchangeCapture: ExchangeTap {
             version: "HTTP/\(request.version.number)",
             listener: exchange.listener, request: CapturedMessage(fields: fields.shown))
         captured.client = exchange.peer.map { "\($0)" }
-        exchange.captureNumber = captured.id
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
         captured.secrets = CapturedSecrets(
@@ -65,6 +64,7 @@ final class ExchangeCapture: ExchangeTap {
             isWanted = true
         }
         if captured.id == 0 { captured.id = captures.store.takeNumber() }
+        exchange.captureNumber = captured.id
         sentMessages = MessageReader(content: .send, of: captured.request, limit: captures.mostContent)
         self.captured = captured
         // Whoever repeats a request looks for it at once.

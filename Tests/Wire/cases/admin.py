@@ -563,7 +563,7 @@ def _(t: Trial) -> None:
     check(len(names) > 5, names)
     bodies = [page.body, script.body, style.body] + [gateway.ask("/" + name.decode()).body for name in names]
     for text in bodies:
-        check(not re.search(rb"""(?:src|href)\s*=\s*"(?:https?:)?//|url\(|@import|(?:fetch|ask|get|post)\(["'`]https?:""", text), "another resource is named")
+        check(not re.search(rb"""(?:src|href)\s*=\s*"(?:https?:)?//|\burl\(|@import|(?:fetch|ask|get|post)\(["'`]https?:""", text), "another resource is named")
         for word in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval(", b'" style="', b"onclick="):
             check(word not in text, word)
     known = gateway.ask("/main.js", f"If-None-Match: {script.get('ETag')}")
