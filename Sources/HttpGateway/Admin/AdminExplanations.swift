@@ -19,7 +19,8 @@ extension AdminEndpoint {
                 }
             },
             AdminEndpoint(path: "/v1/config/text", access: .known) { _, _ in
-                .abort(with: .json(texts(of: subject.status.now.configuration)))
+                // Reading files takes its time.
+                .wait { _, _ in .abort(with: .json(await Task.detached { texts(subject) }.value)) }
             },
         ]
     }
@@ -78,58 +79,65 @@ extension AdminEndpoint {
 
     // MARK: /v1/config/text
 
-    /// The files as they are on disk now, secrets masked: those in force by their texts, others by the names of their members.
-    private static func texts(of configuration: GatewayConfiguration) -> Json {
-        var names: [String] = []
-        /// What is in force and no secret, by file and line.
-        var shown: [String: [Int: Set<String>]] = [:]
-        for value in configuration.values {
+    /// The files as they are on disk now. Where a secret is written, the rest of its line is masked. Of files that cannot be read as a
+    /// configuration, it is not known what is secret: only the names of members are shown.
+    private static func texts(_ subject: AdminSubject) -> Json {
+        var configuration = subject.status.now.configuration
+        let files = Set(configuration.values.map(\.location.file)).sorted()
+        var isRead = true
+        if let source = subject.source {
+            let read = source.read(keeping: configuration).configuration
+            isRead = read != nil
+            configuration = read ?? configuration
+        }
+        /// The first column of a secret, by file and line.
+        var secrets: [String: [Int: Int]] = [:]
+        for value in configuration.values where value.text == nil {
             let place = value.location
-            if !names.contains(place.file) { names.append(place.file) }
-            if let text = value.text { shown[place.file, default: [:]][place.line, default: []].insert(text) }
+            secrets[place.file, default: [:]][place.line] = min(
+                place.column, secrets[place.file]?[place.line] ?? place.column)
         }
-        let files = names.compactMap { name -> Json? in
-            guard var text = TextFile.read(name) else { return nil }
+        let shown = files.compactMap { name -> Json? in
+            guard let text = TextFile.read(name) else { return nil }
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            var masked = isRead ? hide(lines, secrets[name] ?? [:]) : lines.map(nameOnly)
             for secret in configuration.secretTexts where !secret.isEmpty {
-                text = text.replacing(secret, with: "***")
+                masked = masked.map { $0.replacing(secret, with: "***") }
             }
-            let known = shown[name] ?? [:]
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().map { number, line in
-                Json.text(masked(line, known: known[number + 1] ?? []))
-            }
-            return .object([("name", .text(name)), ("lines", .list(text.hasSuffix("\n") ? lines.dropLast() : lines))])
+            return .object([
+                ("name", .text(name)),
+                ("lines", .list((text.hasSuffix("\n") ? masked.dropLast() : masked).map(Json.text))),
+            ])
         }
-        return .object([("files", .list(files))])
+        return .object([("files", .list(shown))])
     }
 
-    /// A line without the value of a member that is named like a secret. References such as `${TOKEN}`, and what is known not to be
-    /// one, stay.
-    private static func masked(_ line: Substring, known: Set<String>) -> String {
-        var result = ""
-        var rest = line
-        while let colon = rest.firstIndex(of: ":") {
-            let name = rest[..<colon].reversed().prefix { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
-            let after = rest.index(after: colon)
-            result += rest[..<after]
-            rest = rest[after...]
-            guard Redaction.isSecret(parameter: String(name.reversed())) else { continue }
-            let value = rest.drop { $0 == " " }
-            let end = value.firstIndex { $0 == "," || $0 == "}" || $0 == "#" } ?? value.endIndex
-            let text = value[..<end].trimmingSuffix { $0 == " " || $0 == "\r" }
-            let bare = text.drop { $0 == "\"" || $0 == "'" }.trimmingSuffix { $0 == "\"" || $0 == "'" }
-            if bare.isEmpty || bare.hasPrefix("${") || bare.hasPrefix("{") || known.contains(String(bare)) { continue }
-            result += rest[..<value.startIndex] + "***"
-            rest = value[text.endIndex...]
+    /// Lines without their secrets, which begin at a column of a line, from 1. A text in a block goes on in the lines that stand deeper.
+    private static func hide(_ lines: [Substring], _ secrets: [Int: Int]) -> [String] {
+        var depth: Int?
+        return lines.enumerated().map { number, line in
+            let indent = line.prefix { $0 == " " }.count
+            if let deep = depth {
+                if indent > deep || line.allSatisfy({ $0 == " " || $0 == "\r" }) { return "…" }
+                depth = nil
+            }
+            guard let column = secrets[number + 1] else { return String(line) }
+            // Columns count Unicode scalars.
+            let value = line.unicodeScalars.dropFirst(column - 1)
+            // A quoted text may go on, too.
+            if value.first == "|" || value.first == ">" || (value.first == "\"" && !value.dropFirst().contains("\"")) {
+                depth = indent
+            }
+            return String(line.unicodeScalars.prefix(column - 1)) + "***"
         }
-        return result + rest
     }
-}
 
-extension Substring {
-    /// Without the characters at its end for which it holds.
-    fileprivate func trimmingSuffix(while holds: (Character) -> Bool) -> Substring {
-        var end = endIndex
-        while end > startIndex, holds(self[index(before: end)]) { end = index(before: end) }
-        return self[..<end]
+    /// A line as far as it cannot hold a secret.
+    private static func nameOnly(_ line: Substring) -> String {
+        let indent = line.prefix { $0 == " " || $0 == "-" }
+        let name = line[indent.endIndex...].prefix { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
+        guard line[name.endIndex...].first == ":" else { return indent + (line.count > indent.count ? "…" : "") }
+        let rest = line[name.endIndex...].dropFirst().drop { $0 == " " || $0 == "\r" }
+        return indent + name + (rest.isEmpty ? ":" : ": …")
     }
 }

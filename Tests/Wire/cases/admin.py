@@ -288,7 +288,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.pass_one("/seen"), 200)
     seen = read_event(client, b"data: ")
     gateway.write(**{"method: [GET, POST, HEAD]": "method: 7 7"})
-    paths = ["/", "/healthz", "/readyz", "/metrics", "/v1/config", "/v1/routes", "/v1/services", "/v1/requests", "/v1/requests/1", "/nothing"]
+    paths = ["/", "/healthz", "/readyz", "/metrics", "/v1/config", "/v1/config/text", "/v1/routes", "/v1/services", "/v1/requests", "/v1/requests/1", "/nothing"]
     for path in paths:
         response = gateway.known(path)
         seen += response.raw + response.body
@@ -298,6 +298,21 @@ def _(t: Trial) -> None:
     seen += gateway.process.log.encode()
     for secret in (TOKEN, FILED):
         check(secret.encode() not in seen, f"{secret} is shown")
+
+
+@case("admin: the text of the file shows its lines, but no secret: in force, not yet in force, and in a broken file", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = secured(t)
+
+    def text() -> str:
+        return "\n".join("\n".join(file["lines"]) for file in gateway.json("/v1/config/text")["files"])
+
+    check("name: hooks" in text() and TOKEN not in text() and FILED not in text(), text())
+    file = gateway.folder / "httpware.yaml"
+    file.write_text(file.read_text() + 'credentials:\n  late: { grant: static, value: "late-secret-\\x41" }\n  block:\n    grant: static\n    value: |\n      block-secret\n')
+    check("late" in text() and "late-secret" not in text() and "block-secret" not in text(), text())
+    file.write_text(file.read_text() + "nonsense: broken-secret\n")
+    check("nonsense: …" in text() and "secret" not in text().replace("X-Secret", "").replace("file:secret", ""), text())
 
 
 # Reload

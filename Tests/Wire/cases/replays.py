@@ -295,7 +295,7 @@ routes: [{{ service: origin }}]
     paths = [("GET", "/v1/captures"), ("GET", "/v1/captures?filter=x"), ("DELETE", "/v1/captures?filter=nothing"), ("GET", "/v1/captures/1"), ("GET", "/v1/captures/1/request/content"),
              ("GET", "/v1/captures/1/response/content"), ("GET", "/v1/captures/1/messages"), ("POST", "/v1/captures/1/pin"), ("POST", "/v1/captures/1/comment"),
              ("POST", "/v1/captures/1/replay"), ("GET", "/v1/captures/events"), ("GET", "/v1/har"), ("GET", "/v1/har?secrets=true"), ("POST", "/v1/har"),
-             ("GET", "/v1/requests?filter=x"), ("GET", "/v1/events?filter=x")]
+             ("GET", "/v1/requests?filter=x"), ("GET", "/v1/events?filter=x"), ("POST", "/v1/explain"), ("GET", "/v1/config/text")]
     for method, path in paths:
         expect_same(f"{method} {path} without token", status(method, path), 401)
         for lines, host in ((["Origin: http://evil.test"], f"127.0.0.1:{admin}"), (["Sec-Fetch-Site: cross-site"], f"127.0.0.1:{admin}")):
