@@ -34,7 +34,7 @@ enum CaptureRecord {
         row.flag(capture.isPinned)
         facts(capture.request, &row)
         row.optional(capture.response) { facts($1, &$0) }
-        row.optional(capture.summary ?? capture.report.map(ReportSummary.init)) { row, summary in
+        row.optional(capture.summaryOfRecord) { row, summary in
             row.text(summary.responder)
             row.optional(summary.cache)
             row.flag(summary.isReplayed)
@@ -183,7 +183,7 @@ enum CaptureRecord {
     }
 
     private static func fields(
-        _ fields: [CapturedMessage.Field], _ other: [CapturedMessage.Field]?, _ rest: inout RecordWriter
+        _ fields: CapturedFields, _ other: CapturedFields?, _ rest: inout RecordWriter
     ) {
         let isSame = fields == other
         rest.flag(isSame)
@@ -243,15 +243,15 @@ enum CaptureRecord {
     }
 
     private static func readFields(
-        _ rest: inout RecordReader, _ other: [CapturedMessage.Field]?
-    ) throws(DamagedRecord) -> [CapturedMessage.Field] {
+        _ rest: inout RecordReader, _ other: CapturedFields?
+    ) throws(DamagedRecord) -> CapturedFields {
         if try rest.flag() {
             guard let other else { throw DamagedRecord() }
             return other
         }
-        return try rest.list { (rest) throws(DamagedRecord) in
-            CapturedMessage.Field(try rest.text(), try rest.text())
-        }
+        var fields = CapturedFields()
+        for _ in 0..<(try rest.count()) { fields.append(CapturedMessage.Field(try rest.text(), try rest.text())) }
+        return fields
     }
 
     private static func readPiece(_ rest: inout RecordReader) throws(DamagedRecord) -> CapturedPiece {

@@ -36,7 +36,9 @@ struct RecordWriter {
 
     mutating func optional(_ text: String?) { optional(text) { $0.text($1) } }
 
-    mutating func list<Value>(_ values: [Value], _ write: (inout RecordWriter, Value) -> Void) {
+    mutating func list<Values: Collection>(
+        _ values: Values, _ write: (inout RecordWriter, Values.Element) -> Void
+    ) {
         number(values.count)
         for value in values { write(&self, value) }
     }

@@ -74,7 +74,7 @@ struct FilterEvaluation {
         case .method(let pattern): return try pattern.isFound(in: box.exchange.method)
         case .status(let status): return box.exchange.status == status
         case .fields(let side, let pattern):
-            for message in messages(side) where try pattern.isFound(in: FilterEvaluation.lines(message)) { return true }
+            for message in messages(side) where try pattern.isFound(in: message.lines) { return true }
             return false
         case .content(let side, let pattern): return try isInContent(pattern, side)
         case .contentType(let side, let pattern):
@@ -123,13 +123,6 @@ struct FilterEvaluation {
         case .response: [box.exchange.response].compactMap(\.self)
         case .either: [box.exchange.request] + [box.exchange.response].compactMap(\.self)
         }
-    }
-
-    /// `name: value` on a line each.
-    private static func lines(_ message: CapturedMessage) -> String {
-        var text = ""
-        for field in message.fields + message.trailers { text += "\(field.name): \(field.value)\n" }
-        return text
     }
 
     private mutating func isInContent(
@@ -183,7 +176,7 @@ struct FilterEvaluation {
 
     /// What the record says; `nil` without one.
     private mutating func facts() -> ReportSummary? {
-        if summary == nil { summary = box.exchange.summary ?? box.exchange.report.map(ReportSummary.init) }
+        if summary == nil { summary = box.exchange.summaryOfRecord }
         return summary
     }
 
@@ -206,4 +199,9 @@ struct FilterEvaluation {
         decisions = words
         return words
     }
+}
+
+extension CapturedMessage {
+    /// `name: value` on a line each.
+    fileprivate var lines: [UInt8] { trailers.isEmpty ? fields.text : fields.text + trailers.text }
 }

@@ -51,8 +51,8 @@ public struct FilterGate: EntryGate {
         var view = CapturedExchange(
             id: exchange.captureNumber ?? 0, started: WallTime(seconds: 0), method: request.receivedMethod.name,
             url: parts.contains(.url) ? redaction.url(String(decoding: request.receivedUri, as: UTF8.self)) : "",
-            version: "HTTP/\(request.version.number)", listener: exchange.listener, request: message)
-        view.client = exchange.peer.map { "\($0)" }
+            version: request.version.name, listener: exchange.listener, request: message)
+        view.peer = exchange.peer
         view.route = exchange.route
         view.service = exchange.service
         if request.upgrade?.lowercased() == "websocket" { view.kind = .websocket }

@@ -90,7 +90,7 @@ struct HarEntry {
 
     private var reason: String { exchange.status.flatMap { HttpStatus($0)?.reasonPhrase } ?? "" }
 
-    private static func fields(_ fields: [CapturedMessage.Field]) -> Json {
+    private static func fields(_ fields: CapturedFields) -> Json {
         .list(fields.map { .object([("name", .text($0.name)), ("value", .text($0.value))]) })
     }
 

@@ -96,7 +96,7 @@ struct HarImport {
     }
 
     /// Objects, pairs, or one object with all; without the pseudo-fields of HTTP/2.
-    private static func fields(_ value: JsonTree?) -> [CapturedMessage.Field] {
+    private static func fields(_ value: JsonTree?) -> CapturedFields {
         func text(_ value: JsonTree?) -> String? {
             switch value {
             case .text(let text): text
@@ -117,7 +117,7 @@ struct HarImport {
         } else {
             pairs = (value?.members ?? []).map { ($0.name, text($0.value)) }
         }
-        var fields: [CapturedMessage.Field] = []
+        var fields = CapturedFields()
         for (name, value) in pairs {
             guard let name, let value, !name.isEmpty, !name.hasPrefix(":") else { continue }
             // Firefox and others join repeated lines with a line feed.

@@ -11,8 +11,7 @@ public enum GraphQLOperations {
     ///
     /// - Parameter content: decoded, as far as it was captured. Members that are not there yet are not waited for.
     public static func names(method: String, url: String, mediaType: String?, content: [UInt8]) -> [String] {
-        // Most requests have no place for one.
-        if method == "GET" ? !url.utf8.contains(0x3f) : content.isEmpty { return [] }
+        guard mayBeThere(method: method, url: url, content: content) else { return [] }
         var names: [String] = []
         let type = (mediaType ?? "").lowercased()
         let isGraphQLPath = path(url).lowercased().contains("graphql")
@@ -29,6 +28,11 @@ public enum GraphQLOperations {
         }
         var known: Set<String> = []
         return names.filter { !$0.isEmpty && $0.utf8.count <= longestName && known.insert($0).inserted }
+    }
+
+    /// Whether a request has a place for one. Most have none.
+    static func mayBeThere(method: String, url: String, content: [UInt8]) -> Bool {
+        method == "GET" ? url.utf8.contains(0x3f) : !content.isEmpty
     }
 
     // MARK: JSON

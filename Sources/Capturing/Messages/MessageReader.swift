@@ -24,10 +24,11 @@ public struct MessageReader {
 
     /// A reader of the content of a request or a response; `nil` if it holds no messages: neither events nor gRPC.
     public init?(content direction: CapturedPiece.Direction, of message: CapturedMessage, limit: Int) {
-        let type = (message.values(of: "content-type").first ?? "").lowercased()
-        if direction == .receive, type.hasPrefix("text/event-stream") {
+        if direction == .receive, message.fields.hasMediaType("text/event-stream", isPrefix: true) {
             form = .events(EventReader(limit: limit))
-        } else if type.hasPrefix("application/grpc"), !type.hasPrefix("application/grpc-web-text") {
+        } else if message.fields.hasMediaType("application/grpc", isPrefix: true),
+            !message.fields.hasMediaType("application/grpc-web-text", isPrefix: true)
+        {
             form = .grpc(GrpcReader(direction, encoding: message.values(of: "grpc-encoding").first, limit: limit))
         } else {
             return nil

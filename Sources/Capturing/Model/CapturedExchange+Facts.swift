@@ -5,6 +5,9 @@ extension CapturedExchange {
         return url.withUTF8 { String(decoding: TargetHost.range(in: UnsafeRawBufferPointer($0)), as: UTF8.self) }
     }
 
+    /// What filters ask of its record; `nil` without one.
+    public var summaryOfRecord: ReportSummary? { summary ?? record?.summary }
+
     /// The bytes of content that came from the client and went to it.
     public var contentSize: Int {
         let (sum, overflows) = request.content.size.addingReportingOverflow(response?.content.size ?? 0)

@@ -27,8 +27,14 @@ public struct CapturedExchange: Sendable {
     public var route: String?
     public var service: String?
     /// The addresses of the client and of the endpoint that was asked last, with ports.
-    public var client: String?
+    public var client: String? {
+        get { clientText ?? peer.map { "\($0)" } }
+        set { (clientText, peer) = (newValue, nil) }
+    }
     public var server: String?
+    /// The address of the client as a connection has it, of which `client` makes a text.
+    var peer: SocketAddress?
+    private var clientText: String?
     /// The request as the client sent it, and as the origin server got it; `nil` if none went there.
     public var request: CapturedMessage
     public var sentRequest: CapturedMessage?
@@ -41,8 +47,13 @@ public struct CapturedExchange: Sendable {
     public var operations: [String] = []
     /// What went wrong, as its record names it.
     public var fault: String?
-    /// The record of what each ware did; `nil` while the exchange runs.
-    public var report: ExchangeReport?
+    /// What each ware did; `nil` while the exchange runs.
+    var record: CapturedRecord?
+    /// The same in texts, which are made at each call.
+    public var report: ExchangeReport? {
+        get { record?.report }
+        set { record = newValue.map { CapturedRecord(.report($0)) } }
+    }
     /// The same for filters, of a row that was read without its record.
     public var summary: ReportSummary?
     /// The times of its phases, of an imported exchange, which has no record.
@@ -86,21 +97,14 @@ public struct CapturedMessage: Sendable, Equatable {
         }
     }
 
-    public var fields: [Field]
-    public var trailers: [Field] = []
+    public var fields: CapturedFields
+    public var trailers = CapturedFields()
     public var content = CapturedContent()
 
-    public init(fields: [Field] = []) { self.fields = fields }
+    public init(fields: CapturedFields = []) { self.fields = fields }
 
     /// The values of a field, in order; names know no case.
-    public func values(of name: String) -> [String] {
-        fields.filter { CapturedMessage.isSame($0.name, name) }.map(\.value)
-    }
-
-    static func isSame(_ name: String, _ other: String) -> Bool {
-        let (a, b) = (name.utf8, other.utf8)
-        return a.count == b.count && zip(a, b).allSatisfy { lower($0) == lower($1) }
-    }
+    public func values(of name: String) -> [String] { fields.values(of: name) }
 
     static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 }

@@ -32,9 +32,51 @@ public struct ReportSummary: Sendable, Equatable {
     }
 
     /// That of a record.
+    init(_ recorded: RecordedExchange) {
+        self.init(
+            responder: recorded.responderName, cache: recorded.cacheName, isReplayed: recorded.record.replays > 0,
+            end: recorded.endName,
+            wares: recorded.record.decisions.map { Decision(ware: $0.ware, decision: $0.decision) })
+    }
+
+    /// The same of one in texts.
     public init(_ report: ExchangeReport) {
         self.init(
             responder: report.responder, cache: report.cache, isReplayed: report.replays > 0, end: report.end,
             wares: report.wares.map { Decision(ware: $0.ware, decision: $0.decision) })
+    }
+}
+
+/// The record of an exchange beside its capture: as the loop kept it, or in texts, as archives have it.
+final class CapturedRecord: Sendable {
+    enum Form: Sendable {
+        case recorded(RecordedExchange)
+        case report(ExchangeReport)
+    }
+
+    private let form: Form
+
+    init(_ form: Form) { self.form = form }
+
+    var report: ExchangeReport {
+        switch form {
+        case .recorded(let recorded): ExchangeReport(recorded)
+        case .report(let report): report
+        }
+    }
+
+    var summary: ReportSummary {
+        switch form {
+        case .recorded(let recorded): ReportSummary(recorded)
+        case .report(let report): ReportSummary(report)
+        }
+    }
+
+    /// About how much memory it takes, in bytes.
+    var memory: Int {
+        switch form {
+        case .recorded(let recorded): recorded.bytes
+        case .report(let report): 512 + 256 * (report.phases.count + report.wares.count)
+        }
     }
 }

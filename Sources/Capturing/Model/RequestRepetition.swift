@@ -47,7 +47,7 @@ public struct RequestRepetition: Sendable, Equatable {
         let isCoded = edits.content == nil && !former.isDecoded
         var fields: [CapturedMessage.Field] = []
         var used: Set<Int> = []
-        for (index, field) in (edits.fields ?? captured.request.fields).enumerated() {
+        for (index, field) in (edits.fields ?? Array(captured.request.fields)).enumerated() {
             let name = field.name.lowercased()
             if RequestRepetition.ownNames.contains(name)
                 || name == "content-encoding" && !isCoded && edits.fields == nil

@@ -12,20 +12,23 @@ public final class CaptureStore: Sendable {
 
     /// A capture with the memory that it takes.
     private struct Kept {
-        let box: CapturedBox
+        let id: Int
+        /// `nil` once it is gone.
+        var box: CapturedBox?
         let memory: Int
 
         init(_ capture: CapturedExchange) {
+            id = capture.id
             box = CapturedBox(capture)
             memory = capture.memory
         }
     }
 
     private struct State {
-        var captures: [Int: Kept] = [:]
-        /// Ascending; those before `first` are gone.
-        var ids: [Int] = []
+        /// By their numbers, ascending; those before `first` are gone.
+        var captures: [Kept] = []
         var first = 0
+        var count = 0
         /// Of the captures, and what exchanges that are under way have reserved.
         var bytes = 0
         var reserved = 0
@@ -36,12 +39,37 @@ public final class CaptureStore: Sendable {
 
         /// Where the number is, or would be.
         func place(of id: Int) -> Int {
-            var (low, high) = (first, ids.count)
+            // Captures begin in the order of their numbers, and nearly end in it.
+            if captures.last.map({ $0.id < id }) ?? true { return captures.count }
+            var (low, high) = (first, captures.count)
             while low < high {
                 let middle = (low + high) / 2
-                if ids[middle] < id { low = middle + 1 } else { high = middle }
+                if captures[middle].id < id { low = middle + 1 } else { high = middle }
             }
             return low
+        }
+
+        func find(_ id: Int) -> CapturedBox? {
+            let place = place(of: id)
+            return place < captures.count && captures[place].id == id ? captures[place].box : nil
+        }
+
+        /// Takes a capture away; its place stays.
+        mutating func remove(at place: Int) -> CapturedBox? {
+            guard let box = captures[place].box.take() else { return nil }
+            bytes -= captures[place].memory
+            count -= 1
+            return box
+        }
+
+        mutating func set(_ kept: Kept, at place: Int) {
+            bytes += kept.memory
+            count += 1
+            if place < captures.count, captures[place].id == kept.id {
+                captures[place] = kept
+            } else {
+                captures.insert(kept, at: place)
+            }
         }
     }
 
@@ -71,13 +99,13 @@ public final class CaptureStore: Sendable {
     /// About how much memory all of it takes, in bytes.
     public var bytes: Int { state.withLock { $0.bytes + $0.reserved } }
     /// The number of captures.
-    public var count: Int { state.withLock { $0.captures.count } }
+    public var count: Int { state.withLock { $0.count } }
 
     // MARK: Putting
 
     /// Takes memory for content of an exchange that is under way; the oldest captures go for it. False if there is none.
     func reserve(_ count: Int) -> Bool {
-        var gone: [Kept] = []
+        var gone: [CapturedBox] = []
         return state.withLock { state in
             guard CaptureStore.makeRoom(for: count, in: &state, settings.memory.bytes, &gone) else { return false }
             state.reserved += count
@@ -97,18 +125,17 @@ public final class CaptureStore: Sendable {
         var ended: CapturedBox?
         defer { if let ended, let archive { archive.put(ended.exchange) } }
         // What goes is freed behind the lock.
-        var gone: [Kept] = []
+        var gone: [CapturedBox] = []
         state.withLock { state in
             var kept = fresh
-            if let former = state.captures.removeValue(forKey: id) {
-                let user = former.box.exchange
-                if user.isPinned || !user.comment.isEmpty {
-                    var capture = fresh.box.exchange
+            let place = state.place(of: id)
+            if place < state.captures.count, state.captures[place].id == id, let former = state.remove(at: place) {
+                let user = former.exchange
+                if user.isPinned || !user.comment.isEmpty, var capture = fresh.box?.exchange {
                     capture.isPinned = user.isPinned
                     capture.comment = user.comment
                     kept = Kept(capture)
                 }
-                state.bytes -= former.memory
                 gone.append(former)
             }
             if !isOpen, archive != nil { ended = kept.box }
@@ -117,47 +144,38 @@ public final class CaptureStore: Sendable {
                 state.gone = max(state.gone, id)
                 return
             }
-            // Captures begin in the order of their numbers, and nearly end in it.
-            if state.ids.last.map({ $0 < id }) ?? true {
-                state.ids.append(id)
-            } else {
-                let place = state.place(of: id)
-                if place == state.ids.count || state.ids[place] != id { state.ids.insert(id, at: place) }
-            }
-            state.captures[id] = kept
-            state.bytes += kept.memory
+            state.set(kept, at: state.place(of: id))
             for watcher in state.watchers { watcher.note(id) }
         }
     }
 
     /// Lets the oldest captures go until so much fits; false if it never does.
     private static func makeRoom(
-        for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0, _ gone: inout [Kept]
+        for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0, _ gone: inout [CapturedBox]
     ) -> Bool {
-        var pinned: [Int] = []
+        var pinned: [Kept] = []
         defer {
             // Those that were passed by are the oldest now.
             if !pinned.isEmpty {
                 state.first -= pinned.count
-                state.ids.replaceSubrange(state.first..<state.first + pinned.count, with: pinned)
+                state.captures.replaceSubrange(state.first..<state.first + pinned.count, with: pinned)
             }
-            if state.first > 4096, state.first > state.ids.count / 2 {
-                state.ids.removeFirst(state.first)
+            if state.first > 4096, state.first > state.captures.count / 2 {
+                state.captures.removeFirst(state.first)
                 state.first = 0
             }
         }
         while state.bytes + state.reserved + count > most {
-            guard state.first < state.ids.count else { return false }
-            let oldest = state.ids[state.first]
+            guard state.first < state.captures.count else { return false }
+            let oldest = state.captures[state.first]
             state.first += 1
-            guard let capture = state.captures[oldest] else { continue }
-            if capture.box.exchange.isPinned || oldest == id {
+            guard let box = oldest.box else { continue }
+            if box.exchange.isPinned || oldest.id == id {
                 pinned.append(oldest)
                 continue
             }
-            state.bytes -= capture.memory
-            if let capture = state.captures.removeValue(forKey: oldest) { gone.append(capture) }
-            state.gone = max(state.gone, oldest)
+            if let box = state.remove(at: state.first - 1) { gone.append(box) }
+            state.gone = max(state.gone, oldest.id)
         }
         return true
     }
@@ -166,7 +184,7 @@ public final class CaptureStore: Sendable {
 
     /// The capture with that number; `nil` if it is not kept.
     public func find(_ id: Int) -> CapturedExchange? {
-        state.withLock { $0.captures[id] }?.box.exchange ?? archive?.find(id)
+        state.withLock { $0.find(id) }?.exchange ?? archive?.find(id)
     }
 
     /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. `hasMore` says whether
@@ -181,7 +199,7 @@ public final class CaptureStore: Sendable {
             return (recent, hasMore)
         }
         let older = archive.list(before: min(before ?? .max, gone + 1), limit: limit, filter: filter) { id in
-            state.withLock { $0.captures[id] != nil }
+            state.withLock { $0.find(id) != nil }
         }
         // Pinned captures in memory stand among those of the archive.
         let all = (recent + older.captures).sorted { $0.id > $1.id }
@@ -194,7 +212,7 @@ public final class CaptureStore: Sendable {
         let gone = state.withLock { $0.gone }
         guard let archive, gone > 0 else { return recent }
         let older = archive.ids(before: gone + 1, filter: filter).filter { id in
-            state.withLock { $0.captures[id] == nil }
+            state.withLock { $0.find(id) == nil }
         }
         return Array((recent + older).sorted(by: >).prefix(limit))
     }
@@ -245,10 +263,10 @@ public final class CaptureStore: Sendable {
             let some = state.withLock { state -> [CapturedBox] in
                 var some: [CapturedBox] = []
                 some.reserveCapacity(256)
-                var place = before == .max ? state.ids.count : state.place(of: before)
+                var place = before == .max ? state.captures.count : state.place(of: before)
                 while place > state.first, some.count < 256 {
                     place -= 1
-                    if let kept = state.captures[state.ids[place]] { some.append(kept.box) }
+                    if let box = state.captures[place].box { some.append(box) }
                 }
                 return some
             }
@@ -277,12 +295,11 @@ public final class CaptureStore: Sendable {
 
     private func change(_ id: Int, _ body: (inout CapturedExchange) -> Void) -> Bool {
         state.withLock { state in
-            guard let former = state.captures[id] else { return false }
-            var capture = former.box.exchange
+            guard var capture = state.find(id)?.exchange else { return false }
             body(&capture)
-            let changed = Kept(capture)
-            state.bytes += changed.memory - former.memory
-            state.captures[id] = changed
+            let place = state.place(of: id)
+            _ = state.remove(at: place)
+            state.set(Kept(capture), at: place)
             for watcher in state.watchers { watcher.note(id) }
             return true
         }
@@ -290,15 +307,16 @@ public final class CaptureStore: Sendable {
 
     /// Forgets captures, except those that are pinned. Returns how many.
     public func clear(filter: CaptureFilter? = nil) -> Int {
-        let ids = state.withLock { Array($0.captures.keys) }
+        let ids = state.withLock { state in state.captures[state.first...].map(\.id) }
         var cleared: Set<Int> = []
         for id in ids {
-            guard let box = state.withLock({ $0.captures[id]?.box }), !box.exchange.isPinned,
+            guard let box = state.withLock({ $0.find(id) }), !box.exchange.isPinned,
                 filter?.matches(box) ?? true
             else { continue }
             state.withLock { state in
-                guard let capture = state.captures.removeValue(forKey: id) else { return }
-                state.bytes -= capture.memory
+                let place = state.place(of: id)
+                guard place < state.captures.count, state.captures[place].id == id, state.remove(at: place) != nil
+                else { return }
                 cleared.insert(id)
             }
         }
@@ -360,7 +378,7 @@ extension CapturedExchange {
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
         for message in messages { bytes += 96 + message.data.count }
         if let secrets { bytes += secrets.memory }
-        if let report { bytes += 256 + 256 * (report.phases.count + report.wares.count) }
+        if let record { bytes += record.memory }
         return bytes
     }
 }
@@ -368,15 +386,10 @@ extension CapturedExchange {
 extension CapturedMessage {
     fileprivate var memory: Int { fieldMemory + content.kept.count }
 
-    private var fieldMemory: Int {
-        (fields + trailers).reduce(64) { sum, field in
-            // Texts of up to 15 bytes are in the value itself.
-            sum + 32 + (field.name.utf8.count > 15 ? field.name.utf8.count + 32 : 0)
-                + (field.value.utf8.count > 15 ? field.value.utf8.count + 32 : 0)
-        }
-    }
+    private var fieldMemory: Int { fields.memory + trailers.memory }
 
     fileprivate func memory(beside other: CapturedMessage?) -> Int {
-        (other?.fields == fields ? 64 : fieldMemory) + (other?.content.kept == content.kept ? 0 : content.kept.count)
+        (other?.fields == fields ? trailers.memory : fieldMemory)
+            + (other?.content.kept == content.kept ? 0 : content.kept.count)
     }
 }

@@ -2,15 +2,14 @@ public import HttpWare
 
 /// Masks what must not be kept, before anything of it is.
 public struct CaptureRedaction: Sendable {
-    /// In lower case.
-    private let redacted: [[UInt8]]
+    private let redacted: FieldNames
     /// What the gateway itself put into the request.
-    private var injected: [[UInt8]] = []
+    private var injected = FieldNames([])
     let showsAll: Bool
 
     /// What is masked by settings; of an exchange, also what the gateway put into its request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
-        redacted = settings.redacted.map { Array($0.text.lowercased().utf8) }
+        redacted = FieldNames(settings.redacted)
         showsAll = settings.showsAll
         if let exchange { add(exchange) }
     }
@@ -24,35 +23,27 @@ public struct CaptureRedaction: Sendable {
 
     private mutating func add(_ exchange: Exchange) {
         let names = exchange.injectedFields
-        if !names.isEmpty { injected = names.map { Array($0.text.lowercased().utf8) } }
-    }
-
-    /// Whether a name is one of those; names know no case.
-    private static func isAmong(_ name: String, _ names: [[UInt8]]) -> Bool {
-        var name = name
-        return name.withUTF8 { bytes in
-            names.contains { other in
-                other.count == bytes.count && zip(other, bytes).allSatisfy { $0 == CapturedMessage.lower($1) }
-            }
-        }
+        if !names.isEmpty { injected = FieldNames(names) }
     }
 
     /// The lines of a header or trailer section.
-    public func shown(_ fields: HttpFields) -> [CapturedMessage.Field] { self.fields(fields).shown }
+    public func shown(_ fields: HttpFields) -> CapturedFields { self.fields(fields).shown }
 
-    /// The same, and what was masked in them.
-    func fields(_ fields: HttpFields) -> (shown: [CapturedMessage.Field], secrets: [CapturedSecrets.Value]) {
-        var shown: [CapturedMessage.Field] = []
+    /// The same, and what was masked in them. A host stands first, in place of what they say.
+    func fields(
+        _ fields: HttpFields, host: String? = nil
+    ) -> (shown: CapturedFields, secrets: [CapturedSecrets.Value]) {
+        var shown = CapturedFields(reserving: fields.count + 1, bytes: fields.wireCount + (host?.utf8.count ?? 0) + 4)
         var secrets: [CapturedSecrets.Value] = []
-        for (name, value) in fields {
-            let isInjected = !injected.isEmpty && CaptureRedaction.isAmong(name, injected)
-            if isInjected || CaptureRedaction.isAmong(name, redacted) {
-                // The gateway's own credentials are kept nowhere.
-                if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, text: value)) }
-                shown.append(CapturedMessage.Field(name, CaptureRedaction.masked(value)))
-            } else {
-                shown.append(CapturedMessage.Field(name, value))
-            }
+        if let host { shown.append(name: "Host".utf8, value: host.utf8) }
+        fields.forEachLine { name, value in
+            if host != nil, CapturedFields.isSame(UnsafeRawBufferPointer(name), "host") { return }
+            let isInjected = injected.contains(name)
+            guard isInjected || redacted.contains(name) else { return shown.append(name: name, value: value) }
+            let text = String(decoding: value, as: UTF8.self)
+            // The gateway's own credentials are kept nowhere.
+            if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, text: text)) }
+            shown.append(name: name, value: CaptureRedaction.masked(text).utf8)
         }
         return (shown, secrets)
     }
@@ -60,10 +51,12 @@ public struct CaptureRedaction: Sendable {
     /// Masks the fields of a message that another program captured.
     func mask(_ message: inout CapturedMessage) -> [CapturedSecrets.Value] {
         var secrets: [CapturedSecrets.Value] = []
-        for (place, field) in message.fields.enumerated() where CaptureRedaction.isAmong(field.name, redacted) {
+        let fields = message.fields.enumerated().map { place, field in
+            guard Array(field.name.utf8).withUnsafeBufferPointer({ redacted.contains($0) }) else { return field }
             secrets.append(CapturedSecrets.Value(place: place, text: field.value))
-            message.fields[place].value = CaptureRedaction.masked(field.value)
+            return CapturedMessage.Field(field.name, CaptureRedaction.masked(field.value))
         }
+        message.fields = CapturedFields(fields)
         return secrets
     }
 
@@ -80,4 +73,23 @@ public struct CaptureRedaction: Sendable {
 
     /// The same for a URI.
     public func url(_ url: String) -> String { showsAll ? url : Redaction.target(url) }
+}
+
+/// Names of fields, in lower case: names know no case.
+private struct FieldNames: Sendable {
+    private let names: [[UInt8]]
+    /// A bit for each length that occurs; those of 63 bytes and more share one.
+    private let lengths: UInt64
+
+    init(_ names: some Sequence<FieldName>) {
+        self.names = names.map { Array($0.text.lowercased().utf8) }
+        lengths = self.names.reduce(0) { $0 | 1 << UInt64(min(63, $1.count)) }
+    }
+
+    func contains(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard lengths & 1 << UInt64(min(63, name.count)) != 0 else { return false }
+        return names.contains { other in
+            other.withUnsafeBytes { CapturedFields.isSame(UnsafeRawBufferPointer(name), $0) }
+        }
+    }
 }

@@ -7,13 +7,21 @@ enum ContentMask {
 
     static func form(of message: CapturedMessage) -> Form? {
         if message.content.kept.isEmpty { return nil }
-        guard let value = message.values(of: "content-type").first else { return nil }
-        let type = value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
-        if type == "application/x-www-form-urlencoded" { return .form }
-        let isJson =
-            type.hasSuffix("+json") || type == "application/json" || type == "text/json"
-            || type == "application/x-ndjson" || type == "application/jsonl"
-        return isJson ? .json : nil
+        return message.fields.withFirstValue(of: "content-type") { form(ofType: $0) } ?? nil
+    }
+
+    /// By the media type without its parameters. RFC 9110 §8.3.1.
+    private static func form(ofType value: UnsafeRawBufferPointer) -> Form? {
+        var end = value.firstIndex(of: 0x3b) ?? value.count
+        while end > 0, value[end - 1] <= 0x20 { end -= 1 }
+        let type = UnsafeRawBufferPointer(rebasing: value[..<end])
+        if CapturedFields.isSame(type, "application/x-www-form-urlencoded") { return .form }
+        for name in ["application/json", "text/json", "application/x-ndjson", "application/jsonl"] as [StaticString]
+        where CapturedFields.isSame(type, name) {
+            return .json
+        }
+        guard type.count >= 5 else { return nil }
+        return CapturedFields.isSame(UnsafeRawBufferPointer(rebasing: type[(type.count - 5)...]), "+json") ? .json : nil
     }
 
     /// The content with marks; `nil` where there is nothing to mask.

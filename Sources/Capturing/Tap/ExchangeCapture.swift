@@ -1,3 +1,4 @@
+import Glibc
 import HttpWare
 
 /// Captures one exchange: what passes is copied, never held. Used on its loop only.
@@ -43,9 +44,9 @@ final class ExchangeCapture: ExchangeTap {
         var captured = CapturedExchange(
             id: 0, started: exchange.wallNow,
             method: request.receivedMethod.name, url: redaction.url(url),
-            version: "HTTP/\(request.version.number)",
+            version: request.version.name,
             listener: exchange.listener, request: CapturedMessage(fields: fields.shown))
-        captured.client = exchange.peer.map { "\($0)" }
+        captured.peer = exchange.peer
         captured.route = exchange.route
         if request.upgrade?.lowercased() == "websocket" { captured.kind = .websocket }
         captured.secrets = CapturedSecrets(
@@ -82,39 +83,31 @@ final class ExchangeCapture: ExchangeTap {
     func requestEnded(_ trailers: HttpFields?) {
         hasRequest = true
         if let trailers { captured?.request.trailers = captures.redaction.fields(trailers).shown }
-        let names = captured.map {
-            GraphQLOperations.names(
-                method: $0.method, url: $0.url, mediaType: $0.request.values(of: "content-type").first,
-                content: request.kept)
-        }
-        if let names, !names.isEmpty { captured?.operations = names }
         hasChanged = true
+        guard let captured,
+            GraphQLOperations.mayBeThere(method: captured.method, url: captured.url, content: request.kept)
+        else { return }
+        self.captured?.operations = GraphQLOperations.names(
+            method: captured.method, url: captured.url,
+            mediaType: captured.request.values(of: "content-type").first, content: request.kept)
     }
 
     func requestSent(_ exchange: Exchange, host: String?) {
         guard let request = exchange.request else { return }
         let redaction = captures.redaction.with(exchange)
-        var fields = redaction.fields(request.fields).shown
+        var fields = redaction.fields(request.fields, host: host).shown
         hasInjected = hasInjected || !exchange.injectedFields.isEmpty || exchange.hasSwappedTokens
-        if let host {
-            if let place = fields.firstIndex(where: { CapturedMessage.isSame($0.name, "host") }), place == 0 {
-                fields[0] = CapturedMessage.Field("Host", host)
-            } else {
-                fields.removeAll { CapturedMessage.isSame($0.name, "host") }
-                fields.insert(CapturedMessage.Field("Host", host), at: 0)
-            }
-        }
         // The same as it came takes no memory of its own.
         if fields == captured?.request.fields { fields = captured?.request.fields ?? fields }
         captured?.sentRequest = CapturedMessage(fields: fields)
         captured?.route = exchange.route
         captured?.service = exchange.service
         captured?.server = exchange.upstreamAddress
-        sentRequest = ContentCopy()
+        sentRequest = ContentCopy(isLikeOther: true)
         hasChanged = true
     }
 
-    func sentContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &sentRequest) }
+    func sentContent(_ bytes: UnsafeRawBufferPointer) { copy(bytes, to: &sentRequest, beside: request) }
 
     // MARK: The response
 
@@ -122,6 +115,7 @@ final class ExchangeCapture: ExchangeTap {
         captured?.receivedResponse = CapturedMessage(
             fields: captures.redaction.fields(response.fields).shown)
         receivedResponse = ContentCopy()
+        self.response = ContentCopy(isLikeOther: true)
         hasChanged = true
     }
 
@@ -139,11 +133,8 @@ final class ExchangeCapture: ExchangeTap {
         captured?.response = CapturedMessage(fields: fields)
         captured?.status = response.status.code
         if captured?.kind == .http {
-            switch response.fields[.contentType]?.prefix(while: { $0 != ";" }).lowercased() {
-            case "text/event-stream": captured?.kind = .sse
-            case let type? where type.hasPrefix("application/grpc"): captured?.kind = .grpc
-            default: break
-            }
+            if fields.hasMediaType("text/event-stream") { captured?.kind = .sse }
+            if fields.hasMediaType("application/grpc", isPrefix: true) { captured?.kind = .grpc }
         }
         if let message = captured?.response {
             let limit = captures.mostContent
@@ -158,7 +149,7 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
-        copy(bytes, to: &response)
+        copy(bytes, to: &response, beside: receivedResponse)
         readMessages(bytes, &receivedMessages)
     }
 
@@ -172,18 +163,26 @@ final class ExchangeCapture: ExchangeTap {
             copy(bytes, to: &request)
             readMessages(bytes, &sentMessages)
         } else {
-            copy(bytes, to: &response)
+            copy(bytes, to: &response, beside: receivedResponse)
             readMessages(bytes, &receivedMessages)
         }
     }
 
     // MARK: The copies
 
-    private func copy(_ bytes: UnsafeRawBufferPointer, to copy: inout ContentCopy) {
+    /// Adds to the content of one side. As long as it is the same as on the other side, which came first, it takes no memory.
+    private func copy(
+        _ bytes: UnsafeRawBufferPointer, to copy: inout ContentCopy, beside other: ContentCopy = ContentCopy()
+    ) {
         guard captured != nil else { return }
         hasChanged = true
-        var count = min(bytes.count, max(0, captures.mostContent - copy.kept.count))
+        var count = min(bytes.count, max(0, captures.mostContent - copy.count))
         if copy.dropped > 0 { count = 0 }
+        if copy.isLikeOther {
+            if copy.add(bytes, keeping: count, ifLike: other) { return }
+            copy.part(from: other, keeps: take(copy.count))
+            if copy.dropped > 0 { count = 0 }
+        }
         if !take(count) {
             copy.dropped += count - left
             count = left
@@ -256,7 +255,7 @@ final class ExchangeCapture: ExchangeTap {
         captured.service = exchange.service
         captured.fault = exchange.failure.map { "\($0.fault)" }
         captured.rules = exchange.rules
-        captured.report = record.map { ExchangeReport($0) }
+        captured.record = record.map { CapturedRecord(.recorded($0)) }
         captured.duration = exchange.now.nanoseconds - startedAt
         fill(&captured, isLast: true)
         guard isWanted || settings.filter?.matches(captured) ?? true else { return drop() }
@@ -268,12 +267,13 @@ final class ExchangeCapture: ExchangeTap {
         if !isLast { captured.duration = captures.loop.now.nanoseconds - startedAt }
         captured.request.content = request.content(isLast: isLast)
         if captured.sentRequest != nil {
-            captured.sentRequest?.content = sentRequest.content(isLast: isLast, sharing: captured.request.content)
+            captured.sentRequest?.content = sentRequest.content(isLast: isLast, beside: request)
         }
-        if captured.response != nil { captured.response?.content = response.content(isLast: isLast) }
         if captured.receivedResponse != nil {
-            captured.receivedResponse?.content = receivedResponse.content(
-                isLast: isLast, sharing: captured.response?.content)
+            captured.receivedResponse?.content = receivedResponse.content(isLast: isLast)
+        }
+        if captured.response != nil {
+            captured.response?.content = response.content(isLast: isLast, beside: receivedResponse)
         }
         maskContents(&captured)
     }
@@ -307,26 +307,61 @@ final class ExchangeCapture: ExchangeTap {
 private struct ContentCopy {
     private(set) var kept: [UInt8] = []
     private(set) var size = 0
+    /// It is the beginning of the other side's, so many bytes; nothing is kept here.
+    private var likeOther: Int?
     /// How many bytes were not kept for want of memory.
     var dropped = 0
     /// Of content that is longer than what is kept.
     private var digest: RunningDigest256?
 
+    init(isLikeOther: Bool = false) { likeOther = isLikeOther ? 0 : nil }
+
+    var isLikeOther: Bool { likeOther != nil }
+    /// How many bytes are kept, here or on the other side.
+    var count: Int { likeOther ?? kept.count }
+
     mutating func add(_ bytes: UnsafeRawBufferPointer, keeping count: Int) {
-        size += bytes.count
-        if count < bytes.count, digest == nil {
-            digest = RunningDigest256()
-            kept.withUnsafeBytes { digest?.add($0) }
-            digest?.add(bytes)
-        } else {
-            digest?.add(bytes)
-        }
+        digest(bytes, keeping: count, behind: kept)
         kept.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
     }
 
-    mutating func content(isLast: Bool, sharing other: CapturedContent? = nil) -> CapturedContent {
+    /// Goes on as the other side did. False, and nothing is added, if that was different.
+    mutating func add(_ bytes: UnsafeRawBufferPointer, keeping count: Int, ifLike other: ContentCopy) -> Bool {
+        guard let likeOther, other.kept.count - likeOther >= count else { return false }
+        let isLike = other.kept.withUnsafeBytes { kept in
+            count == 0 || memcmp(kept.baseAddress! + likeOther, bytes.baseAddress!, count) == 0
+        }
+        guard isLike else { return false }
+        digest(bytes, keeping: count, behind: other.kept[..<likeOther])
+        self.likeOther = likeOther + count
+        return true
+    }
+
+    /// Keeps what was the same so far in memory of its own, if there is some.
+    mutating func part(from other: ContentCopy, keeps: Bool) {
+        guard let likeOther else { return }
+        if keeps { kept = Array(other.kept[..<likeOther]) } else { dropped += likeOther }
+        self.likeOther = nil
+    }
+
+    private mutating func digest(
+        _ bytes: UnsafeRawBufferPointer, keeping count: Int, behind kept: some Collection<UInt8>
+    ) {
+        size += bytes.count
+        if count < bytes.count, digest == nil {
+            digest = RunningDigest256()
+            Array(kept).withUnsafeBytes { digest?.add($0) }
+        }
+        digest?.add(bytes)
+    }
+
+    /// What it is, for a capture; the other side is given for one that may be like it.
+    mutating func content(isLast: Bool, beside other: ContentCopy = ContentCopy()) -> CapturedContent {
         var content = CapturedContent()
-        content.kept = other?.kept == kept ? other?.kept ?? kept : kept
+        content.kept = kept
+        if let likeOther {
+            content.kept = likeOther == other.kept.count ? other.kept : Array(other.kept.prefix(likeOther))
+        }
         content.size = size
         content.dropped = dropped
         if isLast {

@@ -77,7 +77,7 @@ enum CaptureJson {
         ])
     }
 
-    private static func fields(_ fields: [CapturedMessage.Field]) -> Json {
+    private static func fields(_ fields: CapturedFields) -> Json {
         .list(fields.map { .object([("name", .text($0.name)), ("value", .text($0.value))]) })
     }
 

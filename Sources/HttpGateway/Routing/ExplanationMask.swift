@@ -1,4 +1,4 @@
-public import GatewayConfig
+import GatewayConfig
 public import HttpWare
 
 /// Keeps what is secret out of an explanation: `***` stands in its place.

@@ -48,8 +48,10 @@ public struct WareStep: Sendable, Equatable {
     public var isResponse: Bool { side != .request }
 
     /// The decision in a word: `passed`, `held`, `hit`; of a note that names it, what stands before a colon.
-    public var word: String {
-        if isNamed, let note { return String(note.prefix { $0 != ":" }) }
+    public var word: String { WareStep.word(decision, hasWaited, isNamed ? note : nil) }
+
+    static func word(_ decision: Decision, _ hasWaited: Bool, _ name: String?) -> String {
+        if let name { return String(name.prefix { $0 != ":" }) }
         return hasWaited && decision == .passed ? "held" : decision.rawValue
     }
 

@@ -171,6 +171,11 @@ struct WareTrail: Sendable {
         self.text.withUnsafeBufferPointer { String(decoding: $0[text.range], as: UTF8.self) }
     }
 
+    /// The note that names a step's decision; `nil` if it has none.
+    func decision(_ step: Step) -> String? {
+        step.note.count > 0 && step.note.isDecision ? string(step.note) : nil
+    }
+
     func label(_ step: Step) -> String {
         let labels = step.side == .postware ? labels?.postwares : labels?.middlewares
         let place = Int(step.place)

@@ -6,6 +6,15 @@ public enum HttpVersion: UInt8, Sendable, Comparable {
 
     public static func < (left: HttpVersion, right: HttpVersion) -> Bool { left.rawValue < right.rawValue }
 
+    /// As `HTTP/1.1`.
+    public var name: String {
+        switch self {
+        case .http10: "HTTP/1.0"
+        case .http11: "HTTP/1.1"
+        case .http2: "HTTP/2"
+        }
+    }
+
     /// As it stands in a start line or a `Via` field: `1.1`.
     public var number: String {
         switch self {

@@ -137,14 +137,9 @@ extension ExchangeReport {
             case nil: "-"
             }
         status = recorded.end == .clientLeft ? 499 : recorded.status?.code ?? 0
-        end =
-            switch recorded.end {
-            case .completed, nil: "completed"
-            case .cutOff: "cutOff"
-            case .clientLeft: "clientLeft"
-            }
-        responder = recorded.responder.name
-        cache = recorded.cacheResult?.name
+        end = recorded.endName
+        responder = recorded.responderName
+        cache = recorded.cacheName
         rules = recorded.rules.isEmpty ? nil : recorded.rules
         fault = recorded.failure.map { "\($0.fault)" }
         reason = recorded.failure?.reason
@@ -229,7 +224,27 @@ extension ExchangeReport.Ware {
     }
 }
 
+extension RecordedExchange {
+    /// How it ended, who answered and what a cache did, in the words of `ExchangeReport`.
+    public var endName: String {
+        switch end {
+        case .completed, nil: "completed"
+        case .cutOff: "cutOff"
+        case .clientLeft: "clientLeft"
+        }
+    }
+    public var responderName: String { responder.name }
+    public var cacheName: String? { cacheResult?.name }
+}
+
 extension ExchangeRecord {
+    /// The labels of the wares with their decisions in a word, in the order in which they were asked.
+    public var decisions: [(ware: String, decision: String)] {
+        trail.steps.map { step in
+            (trail.label(step), WareStep.word(step.decision, step.hasWaited, trail.decision(step)))
+        }
+    }
+
     /// What the wares did, as a JSON array: for a log.
     public var waresJson: String {
         func milliseconds(_ nanoseconds: Int64) -> Json { .decimal(Double(max(0, nanoseconds) / 1000) / 1000) }

@@ -33,7 +33,7 @@ public struct RecordedExchange: Sendable {
     public var endedAt: Int64 { record.ended }
 
     /// How much memory it holds, about.
-    var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes + (tunnel?.bytes ?? 0) }
+    public var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes + (tunnel?.bytes ?? 0) }
 
     /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
     /// is used again; so nothing is copied or allocated.

@@ -76,7 +76,7 @@ public final class HeldMessage: Sendable {
         url = redaction.url(of: request)
         status = response?.status.code
         since = exchange.wallNow
-        fields = redaction.shown(message)
+        fields = Array(redaction.shown(message))
         originals = message.map { CapturedMessage.Field($0.name, $0.value) }
         self.isContentEditable = isContentEditable
         injected = side == .request ? exchange.injectedFields.map { $0.text.lowercased() } : []

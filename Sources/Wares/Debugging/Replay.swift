@@ -85,9 +85,10 @@ public struct Replay: Middleware {
         guard isWhole else { return question }
         if request.fields.contains("Content-Encoding") {
             var message = CapturedMessage(
-                fields: request.fields.values(of: "Content-Encoding").map {
-                    CapturedMessage.Field("Content-Encoding", $0)
-                })
+                fields: CapturedFields(
+                    request.fields.values(of: "Content-Encoding").map {
+                        CapturedMessage.Field("Content-Encoding", $0)
+                    }))
             message.content.kept = bytes
             message.content.size = bytes.count
             question.body = DecodedContent(message, limit: Replay.mostBody).bytes

@@ -49,7 +49,7 @@ import Testing
 
     @Test(arguments: ["http://a.test/", "https://b.test/", "https://a.test:444/"])
     func `another scheme, host or port gets no credentials`(url: String) throws {
-        for fields in [nil, captured().request.fields] {
+        for fields in [nil, Array(captured().request.fields)] {
             let made = try RequestRepetition(
                 captured(),
                 edits {

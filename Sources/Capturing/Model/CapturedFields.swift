@@ -1,0 +1,160 @@
+import Glibc
+
+/// The lines of a header or trailer section as they were captured. Texts are made when they are asked for.
+///
+/// One buffer has all lines as `name: value` and a line feed, which is what filters search; bytes that are not UTF-8 stay as they are.
+public struct CapturedFields: Sendable {
+    /// Where a line ends, without its line feed, and the name before it. A line begins behind the one before.
+    private struct Line: Sendable, Equatable {
+        var nameCount: UInt32
+        var end: UInt32
+    }
+
+    /// All lines, as filters search them.
+    private(set) var text: [UInt8] = []
+    private var lines: [Line] = []
+
+    public init() {}
+
+    /// Sets memory aside for lines of so many bytes together.
+    init(reserving lineCount: Int, bytes: Int) {
+        text.reserveCapacity(bytes + 3 * lineCount)
+        lines.reserveCapacity(lineCount)
+    }
+
+    /// Adds a line. Lines beyond 4 GiB are left out.
+    mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
+        guard text.count + name.count + value.count + 3 <= Int(UInt32.max) else { return }
+        text.append(contentsOf: name)
+        text.append(0x3a)
+        text.append(0x20)
+        text.append(contentsOf: value)
+        lines.append(Line(nameCount: UInt32(name.count), end: UInt32(text.count)))
+        text.append(0x0a)
+    }
+
+    /// About how much memory it takes, in bytes.
+    var memory: Int { lines.isEmpty ? 0 : 64 + text.capacity + 8 * lines.capacity }
+
+    // MARK: Parts
+
+    private func start(_ place: Int) -> Int { place == 0 ? 0 : Int(lines[place - 1].end) + 1 }
+
+    private func nameRange(_ place: Int) -> Range<Int> {
+        let start = start(place)
+        return start..<start + Int(lines[place].nameCount)
+    }
+
+    private func valueRange(_ place: Int) -> Range<Int> {
+        nameRange(place).upperBound + 2..<Int(lines[place].end)
+    }
+
+    /// The place of the next line of that name, which is in lower case, from a place on; names know no case.
+    private func place(of wanted: UnsafeRawBufferPointer, from first: Int = 0) -> Int? {
+        text.withUnsafeBytes { text in
+            var start = first == 0 ? 0 : Int(lines[first - 1].end) + 1
+            for place in first..<Swift.max(first, lines.count) {
+                let line = lines[place]
+                if Int(line.nameCount) == wanted.count {
+                    let name = UnsafeRawBufferPointer(rebasing: text[start..<start + wanted.count])
+                    if CapturedFields.isSame(name, wanted) { return place }
+                }
+                start = Int(line.end) + 1
+            }
+            return nil
+        }
+    }
+
+    /// Whether a name is another one, which is in lower case.
+    static func isSame(_ name: UnsafeRawBufferPointer, _ lower: StaticString) -> Bool {
+        isSame(name, UnsafeRawBufferPointer(start: lower.utf8Start, count: lower.utf8CodeUnitCount))
+    }
+
+    static func isSame(_ name: UnsafeRawBufferPointer, _ lower: UnsafeRawBufferPointer) -> Bool {
+        guard name.count == lower.count else { return false }
+        for place in 0..<name.count where CapturedMessage.lower(name[place]) != lower[place] { return false }
+        return true
+    }
+
+    /// The values of a field, in order.
+    func values(of name: String) -> [String] {
+        var name = name.lowercased()
+        return name.withUTF8 { name in
+            var values: [String] = []
+            var next = place(of: UnsafeRawBufferPointer(name))
+            while let found = next {
+                values.append(String(decoding: text[valueRange(found)], as: UTF8.self))
+                next = place(of: UnsafeRawBufferPointer(name), from: found + 1)
+            }
+            return values
+        }
+    }
+
+    /// Whether the media type of `Content-Type`, in lower case, is this one, or begins so. RFC 9110 §8.3.1.
+    func hasMediaType(_ type: StaticString, isPrefix: Bool = false) -> Bool {
+        withFirstValue(of: "content-type") { value in
+            let count = type.utf8CodeUnitCount
+            guard value.count >= count, CapturedFields.isSame(UnsafeRawBufferPointer(rebasing: value[..<count]), type)
+            else { return false }
+            return isPrefix || value.count == count || value[count] == 0x3b || value[count] <= 0x20
+        } ?? false
+    }
+
+    /// Reads the first value of a field, whose name is in lower case, where it is; the bytes are valid during the call only. `nil` if there
+    /// is no such line.
+    func withFirstValue<Result>(
+        of name: StaticString, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        guard let place = place(of: wanted) else { return nil }
+        let range = valueRange(place)
+        return text.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    }
+}
+
+extension CapturedFields: RandomAccessCollection, MutableCollection, RangeReplaceableCollection {
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { lines.count }
+
+    public subscript(place: Int) -> CapturedMessage.Field {
+        get {
+            CapturedMessage.Field(
+                String(decoding: text[nameRange(place)], as: UTF8.self),
+                String(decoding: text[valueRange(place)], as: UTF8.self))
+        }
+        set { replaceSubrange(place..<place + 1, with: [newValue]) }
+    }
+
+    public mutating func append(_ field: CapturedMessage.Field) {
+        append(name: field.name.utf8, value: field.value.utf8)
+    }
+
+    public mutating func replaceSubrange(
+        _ range: Range<Int>, with fields: some Collection<CapturedMessage.Field>
+    ) {
+        var changed = CapturedFields()
+        for place in 0..<range.lowerBound { changed.append(self, place) }
+        for field in fields { changed.append(field) }
+        for place in range.upperBound..<lines.count { changed.append(self, place) }
+        self = changed
+    }
+
+    private mutating func append(_ other: CapturedFields, _ place: Int) {
+        append(name: other.text[other.nameRange(place)], value: other.text[other.valueRange(place)])
+    }
+}
+
+extension CapturedFields: Equatable, ExpressibleByArrayLiteral {
+    public init(arrayLiteral fields: CapturedMessage.Field...) { self.init(fields) }
+
+    public static func == (left: CapturedFields, right: CapturedFields) -> Bool {
+        guard left.text.count == right.text.count, left.lines.count == right.lines.count else { return false }
+        let isSameText = left.text.withUnsafeBytes { left in
+            right.text.withUnsafeBytes { right in
+                guard let first = left.baseAddress, let other = right.baseAddress, first != other else { return true }
+                return memcmp(first, other, left.count) == 0
+            }
+        }
+        return isSameText && left.lines == right.lines
+    }
+}
