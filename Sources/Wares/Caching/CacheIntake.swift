@@ -113,7 +113,7 @@ final class CacheRevalidation: BackgroundReceiver {
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
         switch cache.takeResponse(response, turn, in: exchange) {
-        case .updated, .failed, .passing: break
+        case .updated, .useless, .failed, .passing: break
         case .storing(let intake, _, _): self.intake = intake
         }
     }

@@ -13,7 +13,7 @@ final class CacheTurn: CollapsedLead {
     private(set) var asked: CacheQuestion
     let isAuthorized: Bool
     var status = CacheStatus()
-    /// The request for the whole, where it went upstream as one for the rest of what is stored.
+    /// The request as it came, where it went upstream with conditions of the cache's own, or as one for the rest of what is stored.
     var whole: HttpRequest?
     /// The key of what a reference in the response names, if it is of the same origin: where the request may change something.
     let keyOfReference: ((String) -> CacheKey?)?
@@ -41,8 +41,8 @@ final class CacheTurn: CollapsedLead {
         super.init(requests, place, response, isOver: !leads)
     }
 
-    /// What is stored is not to be completed any more: the request was begun anew.
-    func startOver() { asked.completing = nil }
+    /// What is stored is neither completed nor validated any more: the request was begun anew.
+    func startOver() { (asked.completing, asked.validated) = (nil, nil) }
 
     /// Whether the request was sent with a cookie, whatever wares removed since.
     var hasCookie: Bool { CacheIdentity.hasCookie(fields) }

@@ -45,6 +45,7 @@ extension HttpCache {
         guard exchange.responder != .gateway else { return nil }
         guard response.status == .partialContent || response.status == .rangeNotSatisfiable else { return nil }
         guard fits(response, stored) else {
+            exchange.note("the stored part does not fit: the whole is requested")
             return .wait { _, exchange in try await self.startOver(turn, stored, exchange) }
         }
         if let bytes = stored.content.inMemory {
@@ -53,6 +54,7 @@ extension HttpCache {
         }
         return .wait { response, exchange in
             guard let bytes = await stored.content.read(atMost: HttpCache.mostJoined) else {
+                exchange.note("the stored part cannot be read: the whole is requested")
                 return try await self.startOver(turn, stored, exchange)
             }
             self.put(bytes, of: stored, into: &response, exchange)
@@ -93,15 +95,14 @@ extension HttpCache {
         exchange.note("completed")
     }
 
-    /// Asks for the whole, without the part that is stored. The response at hand is let go.
-    private func startOver(_ turn: CacheTurn, _ stored: StoredResponse, _ exchange: Exchange) async throws -> Answer {
-        store.remove(stored, under: turn.key)
+    /// Sends the request again as it came, without what the cache asked by what is stored, which is removed. The response at hand is let go.
+    func startOver(_ turn: CacheTurn, _ stored: StoredResponse?, _ exchange: Exchange) async throws -> Answer {
+        if let stored { store.remove(stored, under: turn.key) }
         turn.startOver()
         let fetch = WholeFetch(self, turn)
         guard let whole = turn.whole, exchange.startBackground(whole, to: fetch) else {
             return .replace(with: .problem(.serviceUnavailable, "too many background requests are in progress"))
         }
-        exchange.note("the stored part does not fit: the whole is requested")
         // The exchange that asks has limits of its own.
         guard let head = try await fetch.head.value(), var answer = fetch.response.makeResponse(head) else {
             return .replace(with: .problem(.badGateway, "the origin server's response ended before its header section"))

@@ -6,6 +6,8 @@ extension HttpCache {
     enum Taking {
         /// The stored one still holds: this is it now.
         case updated(StoredResponse)
+        /// The answer to the cache's own condition is of no use: the request is sent again without it.
+        case useless
         /// The origin server could not be asked, or failed.
         case failed
         /// It is stored as its content comes; the fields are those that others than its client may have.
@@ -30,6 +32,11 @@ extension HttpCache {
         }
         switch takeResponse(response, turn, in: exchange) {
         case .updated(let stored): return answer(updated: stored, response.fields, turn, exchange)
+        case .useless:
+            exchange.note("304 is about another representation than the stored one: requested again")
+            return .wait { [stored = turn.validated] _, exchange in
+                try await self.startOver(turn, stored, exchange)
+            }
         case .failed: return answer(failure: &response, turn, exchange)
         case .storing(let intake, let vary, let shared):
             turn.status.isStored = intake.stores
@@ -239,9 +246,16 @@ extension HttpCache {
         if CacheValidation.isAmbiguous(response.fields, about: stored, client: turn.fields) {
             return .passing("304 does not say which of two representations it is about")
         }
-        guard stored.validators.arePicked(by: Validators(response.fields, now: now)) else {
+        let validators = Validators(response.fields, now: now)
+        guard stored.validators.arePicked(by: validators) else {
+            // The condition was true by weak comparison, so the stored response may be sent, but not updated by a strong tag. Servers that
+            // compress send a weak tag with 200 and the strong one of the file with 304. RFC 9110 §13.1.2.
+            if let tag = validators.etag, let ours = stored.validators.etag, ours.isWeaklyEqual(to: tag) {
+                return .updated(stored)
+            }
             store.remove(stored, under: turn.key)
-            return .passing("304 is about another representation than the stored one")
+            // A client without a condition cannot use a 304. RFC 9110 §15.4.5.
+            return turn.whole == nil ? .passing("304 is about another representation than the stored one") : .useless
         }
         let head = stored.head.updated(
             by: response.fields, requested: requestTime(exchange, now), received: now, policy: policy,

@@ -256,7 +256,10 @@ public struct HttpCache: Middleware, Postware {
         let turn = CacheTurn(request, consume asked, in: exchange, collapsed, leads: consume place, response)
         request.sendNormalTarget(keepsPath: keyRule.path == .received)
         CacheValidation.removeTwins(in: &request)
-        if let stored = turn.validated { CacheValidation.ask(about: stored, in: &request) }
+        if let stored = turn.validated {
+            if !Preconditions.areConditional(turn.fields) { turn.whole = request }
+            CacheValidation.ask(about: stored, in: &request)
+        }
         if let part = turn.asked.completing { askForRest(of: part, turn, &request) }
         if !turn.isOver { turn.lead(exchange) }
         exchange.cacheResult = .miss

@@ -40,12 +40,35 @@ import Wares
         #expect(stage.asked == 2 && stage.store.census.responses == 1)
     }
 
-    @Test func `304 about another representation changes nothing and is not made up for, RFC 9111 §4.3.4`() async throws
+    @Test func `after 304 about another representation the whole is requested, RFC 9111 §4.3.4, RFC 9110 §15.4.5`()
+        async throws
     {
         let stage = try await stale(["ETag: \"a\""])
         try stage.respond(304, ["ETag: \"b\""], "")
-        #expect(try await stage.send().status == 304)
+        try stage.respond([fresh, "ETag: \"b\""], "new")
+        let second = try await stage.send()
+        #expect(second.status == 200 && second.text == "new")
+        #expect(try await stage.send().text == "new")
+        #expect(stage.asked == 3 && stage.store.census.responses == 1)
+    }
+
+    @Test func `304 about another representation goes on to a client that asked by a condition`() async throws {
+        let stage = try await stale(["ETag: \"a\""])
+        try stage.respond(304, ["ETag: \"b\""], "")
+        #expect(try await stage.send(.get, "/", ["If-None-Match: \"b\""]).status == 304)
         #expect(stage.store.census.responses == 0)
+    }
+
+    @Test func `304 with the strong tag of a weak one lets the stored response be sent, not updated, RFC 9110 §13.1.2`()
+        async throws
+    {
+        let stage = try await stale(["ETag: W/\"a\""])
+        for _ in 0..<2 {
+            try stage.respond(304, ["ETag: \"a\"", "X-New: 1", fresh], "")
+            let next = try await stage.send()
+            #expect(next.status == 200 && next.text == "old" && next["X-New"] == nil && next[.etag] == "W/\"a\"")
+        }
+        #expect(stage.asked == 3 && stage.store.census.responses == 1)
     }
 
     @Test func `no-cache is validated each time, RFC 9111 §5.2.2.4`() async throws {
