@@ -37,6 +37,7 @@ public enum BuiltinWares {
         ResponseHeaders.self,
         Retry.self,
         Rewrite.self,
+        SecurityHeaders.self,
         Throttle.self,
         TimeLog.self,
         Timeout.self,

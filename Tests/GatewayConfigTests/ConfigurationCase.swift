@@ -136,6 +136,13 @@ extension GatewayConfiguration {
     private static func balancing(_ service: ServiceDefinition) -> [String] {
         var lines: [String] = []
         if let key = service.hashKey { lines.append("hashKey \(key.optionText)") }
+        if !service.references.rewritesRedirects { lines.append("rewriteRedirects false") }
+        let cookies = service.references.cookies
+        if cookies != .init() {
+            lines.append(
+                "rewriteCookies domain \(cookies.domain ?? "-") path \(cookies.path ?? "-") secure \(cookies.isSecure.map { "\($0)" } ?? "-")"
+            )
+        }
         if service.slowStart > .zero { lines.append("slowStart \(service.slowStart.optionText)") }
         if let check = service.healthCheck {
             lines.append(

@@ -76,6 +76,9 @@ public struct ServiceDefinition: Sendable {
     /// Added to requests without such a field.
     public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
 
+    /// What becomes of references to its own place in responses.
+    public internal(set) var references = OriginReferences()
+
     /// Its TLS settings; given if any endpoint is `https`. Of `passthrough` they are given if the file names authorities.
     public internal(set) var tls: ServiceTls?
 
@@ -109,7 +112,7 @@ public struct ServiceDefinition: Sendable {
                 key, because: "passthrough is built in, and clients choose its origins; write a service of another name"
             )
         }
-        for key in ["protocol", "headers"] {
+        for key in ["protocol", "headers", "rewriteRedirects", "rewriteCookies"] {
             options.refuse(
                 key, because: "passthrough has only tls.ca, timeouts and pool; write a service of another name")
         }
@@ -139,6 +142,7 @@ public struct ServiceDefinition: Sendable {
         for entry in headers where entry.key == .host || entry.key.isGatewayOwned {
             options.fail(at: "headers", "\(entry.key) belongs to the gateway; it cannot be a default")
         }
+        references.read(&options)
         options.read("chain", into: &chainName)
         let isGiven = options.isGiven("tls")
         let isSecure = endpoints.contains(where: \.isSecure)
@@ -231,6 +235,32 @@ extension ServiceDefinition.Pool {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         options.read("maxIdle", into: &maxIdle, in: 0...100_000)
         options.read("maxPerEndpoint", into: &maxPerEndpoint, in: 1...100_000)
+    }
+}
+
+extension OriginReferences {
+    fileprivate mutating func read(_ options: inout OptionsReader) {
+        rewritesRedirects = true
+        options.read("rewriteRedirects", into: &rewritesRedirects)
+        var edits = CookieEdits()
+        let isGiven = options.isGiven("rewriteCookies")
+        options.read("rewriteCookies") { options in
+            options.read("domain", into: &edits.domain)
+            options.read("path", into: &edits.path)
+            options.read("secure", into: &edits.isSecure)
+            for (key, text) in [("domain", edits.domain), ("path", edits.path)] {
+                guard let text, !text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x3b && $0 != 0x2c }) else {
+                    continue
+                }
+                options.fail(
+                    at: key, "contains a space, a semicolon, a comma or a character that no cookie attribute can have")
+            }
+            if let path = edits.path, !path.hasPrefix("/") { options.fail(at: "path", "does not begin with a slash") }
+            if isGiven, edits == CookieEdits() {
+                options.fail("changes nothing; write domain, path or secure")
+            }
+        }
+        cookies = edits
     }
 }
 

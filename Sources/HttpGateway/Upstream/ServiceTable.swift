@@ -73,7 +73,7 @@ struct ServiceTable: Sendable {
             host: host, timeouts: timeouts(definition),
             // The reader checked the values; an invalid one is left out here.
             defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) },
-            balancing: balancing(definition))
+            balancing: balancing(definition), references: definition.references)
     }
 
     private static func balancing(_ definition: ServiceDefinition) -> Balancing {

@@ -74,6 +74,7 @@ extension Placeholder {
         case .jwt(let name): exchange.claim(name) ?? ""
         case .exchangeId: exchange.id
         case .traceId: exchange.traceId?.description ?? ""
+        case .cspNonce: exchange.cspNonce
         }
     }
 }

@@ -35,9 +35,34 @@ extension ExchangeDriver: ResponseReceiver {
             }
         }
         tap?.responseReceived(response)
+        if let service = plan.service, service.references.concern(response.fields) { rewriteReferences(service) }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }
+    }
+
+    /// What the origin server says of its own place becomes what the client knows.
+    private func rewriteReferences(_ service: UpstreamService) {
+        guard let endpoint = call.endpoint else { return }
+        let request = exchange.heldRequest
+        var authorities = service.endpoints.map(\.authority)
+        if !authorities.contains(endpoint.authority) { authorities.append(endpoint.authority) }
+        if let host = hostField(exchange, endpoint, service) ?? request.authority?.description {
+            authorities.append(host)
+        }
+        let origin = OriginReferences.Place(
+            authorities: authorities, isSecure: endpoint.tls != nil, basePath: endpoint.basePath)
+        service.references.rewrite(&response.fields, from: origin, for: clientsOrigin)
+    }
+
+    /// The scheme and the authority that the client used, as a URI begins; `nil` if it named no host.
+    private var clientsOrigin: String? {
+        let target = exchange.heldRequest.target
+        let names = target.receivedNames
+        guard names.host.count > 0 else { return nil }
+        let isSecure = exchange.isClientSecure
+        let port = names.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
+        return "\(isSecure ? "https" : "http")://\(target.string(names.host))\(port)"
     }
 
     /// A response that did not come from upstream starts its way back at the ware in that place.

@@ -284,7 +284,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// What the `Host` field says; `nil` leaves the request's own.
-    private func hostField(_ exchange: Exchange, _ endpoint: Endpoint, _ service: UpstreamService) -> String? {
+    func hostField(_ exchange: Exchange, _ endpoint: Endpoint, _ service: UpstreamService) -> String? {
         if exchange.heldRequest.isAuthorityChanged { return nil }
         if service.isPassthrough { return endpoint.authority }  // RFC 9112 §3.2.2: that of the target
         switch service.host {

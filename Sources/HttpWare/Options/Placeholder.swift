@@ -21,12 +21,14 @@ public enum Placeholder: Sendable, Hashable {
     case exchangeId
     /// The trace that `traceparent` began, or found in the request.
     case traceId
+    /// A random value for the scripts of a page, another in each exchange.
+    case cspNonce
 
     private static let plain: [(name: String, placeholder: Placeholder)] = [
         ("request.method", .requestMethod), ("request.path", .requestPath), ("request.host", .requestHost),
         ("client.ip", .clientIp), ("peer.ip", .peerIp), ("principal", .principal), ("tls.subject", .tlsSubject),
         ("tls.san", .tlsSan),
-        ("exchange.id", .exchangeId), ("trace.id", .traceId),
+        ("exchange.id", .exchangeId), ("trace.id", .traceId), ("cspNonce", .cspNonce),
     ]
     /// Those that end in a name of the writer's choice.
     private static let named = ["request.query.", "request.header.", "path.", "jwt."]

@@ -40,6 +40,8 @@ public final class UpstreamService: Sendable {
     public let passing: Passing
     /// Fields that are added when the request lacks them.
     public let defaults: [FieldLine]
+    /// What becomes of references to its own place in responses.
+    public let references: OriginReferences
 
     /// What wares remember of it.
     public let notes: ServiceNotes
@@ -53,7 +55,8 @@ public final class UpstreamService: Sendable {
     public init(
         name: String, endpoints: [Endpoint], isPassthrough: Bool = false, host: HostPolicy = .upstream,
         timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = [],
-        passing: Passing = Passing(), balancing: Balancing = Balancing()
+        passing: Passing = Passing(), balancing: Balancing = Balancing(),
+        references: OriginReferences = OriginReferences()
     ) {
         self.name = name
         notes = ServiceNotes(name: name, isPassthrough: isPassthrough)
@@ -63,6 +66,7 @@ public final class UpstreamService: Sendable {
         self.timeouts = timeouts
         self.defaults = defaults
         self.passing = passing
+        self.references = references
         let isChoice = endpoints.count > 1 || balancing.resolvesNames && endpoints.contains(where: \.isNamed)
         balancer =
             !endpoints.isEmpty && (isChoice || balancing.healthCheck != nil)

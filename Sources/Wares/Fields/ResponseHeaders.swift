@@ -47,7 +47,7 @@ extension ResponseHeaders: ConfigurableWare {
             At least one verb is needed. The verbs work as in `requestHeaders`. Placeholders get their values from the
             request. If a placeholder produces a byte that is invalid in a field, the client gets 502.
             """#,
-        otherNames: ["header", "headers", "addHeader", "securityHeaders", "hsts", "responseHeaderModifier"])
+        otherNames: ["header", "headers", "addHeader", "responseHeaderModifier"])
 
     public init(options: inout OptionsReader) {
         edits = FieldEdits(options: &options)

@@ -148,6 +148,28 @@ def _(t: Trial, ask) -> None:
     check(not t.main.received())
 
 
+@with_chain("rewriteRedirects, rewriteCookies: an app that names its own host keeps the browser on the gateway", middlewares("requestId"),
+            service=', rewriteCookies: { domain: "", path: /, secure: false }, host: "app.test:81"')
+def _(t: Trial, ask) -> None:
+    own = f"127.0.0.1:{t.main.port}"
+    for location, expected in ((f"http://{own}/app/login?a=b", "http://www.test:8080/app/login?a=b"), ("http://app.test:81/x", "http://www.test:8080/x"), ("/app", "/app"),
+                               ("https://app.test:81/", "http://www.test:8080/"), ("https://other.test/app", "https://other.test/app"), ("../app", "../app")):
+        t.main.begin(answering(b"HTTP/1.1 302 Found\r\nLocation: %s\r\nRefresh: 0;url=%s\r\nSet-Cookie: a=b; Domain=app.test; Path=/app; Secure; HttpOnly\r\nContent-Length: 0\r\n\r\n" % ((location.encode(),) * 2)))
+        response = ask(head(start=b"GET /in HTTP/1.1", host=b"Host: www.test:8080\r\n"))
+        expect_same(location, (response.status, response.get("Location"), response.get("Refresh")), (302, expected, "0;url=" + expected))
+        expect_same("cookie", response.all("Set-Cookie"), ["a=b; Path=/; HttpOnly"])
+    expect_same("upstream", t.main.requests[-1].get("Host"), "app.test:81")
+
+
+@with_chain("securityHeaders: the nonce of the policy goes to the origin, a field of the response is kept",
+            middlewares('requestHeaders: { set: { X-Nonce: "{cspNonce}" } }') + "    postwares:\n      - securityHeaders: { hsts: max-age=60, csp: \"script-src 'nonce-{cspNonce}'\" }\n")
+def _(t: Trial, ask) -> None:
+    t.main.begin(answering(b"HTTP/1.1 200 OK\r\nX-Frame-Options: SAMEORIGIN\r\nContent-Length: 0\r\n\r\n"))
+    response = ask(head())
+    expect_same("fields", (response.get("Content-Security-Policy"), response.all("X-Frame-Options"), response.get("X-Content-Type-Options"), response.has("Strict-Transport-Security")),
+                (f"script-src 'nonce-{t.main.requests[0].get('X-Nonce')}'", ["SAMEORIGIN"], "nosniff", False))
+
+
 @with_chain("mock: status, fields, json, delay", middlewares("mock: { status: 418, headers: { X-A: b }, json: { a: [1, 2] }, delay: 300ms }"))
 def _(t: Trial, ask) -> None:
     began = time.monotonic()

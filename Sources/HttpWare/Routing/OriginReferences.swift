@@ -1,0 +1,163 @@
+/// What a service's responses say of its own place, rewritten for clients, who know the gateway's: redirects and cookies.
+public struct OriginReferences: Sendable, Equatable {
+    /// `Location`, `Content-Location` and `Refresh` that name the origin server name the client's scheme and authority, without the base
+    /// path of the endpoint. RFC 9110 §10.2.2, §8.7.
+    public var rewritesRedirects = false
+    /// What becomes of attributes of `Set-Cookie`. RFC 6265 §4.1.
+    public var cookies = CookieEdits()
+
+    /// Changes of cookies; those that are `nil` change nothing.
+    public struct CookieEdits: Sendable, Equatable {
+        /// The domain of cookies that have one; an empty one takes it off.
+        public var domain: String?
+        /// The path of cookies that have one.
+        public var path: String?
+        /// Whether cookies are sent over TLS only.
+        public var isSecure: Bool?
+
+        public init() {}
+
+        var isEmpty: Bool { domain == nil && path == nil && isSecure == nil }
+    }
+
+    public init() {}
+
+    private static let redirects = KnownFields(.location, .contentLocation)
+    private static let cookieFields = KnownFields(.setCookie)
+    private static let refresh: FieldName = "Refresh"
+
+    /// Whether a response may have something to rewrite; false is certain.
+    @inline(__always)
+    func concern(_ fields: HttpFields) -> Bool {
+        rewritesRedirects
+            && (fields.mayContain(OriginReferences.redirects) || fields.contains(OriginReferences.refresh))
+            || !cookies.isEmpty && fields.mayContain(OriginReferences.cookieFields)
+    }
+
+    /// Rewrites the fields of a response.
+    func rewrite(_ fields: inout HttpFields, from origin: Place, for client: String?) {
+        if rewritesRedirects {
+            for name in [.location, .contentLocation, OriginReferences.refresh] as [FieldName] {
+                let values = fields.values(of: name)
+                // Of two places none can be meant.
+                guard values.count == 1, let value = values.first else { continue }
+                let rewritten =
+                    name == OriginReferences.refresh
+                    ? OriginReferences.refresh(value, from: origin, for: client)
+                    : OriginReferences.reference(value[...], from: origin, for: client)
+                if let rewritten { try? fields.set(name, to: rewritten) }
+            }
+        }
+        guard !cookies.isEmpty else { return }
+        let received = fields.rawValues(of: .setCookie)
+        let edited = received.map(cookies.edited)
+        guard edited != received else { return }
+        fields.remove(.setCookie as FieldName)
+        for value in edited { try? fields.append(.setCookie, raw: value) }
+    }
+
+    /// Where a response came from.
+    struct Place {
+        /// How the origin server may name itself, as `host[:port]`.
+        let authorities: [String]
+        let isSecure: Bool
+        /// Put before the paths of requests: empty, or `/api`.
+        let basePath: String
+
+        fileprivate func isItself(_ authority: Substring, isSecure: Bool) -> Bool {
+            guard let named = Authority(String(authority)) else { return false }
+            return authorities.contains { own in
+                guard let own = Authority(own) else { return false }
+                return own.host == named.host
+                    && own.port ?? (self.isSecure ? 443 : 80) == named.port ?? (isSecure ? 443 : 80)
+            }
+        }
+    }
+
+    // MARK: References
+
+    /// A reference to the origin server as the client has to write it; `nil` if it stays. RFC 3986 §4.2.
+    static func reference(_ text: Substring, from origin: Place, for client: String?) -> String? {
+        var rest = text
+        var isSecure = origin.isSecure
+        let scheme = text.prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
+        if scheme.endIndex < text.endIndex, text[scheme.endIndex] == ":" {
+            switch scheme.lowercased() {
+            case "http": isSecure = false
+            case "https": isSecure = true
+            default: return nil
+            }
+            rest = text[text.index(after: scheme.endIndex)...]
+            guard rest.hasPrefix("//") else { return nil }
+        }
+        guard rest.hasPrefix("//") else {
+            guard rest.hasPrefix("/"), let path = stripped(rest, origin.basePath) else { return nil }
+            return path
+        }
+        let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" && $0 != "#" && $0 != "\\" }
+        guard origin.isItself(authority, isSecure: isSecure) else { return nil }
+        let path = rest[authority.endIndex...]
+        // A backslash is a slash to browsers.
+        guard !path.contains("\\") else { return nil }
+        let shown = stripped(path, origin.basePath) ?? String(path)
+        return (client ?? "") + (shown.hasPrefix("/") || client != nil ? shown : "/" + shown)
+    }
+
+    /// The path without the base path; `nil` if it does not begin with that. What is left never names an authority.
+    private static func stripped(_ path: Substring, _ basePath: String) -> String? {
+        guard !basePath.isEmpty, path.hasPrefix(basePath) else { return nil }
+        let rest = path.dropFirst(basePath.count)
+        guard let first = rest.first else { return "/" }
+        switch first {
+        case "/": return rest.hasPrefix("//") ? nil : String(rest)
+        case "?", "#": return "/" + rest
+        default: return nil
+        }
+    }
+
+    /// `5; url=http://origin.test/`, as browsers read it.
+    static func refresh(_ text: String, from origin: Place, for client: String?) -> String? {
+        guard let separator = text.firstIndex(where: { $0 == ";" || $0 == "," }) else { return nil }
+        let rest = text[text.index(after: separator)...].drop { $0 == " " || $0 == "\t" }
+        guard rest.prefix(3).lowercased() == "url" else { return nil }
+        let behind = rest.dropFirst(3).drop { $0 == " " || $0 == "\t" }
+        guard behind.first == "=" else { return nil }
+        var target = behind.dropFirst().drop { $0 == " " || $0 == "\t" }
+        var end = Substring()
+        if let quote = target.first, quote == "\"" || quote == "'" {
+            target = target.dropFirst()
+            let closing = target.firstIndex(of: quote) ?? target.endIndex
+            end = target[closing...]
+            target = target[..<closing]
+        }
+        guard let rewritten = reference(target, from: origin, for: client) else { return nil }
+        return text[..<target.startIndex] + rewritten + end
+    }
+}
+
+extension OriginReferences.CookieEdits {
+    /// A value of `Set-Cookie` with the changes; its other parts stay as they are, byte for byte.
+    func edited(_ value: [UInt8]) -> [UInt8] {
+        let parts = value.split(separator: 0x3b, omittingEmptySubsequences: false)
+        guard let pair = parts.first else { return value }
+        var edited = Array(pair)
+        var hasSecure = false
+        for part in parts.dropFirst() {
+            let name = part.prefix { $0 != 0x3d }.filter { $0 != 0x20 && $0 != 0x09 }.map { ByteClass.lower($0) }
+            var shown: [UInt8]? = Array(part)
+            switch String(decoding: name, as: UTF8.self) {
+            case "domain":
+                if let domain { shown = domain.isEmpty ? nil : Array(" Domain=\(domain)".utf8) }
+            case "path":
+                if let path { shown = Array(" Path=\(path)".utf8) }
+            case "secure":
+                hasSecure = true
+                if isSecure == false { shown = nil }
+            default: break
+            }
+            if let shown { edited += [0x3b] + shown }
+        }
+        if isSecure == true, !hasSecure { edited += "; Secure".utf8 }
+        return edited
+    }
+}
