@@ -33,6 +33,8 @@ public struct ServiceDefinition: Sendable {
         public var response = Duration.seconds(30)
         /// Without progress of content, and the life of an idle connection in the pool.
         public var idle = Duration.seconds(60)
+        /// Without bytes in a tunnel, such as a WebSocket.
+        public var tunnelIdle = Duration.seconds(3600)
         /// For the whole exchange; `nil`: no limit.
         public var total: Duration?
     }
@@ -227,6 +229,7 @@ extension ServiceDefinition.Timeouts {
         options.read("connect", into: &connect, in: range)
         options.read("response", into: &response, in: range)
         options.read("idle", into: &idle, in: range)
+        options.read("tunnelIdle", into: &tunnelIdle, in: range)
         options.read("total", into: &total, in: range)
     }
 }

@@ -32,6 +32,7 @@ struct ServiceTable: Sendable {
         timeouts.connect = definition.timeouts.connect
         timeouts.response = definition.timeouts.response
         timeouts.idle = definition.timeouts.idle
+        timeouts.tunnelIdle = definition.timeouts.tunnelIdle
         timeouts.total = definition.timeouts.total
         return timeouts
     }

@@ -302,6 +302,7 @@ private final class DrySink: ResponseSink {
     func sendEnd(_ trailers: HttpFields?) { response?.content = .bytes(content) }
     func cutOff() {}
     func startTunnel() {}
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
     func endTunnel() {}
     func pauseRequest() {}

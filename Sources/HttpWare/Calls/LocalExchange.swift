@@ -154,6 +154,7 @@ extension LocalExchange: ResponseSink {
 
     // What follows a switch of protocols is content to a client in process.
     func startTunnel() {}
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }
     func endTunnel() { leave() }
 

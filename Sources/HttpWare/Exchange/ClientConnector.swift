@@ -125,6 +125,7 @@ private final class ClientStream: UpstreamStream {
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {
         receiver.upstreamFailed(.upgradeFailed("the client opens no tunnels"))
     }
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
     func endTunnel() {}
 }

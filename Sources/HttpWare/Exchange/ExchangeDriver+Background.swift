@@ -81,6 +81,7 @@ private final class BackgroundSink: ResponseSink {
     }
 
     func startTunnel() {}
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
     func endTunnel() {}
     func pauseRequest() {}

@@ -481,6 +481,10 @@ extension ExchangeDriver: ResponseReceiver {
         }
         guard sendHead(.none, to: sink, via: exchange.heldRequest.method != .connect) == .goesOn else { return }
         phase = .tunnel
+        if let service = plan.service {
+            sink.setTunnelIdle(service.tunnelIdleNanoseconds)
+            upstream.setTunnelIdle(service.tunnelIdleNanoseconds)
+        }
         sink.startTunnel()
         guard phase == .tunnel else { return }
         upstream.resume()

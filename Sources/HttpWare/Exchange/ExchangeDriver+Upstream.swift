@@ -469,13 +469,24 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceivedEnd() {
         outward.upstreamEndedTunnel = true
         guard phase == .tunnel else { return }
-        if outward.clientEndedTunnel { end(.completed) } else { sink?.endTunnel() }
+        if outward.clientEndedTunnel { return end(.completed) }
+        limitHalfTunnel()
+        sink?.endTunnel()
     }
 
     func tunnelEndedByClient() {
         outward.clientEndedTunnel = true
         guard phase == .tunnel else { return }
-        if outward.upstreamEndedTunnel { end(.completed) } else { call.stream?.endTunnel() }
+        if outward.upstreamEndedTunnel { return end(.completed) }
+        limitHalfTunnel()
+        call.stream?.endTunnel()
+    }
+
+    /// One side has ended: the other one is not waited for as long as in a tunnel with both.
+    private func limitHalfTunnel() {
+        guard let service = plan.service, service.idleNanoseconds < service.tunnelIdleNanoseconds else { return }
+        call.stream?.setTunnelIdle(service.idleNanoseconds)
+        sink?.setTunnelIdle(service.idleNanoseconds)
     }
 }
 

@@ -207,6 +207,7 @@ final class UnreadTunnel: ResponseSink {
         if passes { become() }
     }
 
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {
         // The host speaks first.
         if connection == nil {

@@ -281,6 +281,15 @@ public enum Socket {
         setDelivery(descriptor, TCP_NOTSENT_LOWAT, mostUnsent)
     }
 
+    /// Lets TCP ask a silent peer whether it is still there: after a minute, and gives it up after two. Sockets of other kinds ignore it.
+    static func keepAlive(_ descriptor: Int32) {
+        var on: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
+        setDelivery(descriptor, TCP_KEEPIDLE, 60)
+        setDelivery(descriptor, TCP_KEEPINTVL, 15)
+        setDelivery(descriptor, TCP_KEEPCNT, 4)
+    }
+
     /// Lets a connection keep as much as its send buffer holds.
     static func liftUnsentLimit(_ descriptor: Int32) { setDelivery(descriptor, TCP_NOTSENT_LOWAT, 0) }
 

@@ -14,6 +14,8 @@ public final class UpstreamService: Sendable {
         public var connect: Duration = .seconds(5)
         public var response: Duration = .seconds(30)
         public var idle: Duration = .seconds(60)
+        /// Without bytes in a tunnel: a WebSocket, another upgraded connection, or a CONNECT.
+        public var tunnelIdle: Duration = .seconds(3600)
         public var total: Duration?
 
         public init() {}
@@ -51,6 +53,7 @@ public final class UpstreamService: Sendable {
     let connectTimeout: Duration
     let responseNanoseconds: Int64
     let idleNanoseconds: Int64
+    let tunnelIdleNanoseconds: Int64
 
     public init(
         name: String, endpoints: [Endpoint], isPassthrough: Bool = false, host: HostPolicy = .upstream,
@@ -74,6 +77,7 @@ public final class UpstreamService: Sendable {
         connectTimeout = timeouts.connect
         responseNanoseconds = timeouts.response.nanoseconds
         idleNanoseconds = timeouts.idle.nanoseconds
+        tunnelIdleNanoseconds = timeouts.tunnelIdle.nanoseconds
     }
 
     /// Where requests may go at the moment: an endpoint of the configuration, or the addresses of its name.

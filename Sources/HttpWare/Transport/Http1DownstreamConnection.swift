@@ -49,6 +49,8 @@ protocol ResponseSink: AnyObject {
     func cutOff()
     /// Becomes a tunnel: after 101, or a 2xx to CONNECT.
     func startTunnel()
+    /// Ends the tunnel after so long without bytes; a peer that is gone is found by TCP.
+    func setTunnelIdle(_ nanoseconds: Int64)
     func sendTunnel(_ bytes: UnsafeRawBufferPointer)
     func endTunnel()
     /// The exchange of a CONNECT has ended with its response: what comes now is another's.
@@ -205,7 +207,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var isHeldBack = false
     /// Set when the listener drains: how long the connection may wait for a request.
     private var drainNanoseconds: Int64?
-    private let idleNanoseconds: Int64
+    private var idleNanoseconds: Int64
     /// There was a request: what follows is HTTP/1.1.
     private var hasServed = false
     /// A CONNECT was refused: what follows was meant for the tunnel.
@@ -683,6 +685,12 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             endedClient = nil
             startReading()
         }
+    }
+
+    func setTunnelIdle(_ nanoseconds: Int64) {
+        idleNanoseconds = nanoseconds
+        keepAlive()
+        if case .tunnel = phase { progressed() }
     }
 
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {

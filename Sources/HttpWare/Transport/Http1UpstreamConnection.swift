@@ -159,6 +159,12 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         progressed()
     }
 
+    func setTunnelIdle(_ nanoseconds: Int64) {
+        idleNanoseconds = nanoseconds
+        keepAlive()
+        progressed()
+    }
+
     /// Sends bytes into the tunnel.
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {
         progressed()

@@ -200,6 +200,11 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if hasEndedInput { handler?.tunnelEndedByClient() }
     }
 
+    func setTunnelIdle(_ nanoseconds: Int64) {
+        idleNanoseconds = nanoseconds
+        if isTunnel { progressed() }
+    }
+
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { sendContent(bytes) }
 
     func endTunnel() { end(nil) }

@@ -140,6 +140,11 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         failLater(.upgradeFailed("no tunnel leads through a connection of HTTP/2"))
     }
 
+    func setTunnelIdle(_ nanoseconds: Int64) {
+        idleNanoseconds = nanoseconds
+        progressed()
+    }
+
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { sendContent(bytes) }
 
     func endTunnel() { end(nil) }

@@ -210,6 +210,9 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
     }
 
+    /// Lets TCP find out that a silent peer is gone.
+    func keepAlive() { Socket.keepAlive(socket.descriptor) }
+
     private func sentAll() {
         socket.disableWriting()
         if closesWhenSent { return close() }

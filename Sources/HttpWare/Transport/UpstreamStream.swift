@@ -24,6 +24,8 @@ protocol UpstreamStream: AnyObject {
     func sendEnd(_ trailers: HttpFields?)
     /// Becomes a tunnel without an HTTP request: for CONNECT.
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64)
+    /// Ends the tunnel after so long without bytes; a peer that is gone is found by TCP.
+    func setTunnelIdle(_ nanoseconds: Int64)
     /// Sends bytes into the tunnel.
     func sendTunnel(_ bytes: UnsafeRawBufferPointer)
     /// The client sends no more into the tunnel.
@@ -52,6 +54,7 @@ extension ReceivingStream {
     func sendContent(_ bytes: UnsafeRawBufferPointer) {}
     func sendEnd(_ trailers: HttpFields?) {}
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {}
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
     func endTunnel() {}
     func pause() {}

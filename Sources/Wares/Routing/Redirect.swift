@@ -3,8 +3,8 @@ public import HttpWare
 /// Redirects clients to another URL; nothing goes upstream. RFC 9110 §15.4.
 ///
 /// `to` is a URI or a path. No request can choose the host: it is fixed text or `{request.host}`, and a path never
-/// begins with two slashes. With only a `scheme`, the target is the request's own URI in that scheme; requests that
-/// already use it pass.
+/// begins with two slashes. Without `to`, the target is the request's own URI with the scheme and the port; requests that already
+/// use them pass.
 public struct Redirect: Middleware {
     /// A scheme of target URIs.
     public enum Scheme: String, OptionWord {
@@ -17,12 +17,16 @@ public struct Redirect: Middleware {
     public var status: HttpStatus
     /// The scheme of the target; `nil` leaves it unchanged.
     public var scheme: Scheme?
+    /// The port of the target; `nil` leaves it out.
+    public var port: UInt16?
     /// Whether the request's query is added to that of the target.
     public var keepQuery: Bool
 
     public init(
-        to: Template? = nil, status: HttpStatus = .permanentRedirect, scheme: Scheme? = nil, keepQuery: Bool = true
+        to: Template? = nil, status: HttpStatus = .permanentRedirect, scheme: Scheme? = nil, port: UInt16? = nil,
+        keepQuery: Bool = true
     ) {
+        self.port = port
         self.to = to
         self.status = status
         self.scheme = scheme
@@ -30,7 +34,7 @@ public struct Redirect: Middleware {
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        if to == nil, exchange.isSecure == (scheme == .https) { return .pass }
+        if to == nil, isThere(request, exchange) { return .pass }
         guard request.path.hasPrefix("/"), var location = location(request, exchange) else {
             return .abort(with: .problem(.badRequest, "no redirect target can be made for this request"))
         }
@@ -45,6 +49,13 @@ public struct Redirect: Middleware {
         return .abort(with: response)
     }
 
+    /// Whether the request uses the scheme and the port of the target already.
+    private func isThere(_ request: HttpRequest, _ exchange: Exchange) -> Bool {
+        if let scheme, exchange.isSecure != (scheme == .https) { return false }
+        guard let port else { return true }
+        return port == request.port ?? (exchange.isSecure ? 443 : 80)
+    }
+
     private func location(_ request: HttpRequest, _ exchange: Exchange) -> String? {
         let target = to.map { $0.text(request, in: exchange) } ?? request.path
         if let end = target.utf8.firstIndex(of: UInt8(ascii: ":")), target[end...].hasPrefix("://"),
@@ -54,9 +65,11 @@ public struct Redirect: Middleware {
         }
         // Browsers take a backslash for a slash, and two slashes for the beginning of a host.
         let path = "/" + target.drop { $0 == "/" || $0 == "\\" }
-        guard let scheme else { return path }
+        if scheme == nil, port == nil { return path }
         guard let host = request.host else { return nil }
-        return "\(scheme.rawValue)://\(host)\(path)"
+        let isSecure = scheme.map { $0 == .https } ?? exchange.isSecure
+        let suffix = port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
+        return "\(isSecure ? "https" : "http")://\(host)\(suffix)\(path)"
     }
 
     private static func add(_ query: String, to location: String) -> String {
@@ -72,10 +85,11 @@ extension Redirect: ConfigurableWare {
         "Redirects clients to another URL; nothing goes upstream.", source: "RFC 9110 §15.4",
         example: #"""
             - redirect: { to: "https://www.example.com{request.path}", status: 301 }
+            - redirect: { scheme: https, port: 8443 }
             """#,
         details: #"""
-            At least one of `to` and `scheme` is needed. With only a `scheme`, the target is the request's own URI in
-            that scheme; requests that already use it pass. No request can choose the host: it is fixed text or
+            At least one of `to`, `scheme` and `port` is needed. Without `to`, the target is the request's own URI with
+            that scheme and port; requests that already use them pass. No request can choose the host: it is fixed text or
             `{request.host}`, and a path never begins with two slashes.
             """#,
         otherNames: ["redir", "return", "redirectScheme", "redirectRegex", "httpsRedirect"])
@@ -85,12 +99,19 @@ extension Redirect: ConfigurableWare {
         options.read("to", into: &to, doc: "target of the redirect; begins with http://, https://, / or {request.path}")
         options.read("status", into: &status, doc: "status of the response: 301, 302, 303, 307 or 308")
         options.read("scheme", into: &scheme, doc: "scheme of the target; by default that of to, or of the request")
+        var number: Int?
+        options.read(
+            "port", into: &number, in: 1...65535, doc: "port of the target; only without to, or with a path in to")
         options.read("keepQuery", into: &keepQuery, doc: "adds the request's query to that of the target")
+        port = number.map { UInt16($0) }
         if ![301, 302, 303, 307, 308].contains(status.code) {
             options.fail(at: "status", "\(status) is not a redirection; write 301, 302, 303, 307 or 308")
         }
-        if !options.isGiven("to") && !options.isGiven("scheme") {
-            options.fail("has no target; write to, scheme or both")
+        if !options.isGiven("to") && !options.isGiven("scheme") && !options.isGiven("port") {
+            options.fail("has no target; write to, scheme or port")
+        }
+        if options.isGiven("port"), to?.isAbsolute == true {
+            options.fail(at: "port", "has no effect with a URI in to; write the port there")
         }
         if let to, let problem = to.redirectProblem { options.fail(at: "to", problem) }
     }

@@ -164,6 +164,7 @@ extension TokenInject: ConfigurableWare {
             - tokenRefresh: { credential: orders-oauth }
             - tokenInject: { credential: orders-oauth }
             - tokenInject: { value: "${API_KEY:-change-me}", header: X-Api-Key, scheme: "" }
+            - tokenInject: { basic: { user: reports, password: "${REPORTS_PASSWORD:-change-me}" } }
             """#,
         details: #"""
             If the client sent the field itself, it is kept unless `overwrite` is set.
@@ -198,7 +199,26 @@ extension TokenInject: ConfigurableWare {
         options.read("credential", into: &credential, of: "credentials", doc: "the credential whose token is added")
         options.readSecret("value", into: &value, doc: "the token itself, which never changes")
         options.read("file", into: &file, doc: "file that contains the token, read when the configuration is loaded")
-        options.requireOne(of: "credential", "value", "file")
+        var user: String?
+        var password: Secret?
+        let isBasic = options.isGiven("basic")
+        options.read("basic", doc: "a user and a password, sent as Basic credentials (RFC 7617)") { options in
+            options.read("user", into: &user, doc: "the user; must not contain a colon")
+            options.readSecret("password", into: &password, doc: "the password")
+            if isBasic || options.isDescribing {
+                options.require("user")
+                options.require("password")
+            }
+            for (name, text) in [("user", user), ("password", password?.revealed)] {
+                guard let text else { continue }
+                if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) || name == "user" && text.contains(":") {
+                    options.fail(
+                        at: name,
+                        name == "user" ? "contains a colon or a control character" : "contains a control character")
+                }
+            }
+        }
+        options.requireOne(of: "credential", "value", "file", "basic")
         options.read("header", into: &header, doc: "name of the header field that carries the token")
         options.read("scheme", into: &scheme, doc: "authentication scheme written before the token; \"\" for none")
         options.read(
@@ -221,7 +241,7 @@ extension TokenInject: ConfigurableWare {
         if replaces {
             placeholders?.scrubs = scrub
             placeholders?.audit = audits ? audit : nil
-            for key in ["value", "file", "header", "scheme", "overwrite"] where options.isGiven(key) {
+            for key in ["value", "file", "basic", "header", "scheme", "overwrite"] where options.isGiven(key) {
                 options.fail(at: key, "has no effect with placeholder; remove one of them")
             }
             if scrub, let value = credential?.definition.value, TokenSearch(value) == nil {
@@ -250,6 +270,11 @@ extension TokenInject: ConfigurableWare {
             var text = String(decoding: bytes, as: UTF8.self)
             if text.hasSuffix("\n") { text.removeLast() }
             value = Secret(text)
+        }
+        if isBasic {
+            if options.isGiven("scheme") { options.fail(at: "scheme", "has no effect with basic; remove it") }
+            scheme = "Basic"
+            value = Secret(Base64.encode(Array("\(user ?? ""):\(password?.revealed ?? "")".utf8)))
         }
         var standing: FieldLine?
         if let value {

@@ -158,6 +158,7 @@ final class ScriptedClient: ResponseSink {
         seen("cut")
     }
     func startTunnel() { tunnel = [] }
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { tunnel?.append(contentsOf: bytes) }
     func endTunnel() {}
     func pauseRequest() { isPaused = true }
@@ -202,6 +203,7 @@ final class ScriptedStream: UpstreamStream {
         ends += 1
     }
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) { self.receiver = receiver }
+    func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { content.append(contentsOf: bytes) }
     func endTunnel() { ends += 1 }
     func pause() { isPaused = true }

@@ -51,6 +51,28 @@ import Wares
         #expect(exchange.upstream.requests.count == 1)
     }
 
+    @Test(
+        arguments: [
+            (["port": 8443], "http://example.test:8443/a?b"),
+            (["scheme": "https", "port": 8443], "https://example.test:8443/a?b"),
+            (["scheme": "https", "port": 443], "https://example.test/a?b"),
+            (["to": "/x", "port": 81], "http://example.test:81/x?b"),
+        ] as [(ConfigNode, String)])
+    func `port is that of the target`(options: ConfigNode, expected: String) async throws {
+        #expect(try await location(options, "/a?b") == expected)
+    }
+
+    @Test(arguments: [["port": 80], ["scheme": "http", "port": 80]] as [ConfigNode])
+    func `a request that came with scheme and port passes`(options: ConfigNode) async throws {
+        let exchange = try TestExchange(Redirect.self, options: options)
+        #expect(try await exchange.send(.get("/a")).status == .ok)
+    }
+
+    @Test(arguments: [["port": 0], ["port": 65536], ["to": "https://a.test/", "port": 81]] as [ConfigNode])
+    func `a port that cannot be meant is refused at load`(options: ConfigNode) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(Redirect.self, options) }
+    }
+
     @Test(arguments: [
         ("{request.path}", "//evil.example/x"), ("{request.path}", "//evil.example"), ("/{path.rest}", "/x"),
         ("/{path.slashed}", "/x"), ("/{path.back}", "/x"), ("{request.path}", "/\\evil.example"),

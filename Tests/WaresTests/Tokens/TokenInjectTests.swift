@@ -16,6 +16,13 @@ import Testing
         #expect(try await sent(["value": "abc"])[.authorization] == "Bearer abc")
     }
 
+    @Test func `basic is user and password in base64, RFC 7617 §2`() async throws {
+        let options: ConfigNode = ["basic": ["user": "Aladdin", "password": "open sesame"]]
+        #expect(try await sent(options)[.authorization] == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
+        #expect(
+            try await sent(["basic": ["user": "test", "password": "123£"]])[.authorization] == "Basic dGVzdDoxMjPCow==")
+    }
+
     @Test func `a TRACE request gets no token, for its response is the request`() async throws {
         let exchange = try TestExchange(TokenInject.self, options: ["value": "abc"])
         _ = try await exchange.send(HttpRequest(.trace, "http://example.test/"))
@@ -39,7 +46,9 @@ import Testing
         arguments: [
             [:], ["value": "a", "file": "b"], ["value": ""], ["value": "a\r\nX: y"], ["value": "a\u{0}b"],
             ["value": "a", "header": "Host"], ["value": "a", "header": "Content-Length"], ["credential": "absent"],
-            ["value": "a", "scheme": "a\nb"], ["file": "/no/such/file"],
+            ["value": "a", "scheme": "a\nb"], ["basic": ["user": "a"]], ["basic": ["user": "a:b", "password": "c"]],
+            ["basic": ["user": "a", "password": "b\n"]], ["basic": ["user": "a", "password": "b"], "scheme": "X"],
+            ["basic": ["user": "a", "password": "b"], "value": "c"], ["file": "/no/such/file"],
         ] as [ConfigNode])
     func `what cannot be sent is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange(TokenInject.self, options: options) }

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from Rig.origins import OK, OriginConnection, answering
+from Rig.processes import free_port
 from Rig.wire import Wire
 from gateways import OwnGateway
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
@@ -347,3 +348,42 @@ def _(t: Trial) -> None:
     time.sleep(1.5)
     client.send(b"still here")
     expect_same("bytes", client.read_exactly(10), b"still here")
+
+
+@case("timeouts.tunnelIdle: a quiet WebSocket outlives the idle time of requests; once one side has ended, that counts", nginx=OTHER_ROLE)
+def _(t: Trial) -> None:
+    port = free_port()
+    process = t.setup.place.gateway(t.setup.binary, f"""
+version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}", limits: {{ idleTimeout: 300ms }} }} }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{t.main.port}", timeouts: {{ idle: 300ms, tunnelIdle: 2s }} }} }}
+routes: [{{ service: origin }}]
+""", [port])
+    t.at_end(process.stop)
+
+    def quiet(c: OriginConnection) -> None:
+        c.sock.sendall(c.take(len(c.buffer)))
+        while c.fill():
+            c.sock.sendall(c.take(len(c.buffer)))
+        time.sleep(1.5)  # the client has ended, and this side does not
+
+    t.origin(switching(quiet))
+    client = connect(("127.0.0.1", port), 5)
+    t.clients.append(client)
+    client.send(head(*WEBSOCKET, start=b"GET /chat HTTP/1.1"))
+    expect_status(client.read_response(), 101)
+    time.sleep(0.9)
+    client.send(b"still here")
+    expect_same("echo", client.read_exactly(10), b"still here")
+    began = time.monotonic()
+    expect_same("end", client.read_rest(), b"")
+    check(1.8 <= time.monotonic() - began <= 3.5, "closed after", time.monotonic() - began)
+
+    half = connect(("127.0.0.1", port), 5)
+    t.clients.append(half)
+    half.send(head(*WEBSOCKET, start=b"GET /chat HTTP/1.1"))
+    expect_status(half.read_response(), 101)
+    began = time.monotonic()
+    half.end_sending()
+    expect_same("end", half.read_rest(), b"")
+    check(time.monotonic() - began <= 1.2, "waited", time.monotonic() - began)
