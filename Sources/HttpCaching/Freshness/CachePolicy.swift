@@ -8,6 +8,8 @@ public struct CachePolicy: Sendable, Equatable {
     public var heuristicRatio = 0.1
     /// The longest heuristic lifetime, in seconds.
     public var heuristicLimit: Int64 = 86_400
+    /// The lifetime of responses that state none, in seconds, in place of the heuristic; `nil` keeps that.
+    public var defaultLifetime: Int64?
     /// Fields with directives for this cache alone, in order of precedence. RFC 9213 §2.2.
     public var targeted: [FieldName] = ["CDN-Cache-Control"]
     /// Seconds for responses that state none; `nil` means none. RFC 5861.

@@ -5,6 +5,8 @@ public struct FreshnessLifetime: Sendable, Equatable {
     /// Where the lifetime comes from.
     public enum Source: Sendable, Equatable {
         case sharedMaxAge, maxAge, expires
+        /// The response states none, and the configuration does.
+        case configured
         /// From `Last-Modified`. §4.2.2.
         case heuristic
         /// There is no lifetime: the response is stale at once.
@@ -16,7 +18,7 @@ public struct FreshnessLifetime: Sendable, Equatable {
     public var source: Source
 
     /// Whether the response states the lifetime.
-    public var isExplicit: Bool { source != .heuristic && source != .none }
+    public var isExplicit: Bool { source == .sharedMaxAge || source == .maxAge || source == .expires }
 
     /// The lifetime of a response with these fields and times.
     ///
@@ -35,6 +37,8 @@ public struct FreshnessLifetime: Sendable, Equatable {
             let time = HttpDate.time(expires, now: times.received)
             let seconds = time.map { $0.seconds - times.date.seconds } ?? 0
             self.init(seconds: min(max(0, seconds), DeltaSeconds.most), source: .expires)
+        } else if let seconds = policy.defaultLifetime, status.isHeuristicallyCacheable || directives.isPublic {
+            self.init(seconds: seconds, source: .configured)
         } else if mayGuess, status.isHeuristicallyCacheable || directives.isPublic,
             let modified = fields.time(of: .lastModified, now: times.received),
             modified < times.date

@@ -17,6 +17,8 @@ public struct HttpCache: Middleware, Postware {
     public var keyFields: [FieldName] = []
     /// The rules for storing and reusing responses.
     public var policy = CachePolicy()
+    /// The requests that pass without a look at the store, and whose responses are not stored; `nil`: none.
+    public var bypass: Condition?
     /// Whether a request with an unsafe method removes the stored responses of its target. RFC 9111 §4.4.
     public var invalidatesOnUnsafe = true
     /// Whether a request waits for the response of an identical one in progress.
@@ -53,6 +55,12 @@ public struct HttpCache: Middleware, Postware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method) else { return pass(unanswerable: request, in: exchange) }
+        // A pattern that reaches its limit decides nothing: then the store is not used either.
+        if let bypass, (try? bypass.matches(request)) ?? true {
+            exchange.cacheResult = .bypass
+            exchange.note("not for the cache: bypass matches")
+            return .pass
+        }
         guard request.content.isEmpty, request.upgrade == nil, !Preconditions.areForOrigin(request.fields),
             let key = key(for: request, in: exchange)
         else {
@@ -349,7 +357,8 @@ extension HttpCache: ConfigurableWare {
             RFC 9111 decides which responses are stored, how long they are fresh, and which requests they answer. With
             `mode: shared`, all clients share the responses. With `mode: private`, the responses of different clients
             are kept apart. A response without a stated lifetime is fresh for `heuristic.ratio` of the time since it was
-            modified, at most `heuristic.max`. `CDN-Cache-Control`, or the fields in `targeted`, take precedence over
+            modified, at most `heuristic.max`; with `defaultTtl`, it is fresh for that time, also if the request had a
+            cookie. `CDN-Cache-Control`, or the fields in `targeted`, take precedence over
             `Cache-Control`.
 
             A request waits for the response of an identical one in progress, up to 5s, and receives it as it arrives.
@@ -425,9 +434,23 @@ extension HttpCache: ConfigurableWare {
             policy.heuristicRatio = ratio.value
             policy.heuristicLimit = most.components.seconds
         }
+        var lifetime: Duration?
+        options.read(
+            "defaultTtl", into: &lifetime, in: .zero ... .seconds(31_536_000),
+            doc: "lifetime of responses that do not state one, in place of the heuristic")
+        policy.defaultLifetime = lifetime?.components.seconds
+        let isGiven = options.isGiven("bypass")
+        options.read("bypass", doc: "requests that are neither answered from the store nor stored; keys as in if") {
+            let condition = ConditionOptions(options: &$0, isPostware: false)
+            guard isGiven else { return }
+            if condition == ConditionOptions() {
+                $0.fail("matches every request; write host, path, headers or another key")
+            }
+            bypass = Condition(condition)
+        }
+        let year = Duration.zero ... .seconds(31_536_000)
         var whileRevalidate: Duration?
         var ifError: Duration?
-        let year = Duration.zero ... .seconds(31_536_000)
         options.read(
             "staleWhileRevalidate", into: &whileRevalidate, in: year,
             doc:

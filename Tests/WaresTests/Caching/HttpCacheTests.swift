@@ -524,6 +524,37 @@ import Wares
         #expect(cache.store.census.limit == 256 << 20)
     }
 
+    @Test func `defaultTtl is the lifetime of responses that state none, not of those with a cookie`() async throws {
+        let stage = try CacheStage { $0.policy.defaultLifetime = 60 }
+        try stage.respond([], "silent")
+        _ = try await stage.send(.get, "/", ["Cookie: a=b"])
+        #expect(try await stage.send(.get, "/", ["Cookie: c=d"]).isHit)
+        await stage.advance(61)
+        try stage.respond(["Cache-Control: no-cache"], "asked")
+        #expect(try await stage.send().text == "asked")
+        try stage.respond(["Cache-Control: max-age=5"], "stated")
+        #expect(try await stage.send().text == "stated")
+        await stage.advance(6)
+        try stage.respond(["Set-Cookie: a=b"], "cookie")
+        #expect(try await stage.send().text == "cookie")
+        try stage.respond(500, [], "error")
+        #expect(try await stage.send(.get, "/other").text == "error")
+        try stage.respond([], "again")
+        #expect(try await stage.send(.get, "/other").text == "again")
+    }
+
+    @Test func `requests of bypass are neither answered from the store nor stored`() async throws {
+        var options = ConditionOptions()
+        options.request.headers = [NamedMatch(name: "X-Preview", values: [.exactly("1")])]
+        let stage = try CacheStage { $0.bypass = Condition(options) }
+        try stage.respond(["Cache-Control: max-age=60"], "stored")
+        _ = try await stage.send()
+        try stage.respond(["Cache-Control: max-age=60"], "preview")
+        #expect(try await stage.send(.get, "/", ["X-Preview: 1"]).text == "preview")
+        #expect(try await stage.send().text == "stored")
+        #expect(stage.asked == 2)
+    }
+
     @Test func `options are what they say`() throws {
         let cache = try TestExchange.make(
             HttpCache.self,
@@ -531,7 +562,7 @@ import Wares
                 "maxObject": "1MiB", "mode": "private", "methods": ["GET"], "heuristic": ["ratio": "20%", "max": "1h"],
                 "staleWhileRevalidate": "30s", "staleIfError": "1h", "invalidateOnUnsafe": false, "collapse": false,
                 "targeted": ["My-Cache-Control"], "tags": "X-Tags", "status": false, "setCookie": "pass",
-                "staleOnDisconnect": true,
+                "staleOnDisconnect": true, "defaultTtl": "10m", "bypass": ["path": "/admin/**"],
                 "key": ["path": "received", "headers": ["X-A"], "query": ["q"], "ignoreQuery": ["utm"]],
             ])
         #expect(cache.policy.mode == .private && cache.methods == [.get] && cache.maxObject == .mebibytes(1))
@@ -539,6 +570,7 @@ import Wares
         #expect(cache.policy.staleWhileRevalidate == 30 && cache.policy.staleIfError == 3600)
         #expect(!cache.invalidatesOnUnsafe && !cache.collapses && !cache.emitsStatus && cache.policy.setCookie == .pass)
         #expect(cache.keyRule.path == .received && cache.policy.staleOnDisconnect)
+        #expect(cache.policy.defaultLifetime == 600 && cache.bypass != nil)
         #expect(cache.policy.targeted == ["My-Cache-Control"] && cache.tagField == "X-Tags")
         #expect(cache.keyFields == ["X-A"] && cache.keyRule.query == ["q"] && cache.keyRule.ignoredQuery == ["utm"])
     }
@@ -547,7 +579,8 @@ import Wares
         arguments: [
             ["maxObject": "1B"], ["mode": "other"], ["methods": ["POST"]], ["setCookie": "x"],
             ["key": ["path": "raw"]], ["staleOnDisconnect": "1h"],
-            ["heuristic": ["max": "-1s"]], ["status": "yes"],
+            ["heuristic": ["max": "-1s"]], ["status": "yes"], ["bypass": [:]], ["bypass": ["status": [200]]],
+            ["defaultTtl": "-1s"],
         ] as [ConfigNode])
     func `a wrong option is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(HttpCache.self, options) }
