@@ -39,6 +39,12 @@ import Testing
             CapturedPiece(.receive, .event(type: "a", id: nil), time: WallTime(seconds: -1), data: [], size: 0),
             CapturedPiece(.receive, .grpc, time: WallTime(seconds: 1), data: [0], size: 1),
         ]
+        let certificate = TlsFacts.Certificate(
+            subject: "CN=host", issuer: "CN=ca", names: ["DNS:host"], moreNames: 2, notBefore: WallTime(seconds: 1),
+            notAfter: WallTime(seconds: 2), sha256: "00ff")
+        capture.tls.server = TlsFacts(
+            version: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", alpn: "h2", name: nil, isResumed: id % 2 == 0,
+            certificate: certificate, clientCertificate: nil)
         capture.operations = ["One", "Two"]
         capture.timings = CapturedTimings()
         capture.replayOf = id > 5 ? id - 1 : nil
@@ -77,6 +83,9 @@ import Testing
         #expect(found.response == expected.response && found.receivedResponse == nil)
         #expect(found.messages == expected.messages && found.operations == expected.operations)
         #expect(found.timings == expected.timings && found.replayOf == 16 && found.rules == [1, 2])
+        #expect(
+            found.tls == expected.tls && found.tls.client == nil && found.tls.server?.certificate?.names == ["DNS:host"]
+        )
         #expect(found.summary == expected.summary && found.duration == 17_000 && !found.isOpen)
         #expect(second.find(301) == nil)
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int

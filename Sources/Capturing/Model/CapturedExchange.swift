@@ -29,6 +29,8 @@ public struct CapturedExchange: Sendable {
     /// The addresses of the client and of the endpoint that was asked last, with ports.
     public var client: String?
     public var server: String?
+    /// TLS on the connections of the client and of the endpoint that was asked last; all exchanges of a connection share it.
+    public var tls = CapturedTls()
     /// The request as the client sent it, and as the origin server got it; `nil` if none went there.
     public var request: CapturedMessage
     public var sentRequest: CapturedMessage?

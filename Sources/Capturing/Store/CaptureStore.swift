@@ -360,6 +360,7 @@ extension CapturedExchange {
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
         for message in messages { bytes += 96 + message.data.count }
         if let secrets { bytes += secrets.memory }
+        bytes += tls.memory(for: id)
         if let report { bytes += 256 + 256 * (report.phases.count + report.wares.count) }
         return bytes
     }

@@ -72,7 +72,7 @@ final class ExchangeCapture: ExchangeTap {
         return true
     }
 
-    func requestStarted(_ exchange: Exchange) {}
+    func requestStarted(_ exchange: Exchange, tls: TlsFacts?) { captured?.tls.client = tls }
 
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         copy(bytes, to: &request)
@@ -91,7 +91,7 @@ final class ExchangeCapture: ExchangeTap {
         hasChanged = true
     }
 
-    func requestSent(_ exchange: Exchange, host: String?) {
+    func requestSent(_ exchange: Exchange, host: String?, tls: TlsFacts?) {
         guard let request = exchange.request else { return }
         let redaction = captures.redaction.with(exchange)
         var fields = redaction.fields(request.fields).shown
@@ -110,6 +110,7 @@ final class ExchangeCapture: ExchangeTap {
         captured?.route = exchange.route
         captured?.service = exchange.service
         captured?.server = exchange.upstreamAddress
+        captured?.tls.server = tls
         sentRequest = ContentCopy()
         hasChanged = true
     }

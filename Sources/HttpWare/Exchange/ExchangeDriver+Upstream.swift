@@ -256,7 +256,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
             call.lengthLeft = length
         }
-        tap?.requestSent(exchange, host: options.host)
+        tap?.requestSent(exchange, host: options.host, tls: connection.tls?.facts)
         call.paced = PacedContent()
         connection.send(
             requestOf: exchange, options, receiver: self,

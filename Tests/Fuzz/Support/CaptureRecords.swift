@@ -16,7 +16,7 @@ extension Fuzzing {
         case 1:
             guard let whole = readRest(wire) else { return }
             guard let again = readRest(CaptureRecord.rest(whole)) else { fatalError("our record is refused") }
-            require(again.request == whole.request && again.messages == whole.messages, "another record")
+            require(again.request == whole.request && again.messages == whole.messages && again.tls == whole.tls, "another record")
         case 2:
             let end = Segment.forEachRow(wire) { frame, row, place in
                 require(frame.rowLength == row.count && place < wire.count, "a row beyond its file")
