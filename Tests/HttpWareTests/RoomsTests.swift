@@ -185,6 +185,8 @@ import Testing
         "AdminClient.swift": "reads server-sent events with any of the three line ends",
         "JsonScanner.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "EventReader.swift": "splits server-sent events into lines with any of the three line ends",
+        "ContentMask+Parts.swift": "reads multipart content in captures, RFC 2046 §5.1",
+        "ContentMask+Events.swift": "splits server-sent events into lines with any of the three line ends",
         "GraphQLOperations.swift": "reads multipart/form-data, RFC 7578",
         "TokenScrubber.swift": "passes over the ends of lines in base64, RFC 2045 §6.8",
         "ProtobufField.swift": "judges whether bytes are text",

@@ -221,6 +221,7 @@ public final class CaptureStore: Sendable {
                         exchange.secrets, response: values, responseContent: content)
                 }
             }
+            if !redaction.showsAll { exchange.messages = exchange.messages.map(ContentMask.masked) }
             put(exchange)
             return exchange.id
         }

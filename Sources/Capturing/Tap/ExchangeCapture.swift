@@ -21,6 +21,8 @@ final class ExchangeCapture: ExchangeTap {
     private var isWanted = false
     private var hasRequest = false
     private var hasResponse = false
+    /// Of a response that consists of events.
+    private var events = MaskedEvents()
     /// Credentials of the gateway's own went into the request.
     private var hasInjected = false
 
@@ -169,11 +171,14 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
+        // Of a WebSocket the messages are kept: in frames nothing can be masked.
+        let isKept = captures.redaction.showsAll || captured?.kind != .websocket
+        hasChanged = true
         if isSent {
-            copy(bytes, to: &request)
+            if isKept { copy(bytes, to: &request) } else { request.count(bytes.count) }
             readMessages(bytes, &sentMessages)
         } else {
-            copy(bytes, to: &response)
+            if isKept { copy(bytes, to: &response) } else { response.count(bytes.count) }
             readMessages(bytes, &receivedMessages)
         }
     }
@@ -208,7 +213,7 @@ final class ExchangeCapture: ExchangeTap {
     private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
         guard reader != nil, captured != nil else { return }
         for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] where take(128 + piece.data.count) {
-            captured?.messages.append(piece)
+            captured?.messages.append(captures.redaction.showsAll ? piece : ContentMask.masked(piece))
         }
     }
 
@@ -276,11 +281,11 @@ final class ExchangeCapture: ExchangeTap {
             captured.receivedResponse?.content = receivedResponse.content(
                 isLast: isLast, sharing: captured.response?.content)
         }
-        maskContents(&captured)
+        maskContents(&captured, isLast: isLast)
     }
 
     /// Masks what is named like credentials on both sides, once where they are the same.
-    private func maskContents(_ captured: inout CapturedExchange) {
+    private func maskContents(_ captured: inout CapturedExchange, isLast: Bool) {
         let redaction = captures.redaction
         let limit = captures.mostContent
         func mask(_ message: inout CapturedMessage, _ other: inout CapturedMessage?) -> CapturedContent? {
@@ -297,10 +302,38 @@ final class ExchangeCapture: ExchangeTap {
             captured.secrets = CapturedSecrets(captured.secrets, requestContent: content)
         }
         guard var response = captured.response else { return }
+        if captured.kind == .sse, !redaction.showsAll, maskEvents(&captured, isLast: isLast) { return }
         if let content = mask(&response, &captured.receivedResponse) {
             captured.response = response
             if !hasInjected { captured.secrets = CapturedSecrets(captured.secrets, responseContent: content) }
         }
+    }
+}
+
+extension ExchangeCapture {
+    /// Masks the events of a response as they come; false if they are to be masked at once.
+    private func maskEvents(_ captured: inout CapturedExchange, isLast: Bool) -> Bool {
+        guard let original = captured.response?.content else { return true }
+        let isCoded = captured.response.map { !$0.values(of: "content-encoding").isEmpty } ?? false
+        if isCoded, isLast { return false }
+        let isSame = captured.receivedResponse?.content.kept == original.kept
+        // Content in a coding is not decoded again and again: until it has ended, the messages tell what came.
+        captured.response?.content.kept = isCoded ? [] : events.update(original.kept, isLast: isLast)
+        if events.hasMarks { captured.response?.content.maskedFrom = original.kept.count }
+        if isSame, let content = captured.response?.content {
+            captured.receivedResponse?.content = content
+        } else if var received = captured.receivedResponse {
+            if isLast {
+                _ = captures.redaction.maskContent(&received, limit: captures.mostContent)
+            } else {
+                received.content.kept = []
+            }
+            captured.receivedResponse = received
+        }
+        if isLast, events.hasMarks, !hasInjected {
+            captured.secrets = CapturedSecrets(captured.secrets, responseContent: original)
+        }
+        return true
     }
 }
 
@@ -324,6 +357,9 @@ private struct ContentCopy {
         }
         kept.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
     }
+
+    /// Counts bytes that are not kept.
+    mutating func count(_ more: Int) { size += more }
 
     mutating func content(isLast: Bool, sharing other: CapturedContent? = nil) -> CapturedContent {
         var content = CapturedContent()
