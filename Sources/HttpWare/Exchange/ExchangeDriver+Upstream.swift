@@ -367,7 +367,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func upstreamDrained() {
-        if call.paced.isLeft { return sendPacedRequest() }
+        if call.paced.isLeft { return phase == .tunnel ? sendPacedTunnel(isSent: true) : sendPacedRequest() }
         if !inward.isWhole || phase == .tunnel { sink?.resumeRequest() }
     }
 
@@ -436,32 +436,38 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let sink else { return }
+        let isPaced = pacesTunnel(isSent: false)
         exchange.record.responseBytes += bytes.count
         exchange.record.unfilteredBytes += bytes.count
         if let filter = exchange.tokenSwaps?.receivedFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: false) else { return }
             filtered.withUnsafeBytes {
                 tap?.tunnelled($0, isSent: false)
-                sink.sendTunnel($0)
+                if isPaced { paceTunnel($0, isSent: false) } else { sink.sendTunnel($0) }
             }
         } else {
             tap?.tunnelled(bytes, isSent: false)
-            sink.sendTunnel(bytes)
+            if isPaced { paceTunnel(bytes, isSent: false) } else { sink.sendTunnel(bytes) }
         }
+        if isPaced { return }
         transport.output.flush()
         if sink.isBlocked { call.stream?.pause() }
     }
 
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let upstream = call.stream else { return }
+        let isPaced = pacesTunnel(isSent: true)
         exchange.record.requestBytes += bytes.count
         tap?.tunnelled(bytes, isSent: true)
         if let filter = exchange.tokenSwaps?.sentFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: true) else { return }
-            filtered.withUnsafeBytes { upstream.sendTunnel($0) }
+            filtered.withUnsafeBytes { if isPaced { paceTunnel($0, isSent: true) } else { upstream.sendTunnel($0) } }
+        } else if isPaced {
+            paceTunnel(bytes, isSent: true)
         } else {
             upstream.sendTunnel(bytes)
         }
+        if isPaced { return }
         transport.output.flush()
         if upstream.isBlocked { sink?.pauseRequest() }
     }
@@ -469,13 +475,13 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceivedEnd() {
         outward.upstreamEndedTunnel = true
         guard phase == .tunnel else { return }
-        if outward.clientEndedTunnel { end(.completed) } else { sink?.endTunnel() }
+        endTunnel(isSent: false)
     }
 
     func tunnelEndedByClient() {
         outward.clientEndedTunnel = true
         guard phase == .tunnel else { return }
-        if outward.upstreamEndedTunnel { end(.completed) } else { call.stream?.endTunnel() }
+        endTunnel(isSent: true)
     }
 }
 
