@@ -78,11 +78,21 @@ struct MaskedEvents {
     /// Something was masked.
     private(set) var hasMarks = false
 
+    /// What was shown last, of so much content.
+    private var shown: [UInt8] = []
+    private var seen = 0
+
     /// An event that is not complete is shown up to this length, because it is masked again each time.
     private static let mostOpen = 16 << 10
 
     /// The masked content. What is shown of the last event may still change.
     mutating func update(_ content: [UInt8], isLast: Bool) -> [UInt8] {
+        if isLast || content.count != seen { shown = updated(content, isLast: isLast) }
+        seen = content.count
+        return shown
+    }
+
+    private mutating func updated(_ content: [UInt8], isLast: Bool) -> [UInt8] {
         let complete = isLast ? content.count : ContentMask.endOfEvents(in: content, from: end)
         if complete > end {
             let part = Array(content[end..<complete])
