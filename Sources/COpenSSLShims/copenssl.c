@@ -146,15 +146,23 @@ void copenssl_each_name(const X509 *certificate, int (*body)(void *, const char 
     ERR_clear_error();
 }
 
-void copenssl_subject(const X509 *certificate, void (*body)(void *, const uint8_t *, long), void *argument) {
+static void print_name(const X509_NAME *name, void (*body)(void *, const uint8_t *, long), void *argument) {
     BIO *memory = BIO_new(BIO_s_mem());
     if (memory == NULL) return;
     char *text = NULL;
-    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
+    X509_NAME_print_ex(memory, name, 0, XN_FLAG_RFC2253);
     long count = BIO_get_mem_data(memory, &text);
     if (text != NULL) body(argument, (const uint8_t *)text, count);
     BIO_free(memory);
     ERR_clear_error();
+}
+
+void copenssl_subject(const X509 *certificate, void (*body)(void *, const uint8_t *, long), void *argument) {
+    print_name(X509_get_subject_name(certificate), body, argument);
+}
+
+void copenssl_issuer(const X509 *certificate, void (*body)(void *, const uint8_t *, long), void *argument) {
+    print_name(X509_get_issuer_name(certificate), body, argument);
 }
 
 int copenssl_reason(unsigned long error, int *is_ssl) {

@@ -5,7 +5,9 @@ import HttpWare
 /// Captures in the files of a folder, within a number of bytes: segments that only grow, of which the oldest goes. One thread writes what
 /// loops hand over; a loop never waits for it. Other threads read the files without any lock.
 ///
-/// A full disk, a folder that another gateway uses, or one that other users can read, ends the writing with a warning, and is tried again later.
+/// A full disk, or a folder that other users can read, ends the writing with a warning, and is tried again later. A folder that another
+/// process still writes to, as the one before an upgrade does, is read, and taken over as soon as it is free; captures wait for that in
+/// memory.
 public final class CaptureFolder: CaptureArchive {
     /// What loops and threads share. The lock is held for changes in memory only.
     private struct State {
@@ -20,6 +22,8 @@ public final class CaptureFolder: CaptureArchive {
         var isClosed = false
         /// Nothing is taken before.
         var failedUntil: Int64?
+        /// Another process writes to the folder.
+        var isForeign = false
         /// Captures that were not written.
         var dropped = 0
     }
@@ -45,6 +49,10 @@ public final class CaptureFolder: CaptureArchive {
     /// So much may wait to be written.
     private static let mostPending = 16 << 20
     private static let retry = Duration.seconds(5)
+    /// How long it is until a folder that another process writes to is tried again, in microseconds.
+    private static let takeOver: UInt32 = 200_000
+    /// Numbers that are left to the other process for what it still captures.
+    private static let mostForeign = 1_000_000
 
     /// The most bytes of one segment.
     private let mostInSegment: Int
@@ -77,7 +85,8 @@ public final class CaptureFolder: CaptureArchive {
     private func open(_ writing: inout Writing) {
         do throws(Trouble) {
             try CaptureFolder.prepare(path)
-            writing.lock = try CaptureFolder.lock(path)
+            guard let lock = try CaptureFolder.lock(path) else { return readForeign(&writing) }
+            writing.lock = lock
             let (segments, used) = Segments.read(path)
             writing.nextNumber = used + 1
             writing.isOpen = true
@@ -87,6 +96,7 @@ public final class CaptureFolder: CaptureArchive {
                 $0.marks = marks
                 $0.lastId = segments.reduce($0.lastId) { max($0, $1.highest) }
                 $0.failedUntil = nil
+                $0.isForeign = false
             }
             // The bound may be lower than it was.
             _ = makeRoom(0, &writing)
@@ -95,49 +105,42 @@ public final class CaptureFolder: CaptureArchive {
         }
     }
 
-    struct Trouble: Error, CustomStringConvertible { let description: String }
-
-    /// The folder is for this user alone.
-    private static func prepare(_ path: String) throws(Trouble) {
-        var status = stat()
-        if lstat(path, &status) != 0 {
-            try make(path)
-            guard lstat(path, &status) == 0 else {
-                throw Trouble(description: "cannot be read: \(SystemError("stat"))")
-            }
+    /// Shows what another process has written so far, and waits until it has ended.
+    private func readForeign(_ writing: inout Writing) {
+        let isFirst = state.withLock { state in
+            defer { state.isForeign = true }
+            return !state.isForeign
         }
-        if status.st_mode & S_IFMT == S_IFLNK { stat(path, &status) }
-        guard status.st_mode & S_IFMT == S_IFDIR else { throw Trouble(description: "is not a folder") }
-        guard status.st_uid == geteuid() else { throw Trouble(description: "belongs to another user") }
-        if status.st_mode & 0o077 != 0 {
-            guard Segments.names(path).allSatisfy(Segments.isOwn) else {
-                throw Trouble(
-                    description: "has files of others and can be read by other users; name a folder for captures alone")
-            }
-            guard chmod(path, 0o700) == 0 else { throw Trouble(description: "cannot be closed to other users") }
+        guard isFirst else { return }
+        let (segments, _) = Segments.read(path, repairs: false)
+        let marks = CaptureMarks(of: path, limit: mostMarks)
+        state.withLock {
+            $0.segments = segments
+            $0.marks = marks
+            let last = segments.reduce($0.lastId) { max($0, $1.highest) }
+            $0.lastId = min(last, .max - CaptureFolder.mostForeign) + CaptureFolder.mostForeign
+            $0.failedUntil = nil
         }
+        writing.told =
+            "is written to by another process; captures stay in memory, and are written here when it has ended"
+        WareLog.shared.log(.notice, "captures \(path): \(writing.told)")
+        tryAgain()
     }
 
-    private static func make(_ path: String) throws(Trouble) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-        let above = FilePath.directory(of: path)
-        guard errno == ENOENT, !above.isEmpty, above != path else {
-            throw Trouble(description: "cannot be created: \(SystemError("mkdir"))")
-        }
-        try make(above)
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw Trouble(description: "cannot be created: \(SystemError("mkdir"))")
-        }
-    }
-
-    private static func lock(_ path: String) throws(Trouble) -> Int32 {
-        let descriptor = Glibc.open("\(path)/captures.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw Trouble(description: "cannot be written: \(SystemError("open"))") }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            Glibc.close(descriptor)
-            throw Trouble(description: "is used by another gateway")
-        }
-        return descriptor
+    /// Tries to take over the folder now and then, until that is done or the folder is closed. Nothing else is to be written meanwhile.
+    private func tryAgain() {
+        let isTaken = thread.submit(
+            { [weak self] in
+                usleep(CaptureFolder.takeOver)
+                guard let self else { return }
+                let isLeft = writing.withLock { writing in
+                    guard !state.withLock({ $0.isClosed }) else { return false }
+                    drain(&writing)
+                    return state.withLock { $0.isForeign }
+                }
+                if isLeft { tryAgain() }
+            }, completion: { _ in })
+        if !isTaken { state.withLock { $0.isForeign = false } }
     }
 
     /// Takes nothing for a while, and says why, once.
@@ -145,6 +148,7 @@ public final class CaptureFolder: CaptureArchive {
         let until = SystemLoopClock().now().nanoseconds + CaptureFolder.retry.nanoseconds
         let lost = state.withLock { state in
             state.failedUntil = until
+            state.isForeign = false
             defer {
                 state.dropped += state.pending.count
                 state.pending = []
@@ -192,6 +196,8 @@ public final class CaptureFolder: CaptureArchive {
     /// Writes all that waits.
     private func drain(_ writing: inout Writing) {
         if !writing.isOpen, !state.withLock({ $0.isClosed }) { open(&writing) }
+        // What waits for the folder stays.
+        if !writing.isOpen, state.withLock({ $0.isForeign }) { return }
         while true {
             let batch = state.withLock { state -> [CapturedExchange] in
                 if state.pending.isEmpty { state.isScheduled = false }
@@ -383,6 +389,7 @@ public final class CaptureFolder: CaptureArchive {
     public func clear(filter: CaptureFilter?) -> [Int] {
         writing.withLock { writing in
             drain(&writing)
+            guard writing.isOpen else { return [] }
             try? finish(&writing)
             var gone: [Int] = []
             for segment in state.withLock({ $0.segments }) {
@@ -411,9 +418,17 @@ public final class CaptureFolder: CaptureArchive {
     public func close() {
         writing.withLock { writing in
             guard !state.withLock({ $0.isClosed }) else { return }
-            if writing.isOpen { drain(&writing) }
+            if writing.isOpen || state.withLock({ $0.isForeign }) { drain(&writing) }
             try? finish(&writing)
-            state.withLock { $0.isClosed = true }
+            let lost = state.withLock { state in
+                state.isClosed = true
+                return state.isForeign ? state.pending.count : 0
+            }
+            if lost > 0 {
+                WareLog.shared.log(
+                    .warning,
+                    "captures \(path): \(lost) captures were not written, because another process has the folder")
+            }
             if writing.lock >= 0 { Glibc.close(writing.lock) }
             writing.lock = -1
             writing.isOpen = false

@@ -164,6 +164,8 @@ enum CaptureRecord {
             }
             for time in [timings.send, timings.wait, timings.receive] { rest.number(time) }
         }
+        tls(capture.tls.client, &rest)
+        tls(capture.tls.server, &rest)
         return rest.bytes
     }
 
@@ -220,6 +222,10 @@ enum CaptureRecord {
             timings.receive = try rest.number()
             capture.timings = timings
         }
+        // Records of earlier versions end here.
+        guard !rest.isAtEnd else { return }
+        capture.tls.client = try readTls(&rest)
+        capture.tls.server = try readTls(&rest)
     }
 
     private static func readMessage(

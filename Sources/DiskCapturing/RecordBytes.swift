@@ -52,6 +52,8 @@ struct RecordReader {
     /// Of bytes that outlive it.
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
+    var isAtEnd: Bool { at == bytes.count }
+
     mutating func number() throws(DamagedRecord) -> Int {
         var value: UInt64 = 0
         var shift: UInt64 = 0

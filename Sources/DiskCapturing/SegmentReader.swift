@@ -147,8 +147,8 @@ enum Segments {
     }
 
     /// Those that are there, and the highest number of a name. Rows that were cut off are taken away; files that are not what their names
-    /// say are removed.
-    static func read(_ path: String) -> (segments: [Segment], highest: Int) {
+    /// say are removed. Without `repairs` the files are left alone, because another process writes them.
+    static func read(_ path: String, repairs: Bool = true) -> (segments: [Segment], highest: Int) {
         var segments: [Segment] = []
         var highest = 0
         for (number, isRows) in names(path).compactMap(Segment.number) {
@@ -156,21 +156,22 @@ enum Segments {
             let segment = Segment(number: number)
             if !isRows {
                 // Data whose rows were never written.
-                if access(segment.rows(in: path), F_OK) != 0 { unlink(segment.data(in: path)) }
-            } else if let known = readSegment(segment, path) {
+                if repairs, access(segment.rows(in: path), F_OK) != 0 { unlink(segment.data(in: path)) }
+            } else if let known = readSegment(segment, path, repairs: repairs) {
                 segments.append(known)
-            } else {
+            } else if repairs {
                 segment.remove(from: path)
             }
         }
         return (segments, highest)
     }
 
-    private static func readSegment(_ empty: Segment, _ path: String) -> Segment? {
+    private static func readSegment(_ empty: Segment, _ path: String, repairs: Bool) -> Segment? {
         guard let rows = try? OpenFile(empty.rows(in: path)), let rowBytes = rows.size,
             let dataBytes = (try? OpenFile(empty.data(in: path)))?.size
         else { return nil }
         switch Segment.readHead(rows.read(at: 0, count: Segment.headBytes), number: empty.number) {
+        case .foreign where !repairs: return nil
         case .foreign:
             WareLog.shared.log(
                 .warning, "captures \(path): \(empty.rows(in: path)) is not a file of captures, and is removed")
@@ -195,7 +196,7 @@ enum Segments {
             return true
         }
         segment.dataBytes = dataBytes
-        if segment.rowBytes < rowBytes { truncate(empty.rows(in: path), off_t(segment.rowBytes)) }
+        if repairs, segment.rowBytes < rowBytes { truncate(empty.rows(in: path), off_t(segment.rowBytes)) }
         return segment.count > 0 ? segment : nil
     }
 }

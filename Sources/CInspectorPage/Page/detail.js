@@ -285,7 +285,11 @@ const fromRecord = record => ({ ...record, isRecord: true, record, url: "http://
 const summary = capture => make("p.summary", capture.method + " " + capture.url + " " + (capture.version ?? ""));
 
 const tlsFacts = tls => !tls ? [] : [["TLS", [tls.version, tls.cipher].filter(Boolean).join(", ")], ["ALPN", tls.alpn], ["name (SNI)", tls.name],
-  ["certificate", tls.subject], ["issued by", tls.issuer], ["valid", tls.notAfter ? `${fullTime(tls.notBefore)} to ${fullTime(tls.notAfter)}` : null]];
+  ["session", tls.resumed ? "resumed" : null], ...certificateFacts("certificate", tls), ...tls.clientCertificate ? certificateFacts("certificate of the client", tls.clientCertificate) : []];
+
+const certificateFacts = (name, shown) => [[name, shown.sha256 ? shown.subject || "without a subject" : null], ["issued by", shown.issuer],
+  ["names", shown.names?.length ? shown.names.join(", ") + (shown.moreNames ? ` and ${shown.moreNames} more` : "") : null],
+  ["valid", shown.notAfter ? `${fullTime(shown.notBefore)} to ${fullTime(shown.notAfter)}` : null], ["SHA-256", shown.sha256]];
 
 /** Which ware added, removed or rewrote a field: a name in lower case to the wares. */
 function edits(record, half) {

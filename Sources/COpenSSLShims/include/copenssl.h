@@ -79,6 +79,10 @@ void copenssl_each_name(
 void copenssl_subject(
     const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
 
+/// The same of its issuer.
+void copenssl_issuer(
+    const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
+
 /// The library's own error number behind the one that was queued, and 1 in *is_ssl when libssl queued it.
 int copenssl_reason(unsigned long error, int *is_ssl);
 

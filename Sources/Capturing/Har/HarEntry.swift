@@ -171,7 +171,7 @@ struct HarEntry {
             ("id", .number(exchange.id)), ("route", .optional(exchange.route)),
             ("service", exchange.service.map(Json.text)), ("decisions", .list(decisions)),
             ("operations", exchange.operations.isEmpty ? nil : .list(exchange.operations.map(Json.text))),
-            ("maskedUrl", exchange.url.contains(Redaction.mark) ? .text(exchange.url) : nil),
+            ("maskedUrl", MaskedUrl.written(exchange.url) == exchange.url ? nil : .text(exchange.url)),
             ("replayOf", exchange.replayOf.map(Json.number)),
             (
                 "progress",

@@ -24,7 +24,7 @@ struct HarImport {
         if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
         var exchange = CapturedExchange(
             id: id, started: started(), method: method,
-            url: isOwn ? entry["_httpware"]?["maskedUrl"]?.text ?? url : url,
+            url: isOwn ? entry["_httpware"]?["maskedUrl"]?.text ?? url : HarImport.httpUrl(url),
             version: HarImport.version(request["httpVersion"]?.text),
             listener: CaptureStore.importListener,
             request: CapturedMessage(fields: HarImport.fields(request["headers"])))
@@ -85,6 +85,12 @@ struct HarImport {
 
     // MARK: Messages
 
+    /// Browsers name WebSockets by schemes of their own.
+    private static func httpUrl(_ url: String) -> String {
+        let scheme = url.prefix { $0 != ":" }
+        return ["ws", "wss"].contains(scheme.lowercased()) ? "http" + url.dropFirst(2) : url
+    }
+
     /// `h2`, `http/2.0` and `HTTP/2` are the same.
     private static func version(_ text: String?) -> String {
         switch text?.lowercased() {
@@ -136,6 +142,15 @@ struct HarImport {
         }
         let mediaType = data["mimeType"]?.text ?? message.values(of: "content-type").first
         if let text = data["text"]?.text, !text.isEmpty || data["params"]?.list?.isEmpty ?? true {
+            // Firefox writes each byte of content that is not UTF-8 as a character.
+            if !isOwn, data["encoding"]?.text == nil, let size = request["bodySize"]?.whole, size != text.utf8.count,
+                size == text.unicodeScalars.count, text.unicodeScalars.allSatisfy({ $0.value < 0x100 })
+            {
+                var content = CapturedContent()
+                content.kept = text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+                content.size = size
+                return content
+            }
             return content(
                 text, data["encoding"]?.text, mediaType, size: isOwn ? request["bodySize"]?.whole : nil,
                 isCoded: !message.values(of: "content-encoding").isEmpty)
@@ -205,9 +220,12 @@ struct HarImport {
                 text, body["encoding"]?.text, mediaType, size: isOwn ? body["size"]?.whole : nil,
                 isCoded: !message.values(of: "content-encoding").isEmpty)
         } else {
+            // Firefox counts the header section in `bodySize`.
             let sizes = [response["content"]?["size"]?.whole, response["bodySize"]?.whole].compactMap(\.self)
-            message.content.size = max(0, sizes.first { $0 > 0 } ?? 0)
-            if message.content.size > 0 { warnings.append("the content of the response is missing") }
+            message.content.size = max(0, sizes.first { $0 >= 0 } ?? 0)
+            if message.content.size > 0, entry["_eventSourceMessages"]?.list == nil {
+                warnings.append("the content of the response is missing")
+            }
         }
         exchange.response = message
     }
@@ -218,8 +236,17 @@ struct HarImport {
         let type = exchange.response?.values(of: "content-type").first?.lowercased() ?? ""
         if type.hasPrefix("text/event-stream") { exchange.kind = .sse }
         if type.hasPrefix("application/grpc") { exchange.kind = .grpc }
+        for message in entry["_eventSourceMessages"]?.list ?? [] {
+            guard exchange.kind == .sse, let data = message["data"]?.text.map({ Array($0.utf8) }) else { continue }
+            let (type, id) = (message["eventName"]?.text, message["eventId"]?.text)
+            exchange.messages.append(
+                CapturedPiece(
+                    .receive, .event(type: type == "message" ? nil : type, id: id?.isEmpty ?? true ? nil : id),
+                    time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: data, size: data.count))
+        }
         let messages = entry["_webSocketMessages"]?.list
-        guard messages != nil || entry["_resourceType"]?.text == "websocket" else { return }
+        let isUpgraded = exchange.status == 101 && exchange.request.values(of: "sec-websocket-key").first != nil
+        guard messages != nil || isUpgraded || entry["_resourceType"]?.text == "websocket" else { return }
         exchange.kind = .websocket
         for message in messages ?? [] {
             guard let data = message["data"]?.text else { continue }

@@ -22,9 +22,9 @@ public struct HarWriter: Sendable {
 
     /// One entry.
     public mutating func entry(_ exchange: CapturedExchange) -> [UInt8] {
-        let text = (hasEntries ? ",\n" : "\n") + HarEntry(exchange).json.text
+        let separator = hasEntries ? ",\n" : "\n"
         hasEntries = true
-        return Array(text.utf8)
+        return Array(separator.utf8) + HarEntry(exchange).json.bytes
     }
 
     /// What stands behind the last entry. With a number, the archive says how many secrets could not be restored.

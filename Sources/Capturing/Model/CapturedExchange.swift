@@ -35,6 +35,8 @@ public struct CapturedExchange: Sendable {
     /// The address of the client as a connection has it, of which `client` makes a text.
     var peer: SocketAddress?
     private var clientText: String?
+    /// TLS on the connections of the client and of the endpoint that was asked last; all exchanges of a connection share it.
+    public var tls = CapturedTls()
     /// The request as the client sent it, and as the origin server got it; `nil` if none went there.
     public var request: CapturedMessage
     public var sentRequest: CapturedMessage?

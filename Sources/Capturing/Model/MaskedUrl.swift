@@ -11,7 +11,8 @@ enum MaskedUrl {
     static func read(_ url: String) -> String { replacing(url, encodedMark, by: Redaction.mark) }
 
     private static func replacing(_ text: String, _ part: String, by other: String) -> String {
-        guard text.contains(part) else { return text }
+        // Nearly no URL has the first byte.
+        guard let first = part.utf8.first, text.utf8.contains(first), text.contains(part) else { return text }
         var result = ""
         var rest = text[...]
         while let range = rest.firstRange(of: part) {

@@ -239,6 +239,7 @@ public final class CaptureStore: Sendable {
                         exchange.secrets, response: values, responseContent: content)
                 }
             }
+            if !redaction.showsAll { exchange.messages = exchange.messages.map(ContentMask.masked) }
             put(exchange)
             return exchange.id
         }
@@ -378,6 +379,7 @@ extension CapturedExchange {
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
         for message in messages { bytes += 96 + message.data.count }
         if let secrets { bytes += secrets.memory }
+        bytes += tls.memory(for: id)
         if let record { bytes += record.memory }
         return bytes
     }

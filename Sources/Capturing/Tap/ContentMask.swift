@@ -1,139 +1,191 @@
 import HttpWare
 
-/// Masks the values of members that are named like credentials in content: of forms and of JSON, whole or cut off anywhere, in linear time.
+/// Masks the values of members that are named like credentials in content, whole or cut off anywhere, in linear time: of forms and their
+/// parts, of JSON, and of JSON in events.
 enum ContentMask {
     /// What a content can be.
-    enum Form { case form, json }
+    enum Form: Equatable {
+        case form, json, events
+        /// Parts between lines with this boundary. RFC 2046 §5.1.
+        case parts(boundary: [UInt8])
+    }
+
+    /// What stands in place of a value.
+    struct Mark {
+        var range: Range<Int>
+        /// The value is one of JSON.
+        let isQuoted: Bool
+
+        static let plain = Array(Redaction.mark.utf8)
+        static let quoted = Array("\"\(Redaction.mark)\"".utf8)
+    }
 
     static func form(of message: CapturedMessage) -> Form? {
         if message.content.kept.isEmpty { return nil }
         return message.fields.withFirstValue(of: "content-type") { form(ofType: $0) } ?? nil
     }
 
-    /// By the media type without its parameters. RFC 9110 §8.3.1.
+    static func form(ofType value: String) -> Form? {
+        var value = value
+        return value.withUTF8 { form(ofType: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// By the media type. RFC 9110 §8.3.1.
     private static func form(ofType value: UnsafeRawBufferPointer) -> Form? {
         var end = value.firstIndex(of: 0x3b) ?? value.count
         while end > 0, value[end - 1] <= 0x20 { end -= 1 }
-        let type = UnsafeRawBufferPointer(rebasing: value[..<end])
+        let start = value[..<end].firstIndex { $0 > 0x20 } ?? end
+        let type = UnsafeRawBufferPointer(rebasing: value[start..<end])
+        func ends(_ suffix: StaticString) -> Bool {
+            let count = suffix.utf8CodeUnitCount
+            return type.count >= count
+                && CapturedFields.isSame(UnsafeRawBufferPointer(rebasing: type[(type.count - count)...]), suffix)
+        }
+        func begins(_ prefix: StaticString) -> Bool {
+            CapturedFields.isSame(UnsafeRawBufferPointer(rebasing: type.prefix(prefix.utf8CodeUnitCount)), prefix)
+        }
         if CapturedFields.isSame(type, "application/x-www-form-urlencoded") { return .form }
+        if CapturedFields.isSame(type, "text/event-stream") { return .events }
+        if begins("multipart/") {
+            let boundary = FieldParameters.value(of: "boundary", in: Array(value)[...])
+            return boundary.flatMap { $0.isEmpty ? nil : .parts(boundary: $0) }
+        }
         for name in ["application/json", "text/json", "application/x-ndjson", "application/jsonl"] as [StaticString]
         where CapturedFields.isSame(type, name) {
             return .json
         }
-        guard type.count >= 5 else { return nil }
-        return CapturedFields.isSame(UnsafeRawBufferPointer(rebasing: type[(type.count - 5)...]), "+json") ? .json : nil
+        return ends("+json") ? .json : nil
     }
 
     /// The content with marks; `nil` where there is nothing to mask.
     static func masked(_ bytes: [UInt8], _ form: Form) -> [UInt8]? {
-        var mask = Masking(bytes)
-        switch form {
-        case .form: mask.maskForm()
-        case .json: mask.maskJson()
+        let marks = marks(in: bytes, form)
+        guard !marks.isEmpty else { return nil }
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count)
+        var copied = 0
+        for mark in marks {
+            output += bytes[copied..<mark.range.lowerBound]
+            output += mark.isQuoted ? Mark.quoted : Mark.plain
+            copied = mark.range.upperBound
         }
-        return mask.result
+        return output + bytes[copied...]
     }
 
-    private struct Masking {
-        private let bytes: [UInt8]
-        private var output: [UInt8] = []
-        private var copied = 0
-
-        init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-        var result: [UInt8]? { copied == 0 ? nil : output + bytes[copied...] }
-
-        private mutating func replace(_ range: Range<Int>, by mark: [UInt8]) {
-            guard !range.isEmpty else { return }
-            output += bytes[copied..<range.lowerBound]
-            output += mark
-            copied = range.upperBound
+    /// A message of a WebSocket or an event with marks in its JSON. Messages of gRPC stay as they are.
+    static func masked(_ piece: CapturedPiece) -> CapturedPiece {
+        switch piece.form {
+        case .webSocket(opcode: 1), .event: break
+        // Some programs send JSON as binary messages.
+        case .webSocket(opcode: 2) where piece.data.first == 0x7b || piece.data.first == 0x5b: break
+        default: return piece
         }
+        guard let data = masked(piece.data, .json) else { return piece }
+        var piece = piece
+        piece.data = data
+        return piece
+    }
 
-        // MARK: Forms
+    /// What is to be masked, in the order of its places.
+    static func marks(in bytes: [UInt8], _ form: Form, depth: Int = 0) -> [Mark] {
+        switch form {
+        case .form: return formMarks(in: bytes)
+        case .json:
+            var json = JsonMarks(bytes)
+            return json.find()
+        case .events: return eventMarks(in: bytes)
+        case .parts(let boundary): return partMarks(in: bytes, boundary, depth: depth)
+        }
+    }
 
-        mutating func maskForm() {
-            let mark = Array(Redaction.mark.utf8)
-            var start = 0
-            while start < bytes.count {
-                let end = bytes[start...].firstIndex(of: 0x26) ?? bytes.count
-                if let equals = bytes[start..<end].firstIndex(of: 0x3d),
-                    Redaction.isSecret(parameter: String(decoding: bytes[start..<equals], as: UTF8.self))
-                {
-                    replace(equals + 1..<end, by: mark)
-                }
-                start = end + 1
+    private static func formMarks(in bytes: [UInt8]) -> [Mark] {
+        var marks: [Mark] = []
+        var start = 0
+        while start < bytes.count {
+            let end = bytes[start...].firstIndex(of: 0x26) ?? bytes.count
+            if let equals = bytes[start..<end].firstIndex(of: 0x3d), equals + 1 < end,
+                Redaction.isSecret(parameter: String(decoding: bytes[start..<equals], as: UTF8.self))
+            {
+                marks.append(Mark(range: equals + 1..<end, isQuoted: false))
             }
+            start = end + 1
         }
+        return marks
+    }
+}
 
-        // MARK: JSON
+/// Finds values in JSON, or in what resembles it.
+private struct JsonMarks {
+    private let bytes: [UInt8]
+    private var marks: [ContentMask.Mark] = []
 
-        mutating func maskJson() {
-            let mark = Array("\"\(Redaction.mark)\"".utf8)
-            var at = 0
-            while let quote = bytes[at...].firstIndex(of: 0x22) {
-                let end = endOfString(from: quote)
-                var next = end
-                skipSpace(&next)
-                guard next < bytes.count, bytes[next] == 0x3a else {
-                    at = end
-                    continue
-                }
-                next += 1
-                skipSpace(&next)
-                guard isSecret(quote..<end) else {
-                    at = next
-                    continue
-                }
-                let last = endOfValue(from: next)
-                replace(next..<last, by: mark)
-                at = last
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    mutating func find() -> [ContentMask.Mark] {
+        var at = 0
+        while let quote = bytes[at...].firstIndex(of: 0x22) {
+            let end = endOfString(from: quote)
+            var next = end
+            skipSpace(&next)
+            guard next < bytes.count, bytes[next] == 0x3a else {
+                at = end
+                continue
             }
-        }
-
-        /// Whether the name in quotes is like that of a credential.
-        private func isSecret(_ quoted: Range<Int>) -> Bool {
-            let name = bytes[quoted].dropFirst().dropLast()
-            guard name.contains(0x5c) else {
-                return Redaction.isSecret(parameter: String(decoding: name, as: UTF8.self))
+            next += 1
+            skipSpace(&next)
+            guard isSecret(quote..<end) else {
+                at = next
+                continue
             }
-            // `pass\u0077ord` is a password too.
-            let text = (try? JsonScanner.read(Array(bytes[quoted])))?.text
-            return text.map { Redaction.isSecret(parameter: $0) } ?? true
+            let last = endOfValue(from: next)
+            if last > next { marks.append(ContentMask.Mark(range: next..<last, isQuoted: true)) }
+            at = last
         }
+        return marks
+    }
 
-        private func skipSpace(_ at: inout Int) {
-            while at < bytes.count, bytes[at] <= 0x20 { at += 1 }
+    /// Whether the name in quotes is like that of a credential.
+    private func isSecret(_ quoted: Range<Int>) -> Bool {
+        let name = bytes[quoted].dropFirst().dropLast()
+        guard name.contains(0x5c) else {
+            return Redaction.isSecret(parameter: String(decoding: name, as: UTF8.self))
         }
+        // `pass\u0077ord` is a password too.
+        let text = (try? JsonScanner.read(Array(bytes[quoted])))?.text
+        return text.map { Redaction.isSecret(parameter: $0) } ?? true
+    }
 
-        /// Behind the closing quote, or the end of what there is.
-        private func endOfString(from quote: Int) -> Int {
-            var at = quote + 1
-            while at < bytes.count, bytes[at] != 0x22 { at += bytes[at] == 0x5c ? 2 : 1 }
-            return min(at + 1, bytes.count)
-        }
+    private func skipSpace(_ at: inout Int) {
+        while at < bytes.count, bytes[at] <= 0x20 { at += 1 }
+    }
 
-        private func endOfValue(from start: Int) -> Int {
-            var at = start
-            var depth = 0
-            while at < bytes.count {
-                switch bytes[at] {
-                case 0x22:
-                    at = endOfString(from: at)
-                    if depth == 0 { return at }
-                    continue
-                case 0x7b, 0x5b: depth += 1
-                case 0x7d, 0x5d:
-                    if depth == 0 { return at }
-                    depth -= 1
-                    if depth == 0 { return at + 1 }
-                case 0x2c, 0...0x20: if depth == 0 { return at }
-                default: break
-                }
-                at += 1
+    /// Behind the closing quote, or the end of what there is.
+    private func endOfString(from quote: Int) -> Int {
+        var at = quote + 1
+        while at < bytes.count, bytes[at] != 0x22 { at += bytes[at] == 0x5c ? 2 : 1 }
+        return min(at + 1, bytes.count)
+    }
+
+    private func endOfValue(from start: Int) -> Int {
+        var at = start
+        var depth = 0
+        while at < bytes.count {
+            switch bytes[at] {
+            case 0x22:
+                at = endOfString(from: at)
+                if depth == 0 { return at }
+                continue
+            case 0x7b, 0x5b: depth += 1
+            case 0x7d, 0x5d:
+                if depth == 0 { return at }
+                depth -= 1
+                if depth == 0 { return at + 1 }
+            case 0x2c, 0...0x20: if depth == 0 { return at }
+            default: break
             }
-            return at
+            at += 1
         }
+        return at
     }
 }
 

@@ -22,6 +22,8 @@ final class ExchangeCapture: ExchangeTap {
     private var isWanted = false
     private var hasRequest = false
     private var hasResponse = false
+    /// Of a response that consists of events.
+    private var events = MaskedEvents()
     /// Credentials of the gateway's own went into the request.
     private var hasInjected = false
 
@@ -73,7 +75,7 @@ final class ExchangeCapture: ExchangeTap {
         return true
     }
 
-    func requestStarted(_ exchange: Exchange) {}
+    func requestStarted(_ exchange: Exchange, tls: TlsFacts?) { captured?.tls.client = tls }
 
     func requestContent(_ bytes: UnsafeRawBufferPointer) {
         copy(bytes, to: &request)
@@ -92,7 +94,7 @@ final class ExchangeCapture: ExchangeTap {
             mediaType: captured.request.values(of: "content-type").first, content: request.kept)
     }
 
-    func requestSent(_ exchange: Exchange, host: String?) {
+    func requestSent(_ exchange: Exchange, host: String?, tls: TlsFacts?) {
         guard let request = exchange.request else { return }
         let redaction = captures.redaction.with(exchange)
         var fields = redaction.fields(request.fields, host: host).shown
@@ -103,6 +105,7 @@ final class ExchangeCapture: ExchangeTap {
         captured?.route = exchange.route
         captured?.service = exchange.service
         captured?.server = exchange.upstreamAddress
+        captured?.tls.server = tls
         sentRequest = ContentCopy(isLikeOther: true)
         hasChanged = true
     }
@@ -159,11 +162,14 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
+        // Of a WebSocket the messages are kept: in frames nothing can be masked.
+        let isKept = captures.redaction.showsAll || captured?.kind != .websocket
+        hasChanged = true
         if isSent {
-            copy(bytes, to: &request)
+            if isKept { copy(bytes, to: &request) } else { request.pass(bytes.count) }
             readMessages(bytes, &sentMessages)
         } else {
-            copy(bytes, to: &response, beside: receivedResponse)
+            if isKept { copy(bytes, to: &response, beside: receivedResponse) } else { response.pass(bytes.count) }
             readMessages(bytes, &receivedMessages)
         }
     }
@@ -206,7 +212,7 @@ final class ExchangeCapture: ExchangeTap {
     private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
         guard reader != nil, captured != nil else { return }
         for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] where take(128 + piece.data.count) {
-            captured?.messages.append(piece)
+            captured?.messages.append(captures.redaction.showsAll ? piece : ContentMask.masked(piece))
         }
     }
 
@@ -275,11 +281,11 @@ final class ExchangeCapture: ExchangeTap {
         if captured.response != nil {
             captured.response?.content = response.content(isLast: isLast, beside: receivedResponse)
         }
-        maskContents(&captured)
+        maskContents(&captured, isLast: isLast)
     }
 
     /// Masks what is named like credentials on both sides, once where they are the same.
-    private func maskContents(_ captured: inout CapturedExchange) {
+    private func maskContents(_ captured: inout CapturedExchange, isLast: Bool) {
         let redaction = captures.redaction
         let limit = captures.mostContent
         func mask(_ message: inout CapturedMessage, _ other: inout CapturedMessage?) -> CapturedContent? {
@@ -296,10 +302,38 @@ final class ExchangeCapture: ExchangeTap {
             captured.secrets = CapturedSecrets(captured.secrets, requestContent: content)
         }
         guard var response = captured.response else { return }
+        if captured.kind == .sse, !redaction.showsAll, maskEvents(&captured, isLast: isLast) { return }
         if let content = mask(&response, &captured.receivedResponse) {
             captured.response = response
             if !hasInjected { captured.secrets = CapturedSecrets(captured.secrets, responseContent: content) }
         }
+    }
+}
+
+extension ExchangeCapture {
+    /// Masks the events of a response as they come; false if they are to be masked at once.
+    private func maskEvents(_ captured: inout CapturedExchange, isLast: Bool) -> Bool {
+        guard let original = captured.response?.content else { return true }
+        let isCoded = captured.response.map { !$0.values(of: "content-encoding").isEmpty } ?? false
+        if isCoded, isLast { return false }
+        let isSame = captured.receivedResponse?.content.kept == original.kept
+        // Content in a coding is not decoded again and again: until it has ended, the messages tell what came.
+        captured.response?.content.kept = isCoded ? [] : events.update(original.kept, isLast: isLast)
+        if events.hasMarks { captured.response?.content.maskedFrom = original.kept.count }
+        if isSame, let content = captured.response?.content {
+            captured.receivedResponse?.content = content
+        } else if var received = captured.receivedResponse {
+            if isLast {
+                _ = captures.redaction.maskContent(&received, limit: captures.mostContent)
+            } else {
+                received.content.kept = []
+            }
+            captured.receivedResponse = received
+        }
+        if isLast, events.hasMarks, !hasInjected {
+            captured.secrets = CapturedSecrets(captured.secrets, responseContent: original)
+        }
+        return true
     }
 }
 
@@ -354,6 +388,9 @@ private struct ContentCopy {
         }
         digest?.add(bytes)
     }
+
+    /// Counts bytes that are not kept.
+    mutating func pass(_ more: Int) { size += more }
 
     /// What it is, for a capture; the other side is given for one that may be like it.
     mutating func content(isLast: Bool, beside other: ContentCopy = ContentCopy()) -> CapturedContent {

@@ -50,7 +50,10 @@ extension AdminEndpoint {
             }
             question.client = client
         }
-        if case .array(let lines)? = json["headers"] {
+        if let headers = json["headers"] {
+            guard case .array(let lines) = headers else {
+                throw QuestionMistake(description: "headers is a list of objects with name and value")
+            }
             for line in lines.prefix(100) {
                 guard let name = line["name"]?.string, let value = line["value"]?.string, FieldName(name) != nil,
                     !value.contains(where: \.isNewline)

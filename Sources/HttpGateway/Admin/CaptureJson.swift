@@ -59,8 +59,36 @@ enum CaptureJson {
                         ("origin", capture.receivedResponse.map(message) ?? .null),
                     ])
                 ), ("messages", .number(capture.messages.count)),
+                (
+                    "tls",
+                    .object([
+                        ("client", capture.tls.client.map(tls) ?? .null),
+                        ("server", capture.tls.server.map(tls) ?? .null),
+                    ])
+                ),
                 ("record", capture.report.map { Json.raw($0.json) } ?? .null),
             ])
+    }
+
+    /// TLS of a connection; the certificate's members are those of its server.
+    private static func tls(_ facts: TlsFacts) -> Json {
+        .object(
+            given: [
+                ("version", .text(facts.version)), ("cipher", .text(facts.cipher)), ("alpn", facts.alpn.map(Json.text)),
+                ("name", facts.name.map(Json.text)), ("resumed", .bool(facts.isResumed)),
+            ] + (facts.certificate.map(members) ?? []) + [
+                ("clientCertificate", facts.clientCertificate.map { .object(given: members($0)) })
+            ])
+    }
+
+    private static func members(_ certificate: TlsFacts.Certificate) -> [(String, Json?)] {
+        [
+            ("subject", .text(certificate.subject)), ("issuer", .text(certificate.issuer)),
+            ("names", .list(certificate.names.map(Json.text))),
+            ("moreNames", certificate.moreNames > 0 ? .number(certificate.moreNames) : nil),
+            ("notBefore", .text(certificate.notBefore.rfc3339)), ("notAfter", .text(certificate.notAfter.rfc3339)),
+            ("sha256", .text(certificate.sha256)),
+        ]
     }
 
     private static func message(_ message: CapturedMessage) -> Json {

@@ -1,4 +1,4 @@
-// 5–8. What wares do to an exchange beyond its messages: a pace, a cut. And content that is collected only if it is small.
+// 5–8. What wares do to an exchange beyond its messages: a pace, of tunnels too, a cut. And content that is collected only if it is small.
 
 extension ExchangeDriver {
     // MARK: The request at a pace
@@ -22,19 +22,9 @@ extension ExchangeDriver {
                 return
             }
             if upstream.isBlocked { return }
-            if call.paced.granted == 0 {
-                let (count, wait) = pace.reserve(call.paced.left, at: loop.now)
-                call.paced.granted = max(1, count)
-                if wait > .zero {
-                    call.paced.isTimed = true
-                    return schedule(after: wait) { driver in
-                        driver.call.paced.isTimed = false
-                        driver.sendPacedRequest()
-                    }
-                }
-            }
-            let piece = call.paced.take(call.paced.granted)
-            call.paced.granted = 0
+            guard let count = grant(call.paced.left, of: \.call.paced, by: pace, then: { $0.sendPacedRequest() })
+            else { return }
+            let piece = call.paced.take(count)
             piece.withUnsafeBytes { piece in
                 if let tap, showsSentContent { tap.sentContent(piece) }
                 upstream.sendContent(piece)
@@ -82,19 +72,9 @@ extension ExchangeDriver {
                 if count <= 0 { return endAtCut() }
             }
             if let pace = intervention.responsePace {
-                if outward.paced.granted == 0 {
-                    let (granted, wait) = pace.reserve(count, at: loop.now)
-                    outward.paced.granted = max(1, granted)
-                    if wait > .zero {
-                        outward.paced.isTimed = true
-                        return schedule(after: wait) { driver in
-                            driver.outward.paced.isTimed = false
-                            driver.sendPacedResponse()
-                        }
-                    }
-                }
-                count = min(count, outward.paced.granted)
-                outward.paced.granted = 0
+                guard let granted = grant(count, of: \.outward.paced, by: pace, then: { $0.sendPacedResponse() })
+                else { return }
+                count = min(count, granted)
             }
             let piece = outward.paced.take(count)
             exchange.record.responseBytes += piece.count
@@ -127,6 +107,79 @@ extension ExchangeDriver {
     /// Whether the cut is where the content ends anyway.
     private var isCutAtEnd: Bool {
         outward.paced.isEnded || response.content.length == exchange.record.responseBytes
+    }
+
+    // MARK: A tunnel at a pace
+
+    /// Whether the bytes of the tunnel in that direction do not simply pass.
+    func pacesTunnel(isSent: Bool) -> Bool {
+        guard let intervention = exchange.intervention else { return false }
+        return (isSent ? intervention.requestPace : intervention.responsePace) != nil
+    }
+
+    /// Takes bytes of a tunnel that do not simply pass.
+    func paceTunnel(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
+        if isSent { call.paced.add(bytes) } else { outward.paced.add(bytes) }
+        sendPacedTunnel(isSent: isSent)
+        guard phase == .tunnel, (isSent ? call.paced : outward.paced).isLeft else { return }
+        if isSent { sink?.pauseRequest() } else { call.stream?.pause() }
+    }
+
+    /// Sends what may go now, and comes again for the rest. Behind the last byte the end of its direction goes on.
+    func sendPacedTunnel(isSent: Bool) {
+        let place = isSent ? \ExchangeDriver.call.paced : \ExchangeDriver.outward.paced
+        while phase == .tunnel, self[keyPath: place].isLeft {
+            guard !self[keyPath: place].isTimed, let sink, let upstream = call.stream,
+                let pace = isSent ? exchange.intervention?.requestPace : exchange.intervention?.responsePace,
+                !(isSent ? upstream.isBlocked : sink.isBlocked),
+                let count = grant(
+                    self[keyPath: place].left, of: place, by: pace, then: { $0.sendPacedTunnel(isSent: isSent) })
+            else { return }
+            self[keyPath: place].take(count).withUnsafeBytes {
+                if isSent { upstream.sendTunnel($0) } else { sink.sendTunnel($0) }
+            }
+            guard aftermath == .goesOn else { return }
+            transport.output.flush()
+        }
+        guard phase == .tunnel else { return }
+        if self[keyPath: place].isEnded {
+            self[keyPath: place].isEnded = false
+            endTunnel(isSent: isSent)
+        } else if isSent {
+            if call.stream?.isBlocked == false { sink?.resumeRequest() }
+        } else if sink?.isBlocked == false {
+            call.stream?.resume()
+        }
+    }
+
+    /// One side sends no more into the tunnel. If bytes of it wait for their time, the other side is told behind them.
+    func endTunnel(isSent: Bool) {
+        if isSent, call.paced.isLeft { return call.paced.isEnded = true }
+        if !isSent, outward.paced.isLeft { return outward.paced.isEnded = true }
+        let isOver = outward.upstreamEndedTunnel && outward.clientEndedTunnel
+        if isOver, !call.paced.isLeft, !outward.paced.isLeft { return end(.completed) }
+        if isSent { call.stream?.endTunnel() } else { sink?.endTunnel() }
+    }
+
+    /// How many of these bytes may go now; `nil` if they wait for their time, when `then` is called.
+    private func grant(
+        _ count: Int, of place: ReferenceWritableKeyPath<ExchangeDriver, PacedContent>, by pace: any ContentPace,
+        then body: @escaping (ExchangeDriver) -> Void
+    ) -> Int? {
+        if self[keyPath: place].granted == 0 {
+            let (granted, wait) = pace.reserve(count, at: loop.now)
+            self[keyPath: place].granted = max(1, granted)
+            if wait > .zero {
+                self[keyPath: place].isTimed = true
+                schedule(after: wait) { driver in
+                    driver[keyPath: place].isTimed = false
+                    body(driver)
+                }
+                return nil
+            }
+        }
+        defer { self[keyPath: place].granted = 0 }
+        return self[keyPath: place].granted
     }
 
     private func schedule(after wait: Duration, _ body: @escaping (ExchangeDriver) -> Void) {

@@ -14,7 +14,7 @@ extension ExchangeDriver {
     private func beginTap(_ taps: any ExchangeTapSource) {
         tap = taps.makeTap(for: exchange)
         exchange.isTapped = tap != nil
-        tap?.requestStarted(exchange)
+        tap?.requestStarted(exchange, tls: sink?.tls?.facts)
     }
 
     /// Content that a token took its placeholder's place in is shown as the client sent it.

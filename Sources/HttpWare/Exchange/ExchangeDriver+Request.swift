@@ -331,7 +331,7 @@ extension ExchangeDriver: RequestReceiver {
     var requestRelay: SocketConnection? {
         // Relayed bytes are not seen.
         guard tap == nil,
-            phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil
+            phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil && !pacesTunnel(isSent: true)
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
                     && exchange.intervention == nil
                     && exchange.heldRequest.content.limit == nil

@@ -534,7 +534,8 @@ extension ExchangeDriver: ResponseReceiver {
         // Relayed bytes are not seen.
         if tap != nil { return nil }
         return switch phase {
-        case .tunnel: exchange.tokenSwaps?.receivedFilter == nil ? sink?.relayTarget : nil
+        case .tunnel:
+            exchange.tokenSwaps?.receivedFilter == nil && !pacesTunnel(isSent: false) ? sink?.relayTarget : nil
         case .streaming:
             exchange.responseFilters.isEmpty && response.content.limit == nil && exchange.intervention == nil
                 ? sink?.relayTarget : nil
@@ -704,6 +705,7 @@ extension ExchangeDriver: ResponseReceiver {
     func downstreamDrained() {
         // While wares are asked the content waits for them, not for the client.
         if phase == .streaming, outward.paced.isLeft { return sendPacedResponse() }
+        if phase == .tunnel, outward.paced.isLeft { return sendPacedTunnel(isSent: false) }
         if phase == .streaming || phase == .tunnel { call.stream?.resume() }
     }
 

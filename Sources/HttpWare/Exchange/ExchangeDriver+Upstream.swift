@@ -256,7 +256,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
             call.lengthLeft = length
         }
-        tap?.requestSent(exchange, host: options.host)
+        tap?.requestSent(exchange, host: options.host, tls: connection.tls?.facts)
         call.paced = PacedContent()
         connection.send(
             requestOf: exchange, options, receiver: self,
@@ -367,7 +367,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     func upstreamDrained() {
-        if call.paced.isLeft { return sendPacedRequest() }
+        if call.paced.isLeft { return phase == .tunnel ? sendPacedTunnel(isSent: true) : sendPacedRequest() }
         if !inward.isWhole || phase == .tunnel { sink?.resumeRequest() }
     }
 
@@ -436,32 +436,38 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let sink else { return }
+        let isPaced = pacesTunnel(isSent: false)
         exchange.record.responseBytes += bytes.count
         exchange.record.unfilteredBytes += bytes.count
         if let filter = exchange.tokenSwaps?.receivedFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: false) else { return }
             filtered.withUnsafeBytes {
                 tap?.tunnelled($0, isSent: false)
-                sink.sendTunnel($0)
+                if isPaced { paceTunnel($0, isSent: false) } else { sink.sendTunnel($0) }
             }
         } else {
             tap?.tunnelled(bytes, isSent: false)
-            sink.sendTunnel(bytes)
+            if isPaced { paceTunnel(bytes, isSent: false) } else { sink.sendTunnel(bytes) }
         }
+        if isPaced { return }
         transport.output.flush()
         if sink.isBlocked { call.stream?.pause() }
     }
 
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let upstream = call.stream else { return }
+        let isPaced = pacesTunnel(isSent: true)
         exchange.record.requestBytes += bytes.count
         tap?.tunnelled(bytes, isSent: true)
         if let filter = exchange.tokenSwaps?.sentFilter {
             guard let filtered = filteredTunnel(bytes, by: filter, isSent: true) else { return }
-            filtered.withUnsafeBytes { upstream.sendTunnel($0) }
+            filtered.withUnsafeBytes { if isPaced { paceTunnel($0, isSent: true) } else { upstream.sendTunnel($0) } }
+        } else if isPaced {
+            paceTunnel(bytes, isSent: true)
         } else {
             upstream.sendTunnel(bytes)
         }
+        if isPaced { return }
         transport.output.flush()
         if upstream.isBlocked { sink?.pauseRequest() }
     }
@@ -469,17 +475,15 @@ extension ExchangeDriver: ConnectionWaiter {
     func tunnelReceivedEnd() {
         outward.upstreamEndedTunnel = true
         guard phase == .tunnel else { return }
-        if outward.clientEndedTunnel { return end(.completed) }
         limitHalfTunnel()
-        sink?.endTunnel()
+        endTunnel(isSent: false)
     }
 
     func tunnelEndedByClient() {
         outward.clientEndedTunnel = true
         guard phase == .tunnel else { return }
-        if outward.upstreamEndedTunnel { return end(.completed) }
         limitHalfTunnel()
-        call.stream?.endTunnel()
+        endTunnel(isSent: true)
     }
 
     /// One side has ended: the other one is not waited for as long as in a tunnel with both.

@@ -2,14 +2,14 @@
 ///
 /// Called on the loop of the exchange, and must not block. Bytes are valid during a call only.
 public protocol ExchangeTap: AnyObject {
-    /// The request began: `exchange.request` is as the client sent it.
-    func requestStarted(_ exchange: Exchange)
+    /// The request began: `exchange.request` is as the client sent it, over a connection with that TLS, if any.
+    func requestStarted(_ exchange: Exchange, tls: TlsFacts?)
     /// A piece of the request's content came from the client.
     func requestContent(_ bytes: UnsafeRawBufferPointer)
     /// The client has sent all of the request.
     func requestEnded(_ trailers: HttpFields?)
-    /// The request went to an endpoint, with this value of `Host`; once for each attempt.
-    func requestSent(_ exchange: Exchange, host: String?)
+    /// The request went to an endpoint, with this value of `Host`, over a connection with that TLS, if any; once for each attempt.
+    func requestSent(_ exchange: Exchange, host: String?, tls: TlsFacts?)
     /// A piece of the request's content went to the endpoint.
     func sentContent(_ bytes: UnsafeRawBufferPointer)
     /// The response began, as the origin server sent it.

@@ -25,7 +25,7 @@ public struct TlsClientIdentity: Sendable, Equatable {
         subject = TlsClientIdentity.subject(of: certificate)
         var names: [String] = []
         TlsClientIdentity.each(certificate) { type, bytes in
-            names.append("\(type):\(type == "IP" ? Self.address(bytes) : Self.visible(bytes))")
+            names.append("\(type):\(Self.text(type, bytes))")
         }
         alternativeNames = names.joined(separator: ",")
         digest = TlsClientIdentity.digest(certificate)
@@ -36,6 +36,18 @@ public struct TlsClientIdentity: Sendable, Equatable {
         var subject = ""
         withUnsafeMutablePointer(to: &subject) { copenssl_subject(certificate, takeText, $0) }
         return subject
+    }
+
+    /// The issuer of a certificate, written in the same way.
+    static func issuer(of certificate: OpaquePointer) -> String {
+        var issuer = ""
+        withUnsafeMutablePointer(to: &issuer) { copenssl_issuer(certificate, takeText, $0) }
+        return issuer
+    }
+
+    /// An alternative name of that type, as `alternativeNames` has it.
+    static func text(_ type: String, _ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        type == "IP" ? address(bytes) : visible(bytes)
     }
 
     private static func digest(_ certificate: OpaquePointer) -> Digest256 {

@@ -142,6 +142,23 @@ public final class TlsSession {
         return TlsClientIdentity(certificate)
     }
 
+    /// What the handshake agreed on and showed: made when it is asked for first. To be asked for once it is done.
+    private(set) lazy var facts = makeFacts()
+
+    private func makeFacts() -> TlsFacts {
+        let cipher = SSL_get_current_cipher(pointer)
+        let certificate =
+            SSL_is_server(pointer) == 1 ? SSL_get_certificate(pointer) : SSL_get0_peer_certificate(pointer)
+        let client = context.asksForClientCertificate ? SSL_get0_peer_certificate(pointer) : nil
+        return TlsFacts(
+            version: version,
+            cipher: (SSL_CIPHER_standard_name(cipher) ?? SSL_CIPHER_get_name(cipher)).map { String(cString: $0) } ?? "",
+            alpn: applicationProtocol?.rawValue,
+            name: SSL_get_servername(pointer, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) },
+            isResumed: isResumed, certificate: certificate.map { TlsFacts.Certificate($0) },
+            clientCertificate: client.map { TlsFacts.Certificate($0) })
+    }
+
     /// The handshake took up an earlier session.
     var isResumed: Bool { SSL_session_reused(pointer) == 1 }
 

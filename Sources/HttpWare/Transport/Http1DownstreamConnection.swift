@@ -62,10 +62,13 @@ protocol ResponseSink: AnyObject {
     var isBlocked: Bool { get }
     /// The connection that takes content as it is, if there is one.
     var relayTarget: SocketConnection? { get }
+    /// TLS on the client's connection, if it has any.
+    var tls: TlsSession? { get }
 }
 
 extension ResponseSink {
     var relayTarget: SocketConnection? { nil }
+    var tls: TlsSession? { nil }
     func passTunnel(to taker: any TunnelTaker) { cutOff() }
     func sendContent(_ bytes: [UInt8]) { bytes.withUnsafeBytes { sendContent($0) } }
 }

@@ -33,6 +33,8 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         timer.handler = self
     }
 
+    var tls: TlsSession? { connection.tls }
+
     // MARK: The request
 
     override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {

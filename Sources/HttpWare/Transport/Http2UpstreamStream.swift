@@ -46,6 +46,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     var isFree: Bool { handler == nil }
 
     var isReused: Bool { connection.hasServed }
+    var tls: TlsSession? { connection.tls }
 
     // MARK: The request
 

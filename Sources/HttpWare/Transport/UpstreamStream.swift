@@ -12,6 +12,8 @@ protocol UpstreamStream: AnyObject {
     var isBlocked: Bool { get }
     /// The connection that takes content as it is, if there is one.
     var relayTarget: SocketConnection? { get }
+    /// TLS on the connection, if it has any.
+    var tls: TlsSession? { get }
     /// Sends the head of the exchange's request; its content follows unless it has none. Timeouts are nanoseconds.
     func send(
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
@@ -43,6 +45,7 @@ protocol UpstreamStream: AnyObject {
 extension UpstreamStream {
     var isFinal: Bool { false }
     var relayTarget: SocketConnection? { nil }
+    var tls: TlsSession? { nil }
     func contentRelayed() {}
 }
 

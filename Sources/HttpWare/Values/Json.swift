@@ -23,35 +23,39 @@ public indirect enum Json: Sendable {
     }
 
     /// On one line.
-    public var text: String {
-        var output = ""
+    public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// The same in UTF-8.
+    public var bytes: [UInt8] {
+        var output: [UInt8] = []
         write(to: &output)
         return output
     }
 
-    private func write(to output: inout String) {
+    private func write(to output: inout [UInt8]) {
         switch self {
-        case .null: output += "null"
-        case .bool(let value): output += value ? "true" : "false"
-        case .number(let value): output += String(value)
-        case .decimal(let value): output += Json.decimal(value)
-        case .digits(let value), .raw(let value): output += value
-        case .text(let value): output += value.jsonString
+        case .null: output += "null".utf8
+        case .bool(let value): output += (value ? "true" : "false").utf8
+        case .number(let value): output += String(value).utf8
+        case .decimal(let value): output += Json.decimal(value).utf8
+        case .digits(let value), .raw(let value): output += value.utf8
+        case .text(let value): value.writeJson(to: &output)
         case .list(let values):
-            output += "["
+            output.append(0x5b)
             for (index, value) in values.enumerated() {
-                if index > 0 { output += "," }
+                if index > 0 { output.append(0x2c) }
                 value.write(to: &output)
             }
-            output += "]"
+            output.append(0x5d)
         case .object(let members):
-            output += "{"
+            output.append(0x7b)
             for (index, member) in members.enumerated() {
-                if index > 0 { output += "," }
-                output += member.0.jsonString + ":"
+                if index > 0 { output.append(0x2c) }
+                member.0.writeJson(to: &output)
+                output.append(0x3a)
                 member.1.write(to: &output)
             }
-            output += "}"
+            output.append(0x7d)
         }
     }
 
@@ -99,20 +103,43 @@ extension String {
     /// This text as a JSON string (RFC 8259 §7), quotes included. Control characters are escaped, also those that JSON allows but
     /// terminals obey: DEL and U+0080 … U+009F.
     var jsonString: String {
-        var quoted = "\""
-        for scalar in unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case "\r": quoted += "\\r"
-            case "\t": quoted += "\\t"
-            case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value):
-                let hex = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-            default: quoted.unicodeScalars.append(scalar)
+        var output: [UInt8] = []
+        writeJson(to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// The same, appended in UTF-8.
+    fileprivate func writeJson(to output: inout [UInt8]) {
+        var text = self
+        text.withUTF8 { bytes in
+            output.append(0x22)
+            var copied = 0
+            var at = 0
+            while at < bytes.count {
+                let byte = bytes[at]
+                // U+0080 … U+009F are two bytes, of which the first is this.
+                let isLong = byte == 0xc2 && at + 1 < bytes.count && bytes[at + 1] < 0xa0
+                guard byte < 0x20 || byte == 0x22 || byte == 0x5c || byte == 0x7f || isLong else {
+                    at += 1
+                    continue
+                }
+                output.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[copied..<at]))
+                switch byte {
+                case 0x22, 0x5c: output += [0x5c, byte]
+                case 0x0a: output += "\\n".utf8
+                case 0x0d: output += "\\r".utf8
+                case 0x09: output += "\\t".utf8
+                default:
+                    let digits = Array("0123456789abcdef".utf8)
+                    let value = Int(isLong ? bytes[at + 1] : byte)
+                    output += "\\u00".utf8
+                    output += [digits[value >> 4], digits[value & 15]]
+                }
+                at += isLong ? 2 : 1
+                copied = at
             }
+            output.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[copied...]))
+            output.append(0x22)
         }
-        return quoted + "\""
     }
 }

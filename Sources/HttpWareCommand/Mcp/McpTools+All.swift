@@ -101,7 +101,7 @@ extension McpTools {
                 "What the gateway would do with a request for a URL, step by step, without sending it: route, service, each middleware.",
             arguments: [
                 Argument("url", isRequired: true, "The URL, absolute."), Argument("method", "GET by default."),
-                Argument("headers", "object", "Header fields by their names."),
+                Argument("headers", "array", "Header fields, as objects with name and value."),
             ]
         ) { tools, arguments in try tools.text(.post, "/v1/explain", Json(arguments)) },
         Tool(

@@ -116,7 +116,7 @@ extension Throttle: ConfigurableWare {
             """#,
         details: #"""
             `down` and `up` are shared by all exchanges that the entry acts on. Content that is slowed down waits where it
-            comes from: nothing is read ahead. WebSocket messages and tunnels are not slowed down, apart from their opening.
+            comes from: nothing is read ahead. The bytes of WebSockets and of tunnels are slowed down in the same way.
 
             The presets:
 

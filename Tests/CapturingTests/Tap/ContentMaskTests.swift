@@ -29,12 +29,120 @@ import Testing
         #expect(masked(text, .json) == expected)
     }
 
+    @Test(arguments: [
+        // A field, a file, JSON in a part, a folded line, a name without quotes; what is around stays.
+        (
+            "--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\na\r\n--b\r\ncontent-disposition: form-data; name=\"password\"\r\n\r\nx\r\ny\r\n--b--\r\n",
+            "--b\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\na\r\n--b\r\ncontent-disposition: form-data; name=\"password\"\r\n\r\n…\r\n--b--\r\n"
+        ),
+        (
+            "--b\nContent-Disposition: form-data;\n filename=\"a;b\"; name=token\n\nsecret\n--b--",
+            "--b\nContent-Disposition: form-data;\n filename=\"a;b\"; name=token\n\n…\n--b--"
+        ),
+        (
+            "--b\nContent-Disposition: form-data; name=data\nContent-Type: application/json; x=y\n\n{\"password\":\"x\",\"a\":1}\n--b--",
+            "--b\nContent-Disposition: form-data; name=data\nContent-Type: application/json; x=y\n\n{\"password\":\"…\",\"a\":1}\n--b--"
+        ),
+        (
+            "--b\nContent-Type: multipart/mixed; boundary=\"c d\"\n\n--c d\nContent-Disposition: x; name=otp\n\n1\n--c d--\n--b--",
+            "--b\nContent-Type: multipart/mixed; boundary=\"c d\"\n\n--c d\nContent-Disposition: x; name=otp\n\n…\n--c d--\n--b--"
+        ),
+        // Cut off, or with a line that only begins like a delimiter.
+        (
+            "--b\r\nContent-Disposition: form-data; name=\"pass\\word\"\r\n\r\nx\r\n--bother\r\nx\r\n-",
+            "--b\r\nContent-Disposition: form-data; name=\"pass\\word\"\r\n\r\n…"
+        ), ("--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\n", nil),
+        ("--b\r\nContent-Disposition: form-data; name=\"password\"", nil), ("--b", nil), ("", nil),
+        ("--b\nContent-Disposition: form-data; name=\"note\"\n\npassword=x\n--b--", nil),
+    ])
+    func `the parts of a form that are named like credentials are masked`(text: String, expected: String?) {
+        #expect(masked(text, .parts(boundary: [0x62])) == expected)
+    }
+
+    @Test(arguments: [
+        ("data: {\"password\":\"x\"}\n\n", "data: {\"password\":\"…\"}\n\n"),
+        ("id: 1\rdata:{\"token\":\rdata:\"x\"}\r\r", "id: 1\rdata:{\"token\":\rdata:\"…\"}\r\r"),
+        ("data: {\"token\":[1,\r\ndata: 2]}\r\n\r\n", "data: {\"token\":\"…\"}\r\n\r\n"),
+        ("\u{feff}data: {\"token\":1", "\u{feff}data: {\"token\":\"…\""), ("data: {\"token\":\n\ndata: 1", nil),
+        ("event: {\"token\":1}\n\n", nil), ("data", nil), ("data:", nil), ("", nil),
+    ])
+    func `JSON in events is masked, over the lines of an event`(text: String, expected: String?) {
+        #expect(masked(text, .events) == expected)
+        var events = MaskedEvents()
+        let bytes = Array(text.utf8)
+        for count in 0...bytes.count { _ = events.update(Array(bytes[..<count]), isLast: false) }
+        #expect(String(decoding: events.update(bytes, isLast: true), as: UTF8.self) == expected ?? text)
+        #expect(events.hasMarks == (expected != nil))
+    }
+
+    @Test func `events of a running response are masked from the first byte on`() {
+        var events = MaskedEvents()
+        let bytes = Array("data: {\"password\":\"secret\"}\n\ndata: {\"password\":\"secret\"}\n\n".utf8)
+        for count in 0...bytes.count {
+            let shown = events.update(Array(bytes[..<count]), isLast: false)
+            #expect(!String(decoding: shown, as: UTF8.self).contains("\"s"))
+        }
+    }
+
+    @Test func `JSON in messages is masked, in binary messages too, and gRPC is not touched`() {
+        func shown(_ form: CapturedPiece.Form, _ text: String) -> String {
+            let piece = CapturedPiece(
+                .send, form, time: WallTime(seconds: 0), data: Array(text.utf8), size: text.utf8.count)
+            return String(decoding: ContentMask.masked(piece).data, as: UTF8.self)
+        }
+        #expect(shown(.webSocket(opcode: 1), #"42["in",{"password":"x"}]"#) == #"42["in",{"password":"…"}]"#)
+        #expect(shown(.webSocket(opcode: 2), #"{"password":"x"}"#) == #"{"password":"…"}"#)
+        #expect(shown(.webSocket(opcode: 2), #"\u{1}{"password":"x"}"#) == #"\u{1}{"password":"x"}"#)
+        #expect(shown(.webSocket(opcode: 8), #"{"password":"x"}"#) == #"{"password":"x"}"#)
+        #expect(shown(.event(type: nil, id: nil), #"{"password":"x"}"#) == #"{"password":"…"}"#)
+        #expect(shown(.grpc, #"{"password":"x"}"#) == #"{"password":"x"}"#)
+    }
+
+    @Test(arguments: [
+        ("multipart/form-data; boundary=\"a b\"", ContentMask.Form.parts(boundary: Array("a b".utf8))),
+        ("Multipart/Form-Data; charset=x; BOUNDARY=ab", .parts(boundary: Array("ab".utf8))), ("multipart/mixed", nil),
+        ("multipart/mixed; boundary=\"\"", nil), ("text/event-stream; charset=utf-8", .events), ("text/plain", nil),
+    ])
+    func `the media type says how content is masked`(type: String, form: ContentMask.Form?) {
+        #expect(ContentMask.form(ofType: type) == form)
+    }
+
+    @Test func `what is masked stays as it is when it is masked again, and pieces of events give the same`() {
+        let words = [
+            "data:", "data: ", "event:", "\n", "\r", "\r\n", "\n\n", "--b", "--b--", "{", "}", "[", "]", ":", ",", "\"",
+            "\\",
+            "\"password\":", "\"x\"", "token", "name=", "; ", "Content-Disposition: form-data; name=\"password\"", "&",
+            "=", "1",
+            "Content-Type: application/json", "Content-Type: multipart/mixed; boundary=b", "…", "\u{feff}", "\0",
+        ]
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<20_000 {
+            let text = (0..<Int.random(in: 1...24, using: &random)).map { _ in words.randomElement() ?? "" }.joined()
+            let bytes = Array(text.utf8)
+            for form in [ContentMask.Form.form, .json, .events, .parts(boundary: [0x62])] {
+                guard let masked = ContentMask.masked(bytes, form) else { continue }
+                #expect(ContentMask.masked(masked, form) ?? masked == masked, "\(form) of \(text.debugDescription)")
+            }
+            var events = MaskedEvents()
+            for _ in 0..<3 {
+                _ = events.update(Array(bytes[..<Int.random(in: 0...bytes.count, using: &random)]), isLast: false)
+            }
+            let shown = events.update(bytes, isLast: true)
+            #expect(shown == ContentMask.masked(bytes, .events) ?? bytes, "\(text.debugDescription)")
+        }
+    }
+
     @Test func `masking takes linear time, whatever is nested`() {
         for text in [
-            String(repeating: "{\"token\":[", count: 100_000), String(repeating: "\"", count: 1_000_000),
-            String(repeating: "\"a\":", count: 200_000), String(repeating: "token=&", count: 150_000),
+            String(repeating: "{\"token\":[", count: 40_000), String(repeating: "\"", count: 300_000),
+            String(repeating: "\"a\":", count: 70_000), String(repeating: "\n--b", count: 70_000),
+            String(repeating: "data:\n", count: 60_000), String(repeating: "\nname=\"", count: 50_000),
+            String(repeating: "token=&", count: 50_000),
         ] {
-            let time = ContinuousClock().measure { _ = (masked(text, .json), masked(text, .form)) }
+            let time = ContinuousClock().measure {
+                _ = (masked(text, .json), masked(text, .form), masked("data:" + text, .events))
+                _ = masked("--b\n\n" + text, .parts(boundary: [0x62]))
+            }
             #expect(time < .seconds(5))
         }
     }

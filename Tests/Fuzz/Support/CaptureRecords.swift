@@ -16,7 +16,9 @@ extension Fuzzing {
         case 1:
             guard let whole = readRest(wire) else { return }
             guard let again = readRest(CaptureRecord.rest(whole)) else { fatalError("our record is refused") }
-            require(again.request == whole.request && again.messages == whole.messages, "another record")
+            require(
+                again.request == whole.request && again.messages == whole.messages && again.tls == whole.tls,
+                "another record")
         case 2:
             let end = Segment.forEachRow(wire) { frame, row, place in
                 require(frame.rowLength == row.count && place < wire.count, "a row beyond its file")
@@ -25,10 +27,17 @@ extension Fuzzing {
             require(end <= max(wire.count, Segment.headBytes), "a frame beyond its file")
             _ = Segment.readHead(wire, number: 1)
         default:
-            for form in [ContentMask.Form.form, .json] {
+            for form in [ContentMask.Form.form, .json, .events, .parts(boundary: [0x62])] {
                 guard let masked = ContentMask.masked(wire, form) else { continue }
                 require(ContentMask.masked(masked, form) ?? masked == masked, "masked twice it is another one")
             }
+            // Events that come in pieces are masked like those that are there at once.
+            var events = MaskedEvents()
+            for end in stride(from: 0, to: wire.count, by: 7) {
+                _ = events.update(Array(wire[..<end]), isLast: false)
+            }
+            let shown = events.update(wire, isLast: true)
+            require(shown == ContentMask.masked(wire, .events) ?? wire, "masked in pieces it is another one")
         }
     }
 

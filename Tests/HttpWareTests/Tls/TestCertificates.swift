@@ -21,6 +21,7 @@ final class TestCertificates: Sendable {
         leaf("stranger", names: "DNS:a.test", by: "other-ca")
         leaf("address", names: "IP:127.0.0.1")
         leaf("anna", names: "email:anna@a.test,URI:spiffe://a.test/anna b,IP:192.0.2.1", subject: "/O=Example/CN=anna")
+        leaf("many", names: (1...40).map { "DNS:n\($0).test" }.joined(separator: ","))
         leaf("expired", names: "DNS:a.test")
         run(["req", "-new", "-key", path("expired.key"), "-subj", "/CN=a.test", "-out", path("expired.csr")])
         run([

@@ -154,6 +154,38 @@ import Testing
         #expect(wrong.server.fault?.kind == .certificate)
     }
 
+    @Test func `the facts of a handshake are the same on both sides, and one object`() throws {
+        let context = try server(["rsa", "a"]) { $0.clientAuthorities = files.file("ca.pem") }
+        let pair = try #require(TlsPair(context, try peer { $0.identity = files.identity("anna") }))
+        #expect(pair.shake().server == .bytes(0))
+        let facts = pair.server.facts
+        #expect(facts === pair.server.facts)
+        #expect(facts.version == "TLSv1.3" && facts.cipher.hasPrefix("TLS_") && facts.alpn == "http/1.1")
+        #expect(facts.name == "a.test" && pair.client.facts.name == "a.test" && !facts.isResumed)
+        let served = try #require(facts.certificate)
+        #expect(served.issuer == "CN=ca" && served.names == ["DNS:a.test", "DNS:www.a.test"] && served.moreNames == 0)
+        #expect(served.sha256.utf8.count == 64 && served.notBefore < served.notAfter)
+        #expect(pair.client.facts.certificate == served && pair.client.facts.clientCertificate == nil)
+        #expect(facts.clientCertificate?.subject == "CN=anna,O=Example")
+        #expect(facts.clientCertificate?.names.last == "IP:192.0.2.1")
+    }
+
+    @Test func `the memory of shared facts is counted for one holder`() throws {
+        let pair = try #require(TlsPair(try server(["a"]), try peer()))
+        pair.shake()
+        let facts = pair.server.facts
+        #expect(facts.memory(for: 7) > 256)
+        #expect(facts.memory(for: 8) == 0 && facts.memory(for: 7) > 256)
+    }
+
+    @Test func `of a certificate with many names, some are told and the others counted`() throws {
+        let pair = try #require(TlsPair(try server(["many"]), try peer("n1.test")))
+        #expect(pair.shake().client == .bytes(0))
+        let certificate = try #require(pair.client.facts.certificate)
+        #expect(certificate.names.count == 16 && certificate.moreNames == 24)
+        #expect(certificate.names[0] == "DNS:n1.test")
+    }
+
     @Test func `a client without a certificate is served where one is only requested`() throws {
         let context = try server(["a"]) {
             $0.clientAuthorities = files.file("ca.pem")

@@ -4,6 +4,25 @@ import Testing
 @testable import HttpWare
 
 @Suite struct JsonTests {
+    @Test func `each character is escaped that has to be, and no other`() {
+        for value in (UInt32(0)...0x24f) {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            let hex = String(value, radix: 16)
+            let expected =
+                switch value {
+                case 0x22: "\\\""
+                case 0x5c: "\\\\"
+                case 0x0a: "\\n"
+                case 0x0d: "\\r"
+                case 0x09: "\\t"
+                case 0..<0x20, 0x7f...0x9f: "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+                default: String(scalar)
+                }
+            #expect(Json.text("a\(scalar)b\(scalar)").text == "\"a\(expected)b\(expected)\"", "U+\(hex)")
+        }
+        #expect(Json.text("").text == "\"\"" && Json.text("…😀").bytes == Array("\"…😀\"".utf8))
+    }
+
     private let value = Json.object([
         ("text", "a \"b\" \\ \n\u{1}\u{7f}\u{9b}é"), ("number", -7), ("yes", true), ("nothing", .null),
         ("digits", .digits("1e9")), ("list", [Json.text("x"), .list([]), .object([])].json),

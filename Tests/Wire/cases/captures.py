@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -112,6 +113,59 @@ def _(t: Trial) -> None:
     check(SECRET not in json.dumps(capture), capture)
     expect_same("scheme", values(capture["request"]["client"], "Authorization"), ["Bearer …"])
     check(values(capture["request"]["origin"], "X-Custom") == ["…"], "an injected token is shown")
+
+
+@case("captures: values in parts of forms, in events and in messages of WebSockets are masked, on the disk too", nginx=NO)
+def _(t: Trial) -> None:
+    named = json.dumps({"password": SECRET, "user": "anna"}).encode()
+    gate = threading.Event()
+
+    def script(connection: OriginConnection) -> None:
+        request = connection.serve()
+        if request.target == "/events":
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + named + b"\n\ndata: " + named[:20])
+            gate.wait(20)
+            connection.send(named[20:] + b"\n\n")
+        elif request.target == "/socket":
+            connection.send(SWITCH + frame(named))
+            read_frame(connection)
+        else:
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    folder = t.setup.place.subfolder("masked") / "captures"
+    gateway = Captured(t, script, capture=f'{{ disk: {{ path: "{folder}" }} }}')
+    parts = b'--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n' + SECRET.encode() + b'\r\n--b\r\nContent-Disposition: form-data; name="user"\r\n\r\nanna\r\n--b--\r\n'
+    gateway.ask(b"Content-Type: multipart/form-data; boundary=b", method=b"POST", content=parts, target=b"/form")
+    expect_same("parts", gateway.call(f"/v1/captures/{gateway.last()['id']}/request/content"), parts.replace(SECRET.encode(), "…".encode()))
+    expect_same("at the origin", t.main.requests[-1].body, parts)
+    client = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(client)
+    client.send(head(start=b"GET /events HTTP/1.1"))
+    client.read_head()
+    check(eventually(lambda: gateway.rows()[0]["kind"] == "sse", 3), gateway.rows())
+    events = gateway.rows()[0]["id"]
+    # While it runs, the first event is shown, and of the second nothing that is secret.
+    check(eventually(lambda: b"anna" in gateway.call(f"/v1/captures/{events}/response/content"), 3), "no event is shown")
+    check(SECRET[:5].encode() not in gateway.call(f"/v1/captures/{events}/response/content"))
+    gate.set()
+    check(eventually(lambda: gateway.rows()[0]["state"] == "ended", 3))
+    check(client.read_until(b"\r\n0\r\n\r\n").count(b"anna") == 2, "the client got other events")
+    expect_same("events", gateway.call(f"/v1/captures/{events}/response/content").count(b"data:"), 2)
+    socket = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(socket)
+    socket.send(head(*WEBSOCKET, start=b"GET /socket HTTP/1.1"))
+    expect_status(socket.read_response(), 101)
+    expect_same("the message to the client", read_frame(socket)[1], named)
+    socket.send(frame(named, mask=b"abcd"))
+    socket.close()
+    check(eventually(lambda: gateway.rows()[0]["kind"] == "websocket" and gateway.rows()[0]["state"] == "ended", 3), gateway.rows())
+    shown = json.loads(gateway.call(f"/v1/captures/{gateway.rows()[0]['id']}/messages"))["messages"]
+    expect_same("messages", [(message["type"], json.loads(message["data"])["password"]) for message in shown], [("receive", "…"), ("send", "…")])
+    for row in gateway.rows():
+        for path in ("", "/request/content", "/response/content?raw=true", "/messages"):
+            check(SECRET.encode() not in gateway.call(f"/v1/captures/{row['id']}{path}"), row["url"], path)
+    gateway.process.stop()
+    check(all(SECRET.encode() not in file.read_bytes() for file in folder.iterdir()), "a secret is on the disk")
 
 
 @case("captures: content beyond its limit is a size and a digest, and memory stays within its bound", nginx=NO)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import shutil
 import signal
@@ -10,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 from Rig import http2 as h
@@ -356,6 +358,39 @@ def _(t: Trial) -> None:
     check(all("tunnel" not in each for target, each in records.items() if not target.startswith("/of/")), records)
     shown = told(records["/of/a.test"]["id"])
     check(f"in a tunnel to a.test:{proxy.origin} at 127.0.0.1, opened by anna" in shown, shown)
+
+
+@case("intercept: a capture tells TLS and the certificates of both connections, once for each connection", nginx=NO)
+def _(t: Trial) -> None:
+    admin = free_port()
+    proxy = Proxy(t, routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', capture: {{}} }}")
+
+    def captures() -> list[dict]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/v1/captures", timeout=5) as answer:
+            rows = [row for row in json.loads(answer.read())["captures"] if row["method"] == "GET" and row["state"] == "ended"]
+        shown = []
+        for row in rows:
+            with urllib.request.urlopen(f"http://127.0.0.1:{admin}/v1/captures/{row['id']}", timeout=5) as answer:
+                shown.append(json.loads(answer.read()))
+        return shown
+
+    client = proxy.secured()
+    for _ in range(2):
+        client.send(proxy.get())
+        expect_status(client.read_response(), 200)
+    inner = proxy.secured(alpn=["h2", "http/1.1"])
+    expect_same("HTTP/2", h.Http2Wire(inner).ask(1, h.head("GET", "/a", scheme="https", authority=f"localhost:{proxy.origin}")).status, 200)
+    check(eventually(lambda: len(captures()) == 3, 3), captures())
+    third, second, first = (capture["tls"] for capture in captures())
+    expect_same("of one connection", first, second)
+    expect_same("client", [first["client"].get(name) for name in ("version", "name", "alpn", "names", "resumed")], ["TLSv1.3", "localhost", None, ["DNS:localhost"], False])
+    served = hashlib.sha256(client.sock.getpeercert(binary_form=True)).hexdigest()
+    expect_same("what was served", first["client"]["sha256"], served)
+    expect_same("ALPN", third["client"]["alpn"], "h2")
+    origin = ssl.PEM_cert_to_DER_cert((certificates() / "a.pem").read_text())
+    expect_same("origin", (first["server"]["sha256"], first["server"]["version"], first["server"]["name"]), (hashlib.sha256(origin).hexdigest(), "TLSv1.3", "localhost"))
+    check(first["server"]["issuer"] == "CN=ca" and first["server"]["notAfter"].endswith("Z") and "clientCertificate" not in first["server"], first)
+    expect_status(proxy.connect("localhost")[1], 200)
 
 
 @case("intercept: a refusal inside a tunnel is 403, never 407", nginx=NO)

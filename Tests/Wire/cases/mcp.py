@@ -107,6 +107,37 @@ def _(t: Trial) -> None:
     session.call("replay_request", error=True, id="999999")
 
 
+@case("mcp: add_rule puts a ware in force until remove_rule ends it, with the gateway's errors", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = captured(t)
+    session = Session(t, "--admin", f"127.0.0.1:{gateway.admin}", "--allow-changes")
+    rule = json.loads(session.call("add_rule", filter="~u fails", ware="fault", options={"status": 503}, reason="a trial", **{"for": "10m"}))
+    expect_same("rule", (rule["ware"], rule["filter"], rule["reason"], rule["hits"]), ("fault", "~u fails", "a trial", 0))
+    expect_same("matched", (gateway.ask(target=b"/fails").status, gateway.ask(target=b"/other").status), (503, 404))
+    rows = json.loads(session.call("list_requests", limit=2))["captures"]
+    expect_same("rules of the captures", [row["rules"] for row in rows], [[], [rule["id"]]])
+    for arguments, told in (({"filter": "~u ("}, "column 4"), ({"ware": "jwtAuth"}, "jwtAuth"), ({"options": {"status": 9}}, "status"), ({"for": "25h"}, "24h"), ({"count": 0}, "count")):
+        answer = session.call("add_rule", error=True, **{"filter": "~u x", "ware": "fault", "options": {"status": 503}, "for": "10m", "reason": "a trial", **arguments})
+        check(told in answer, arguments, answer)
+    session.call("add_rule", error=True, filter="~u x", ware="fault")
+    check(str(rule["id"]) in session.call("remove_rule", id=str(rule["id"])))
+    expect_same("removed", gateway.ask(target=b"/fails").status, 404)
+    for name in (str(rule["id"]), "0", "../captures"):
+        session.call("remove_rule", error=True, id=name)
+    expect_same("left", json.loads(gateway.call("/v1/rules")), {"rules": []})
+
+
+@case("mcp: explain_url tells what would become of a request, and sends none", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = captured(t)
+    session = Session(t, "--admin", f"127.0.0.1:{gateway.admin}")
+    answer = json.loads(session.call("explain_url", url=f"http://127.0.0.1:{gateway.port}/some/path", method="POST", headers=[{"name": "X-One", "value": "1"}]))
+    expect_same("explanation", (answer["service"]["name"], answer["request"]["line"], "X-One: 1" in answer["request"]["fields"]), ("origin", "POST /some/path HTTP/1.1", True))
+    expect_same("requests", len(t.main.requests), 2)
+    for arguments in ({}, {"url": "no URL"}, {"url": "http://a.test/", "headers": {"X": "1"}}, {"url": "http://a.test/", "headers": [{"X": "1"}]}, {"url": "http://a.test/", "method": "G T"}):
+        session.call("explain_url", error=True, **arguments)
+
+
 @case("mcp: the official client of Python lists the tools and calls one", nginx=NO)
 def _(t: Trial) -> None:
     try:

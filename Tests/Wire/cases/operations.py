@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import signal
@@ -10,11 +11,13 @@ import socket
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 from Rig.origins import OK, OriginConnection
 from Rig.processes import Process, free_port
+from Rig.wire import Wire
 from gateways import OwnGateway
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
@@ -381,6 +384,50 @@ admin: {{ bind: "127.0.0.1:{admin}" }}
     check(manager.hears(MAINPID=str(third)), "the service manager was not told again:", manager.words)
     for address in (("127.0.0.1", port), ("127.0.0.1", own), path):
         said(t, address)
+
+
+@case("operations: after an upgrade, captures of both processes are in the folder, with numbers of their own", nginx=NO)
+def _(t: Trial) -> None:
+    port, admin, gate = free_port(), free_port(), threading.Event()
+    place = t.setup.place.subfolder("upgrade")
+    content = f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
+services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+routes: [{{ service: api }}]
+admin: {{ bind: "127.0.0.1:{admin}", capture: {{ disk: {{ path: "{place}/captures" }} }} }}
+"""
+    served = Served(t, content, ports=[port])
+
+    def script(connection: OriginConnection) -> None:
+        if connection.serve().target == "/slow":
+            gate.wait(20)
+        connection.send(OK)
+
+    def ask(target: str) -> Wire:
+        client = connect(("127.0.0.1", port), 20)
+        t.clients.append(client)
+        client.send(head(b"Connection: close", start=f"GET {target} HTTP/1.1".encode()))
+        return client
+
+    def captured() -> dict[str, int]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/v1/captures", timeout=5) as answer:
+            return {row["url"].rsplit("/", 1)[1]: int(row["id"]) for row in json.loads(answer.read())["captures"] if row["state"] == "ended"}
+
+    t.origin(script)
+    expect_status(ask("/first").read_response(), 200)
+    slow = ask("/slow")
+    check(eventually(lambda: len(t.main.requests) == 2), "the request did not arrive")
+    end(t, successor(served.process))
+    expect_status(ask("/second").read_response(), 200)
+    check(eventually(lambda: set(captured()) == {"first", "second"}, 5), captured())
+    gate.set()
+    expect_status(slow.read_response(), 200)
+    expect_same("the exit status of the former", served.process.wait(10), 0)
+    check(eventually(lambda: set(captured()) == {"first", "second", "slow"}, 5), captured())
+    numbers = captured()
+    check(numbers["first"] < numbers["slow"] < numbers["second"], numbers)
+    kept = b"".join(file.read_bytes() for file in (place / "captures").glob("*.rows"))
+    check(eventually(lambda: b"/second" in b"".join(file.read_bytes() for file in (place / "captures").glob("*.rows")), 5), kept)
 
 
 @case("operations: a program that does not start, or a file with errors, leaves the running one alone", nginx=NO)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import threading
 import time
@@ -16,7 +17,9 @@ from suite import Trial, case, check, connect, eventually, expect_same, expect_s
 
 from .command import NO
 from .http2 import MISSING, http2
+from .intercept import Proxy
 from .refused_requests import head
+from .upgrade import SWITCH, WEBSOCKET
 
 if not MISSING:
     from .http2 import h
@@ -442,6 +445,61 @@ def _(t: Trial) -> None:
     expect_same("first", client.read_exactly(5), b"hello")
     client.send(b"ping")
     expect_same("echo", client.read_exactly(4), b"ping")
+
+
+@case("throttle: bytes of a WebSocket take their time in both directions, and the end comes behind them", nginx=NO, alone=True)
+def _(t: Trial) -> None:
+    took: list[float] = []
+
+    def script(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(SWITCH)
+        began = time.monotonic()
+        connection.send(b"d" * 100_000)
+        connection.read_exactly(50_000)
+        took.append(time.monotonic() - began)
+        # The end of both directions comes behind what was sent.
+        connection.sock.shutdown(socket.SHUT_WR)
+        connection.read_rest()
+
+    gateway = Ruled(t, script)
+    gateway.add("throttle", {"down": "200KiB/s", "up": "100KiB/s"}, filter="~u /socket")
+    for target, slow in (("/socket", True), ("/fast", False)):
+        client = gateway.client()
+        client.send(head(*WEBSOCKET, start=f"GET {target} HTTP/1.1".encode()))
+        expect_same("head", b" 101 " in client.read_head().start, True)
+        began = time.monotonic()
+        client.send(b"u" * 50_000)
+        client.sock.shutdown(socket.SHUT_WR)
+        expect_same("bytes", len(client.read_rest()), 100_000)
+        down = time.monotonic() - began
+        check(eventually(lambda: took, 5), "the origin server did not get all")
+        up = took.pop()
+        if slow:
+            check(0.35 < down < 3 and 0.35 < up < 3, down, up)
+        else:
+            check(down < 0.3 and up < 0.3, down, up)
+
+
+@case("throttle: the bytes of a tunnel that passes unread take their time in both directions", nginx=NO, alone=True)
+def _(t: Trial) -> None:
+    took: list[float] = []
+
+    def script(connection: OriginConnection) -> None:
+        began = time.monotonic()
+        connection.send(b"d" * 100_000)
+        connection.read_exactly(50_000)
+        took.append(time.monotonic() - began)
+        connection.send(b"end")
+
+    proxy = Proxy(t, script, tls=False, intercept="hosts: [none.test]", chain="{ throttle: { down: 200KiB/s, up: 100KiB/s } }")
+    client, answer = proxy.connect()
+    expect_status(answer, 200)
+    began = time.monotonic()
+    client.send(b"u" * 50_000)
+    expect_same("bytes", client.read_rest(), b"d" * 100_000 + b"end")
+    down = time.monotonic() - began
+    check(0.35 < down < 3 and took and 0.35 < took[0] < 3, down, took)
 
 
 @case("throttle: content takes its time in both directions, and nothing is read ahead", nginx=NO, alone=True)

@@ -1,0 +1,110 @@
+/// The data of server-sent events: each event's lines are one text. HTML Standard §9.2.6.
+extension ContentMask {
+    static func eventMarks(in bytes: [UInt8]) -> [Mark] {
+        var marks: [Mark] = []
+        var data = EventData()
+        var at = 0
+        while at < bytes.count {
+            let end = bytes[at...].firstIndex { $0 == 0x0a || $0 == 0x0d } ?? bytes.count
+            let isEmpty = at == end
+            // A byte order mark is no part of the first line. Before others it does no harm.
+            if bytes[at..<end].starts(with: [0xef, 0xbb, 0xbf]) { at += 3 }
+            let line = bytes[at..<end]
+            if isEmpty {
+                data.take(&marks)
+            } else if line.starts(with: [0x64, 0x61, 0x74, 0x61, 0x3a]) {
+                let start = at + 5
+                data.add(bytes[(start < end && bytes[start] == 0x20 ? start + 1 : start)..<end])
+            }
+            at = end + 1
+            // A line feed behind a carriage return is the same line end.
+            if at < bytes.count, bytes[at] == 0x0a, bytes[at - 1] == 0x0d { at += 1 }
+        }
+        data.take(&marks)
+        return marks
+    }
+
+    /// Where the last event of the content begins that is not complete yet: what is before it does not change any more.
+    static func endOfEvents(in bytes: [UInt8], from start: Int) -> Int {
+        var end = bytes.count
+        while end > start + 1 {
+            end -= 1
+            let (before, last) = (bytes[end - 1], bytes[end])
+            if last == 0x0a && before == 0x0a || last == 0x0d && before == 0x0d { return end + 1 }
+            if last == 0x0a, before == 0x0d, end - start >= 2, bytes[end - 2] == 0x0a { return end + 1 }
+        }
+        return start
+    }
+}
+
+/// The data of one event, and where its lines stand in the content.
+private struct EventData {
+    private var text: [UInt8] = []
+    private var lines: [(start: Int, place: Int)] = []
+
+    mutating func add(_ line: ArraySlice<UInt8>) {
+        if !lines.isEmpty { text.append(0x0a) }
+        lines.append((text.count, line.startIndex))
+        text += line
+    }
+
+    mutating func take(_ marks: inout [ContentMask.Mark]) {
+        defer {
+            text = []
+            lines = []
+        }
+        guard !lines.isEmpty else { return }
+        var line = 0
+        /// The place of a byte of the text, or the end of its line where it is the line feed between two lines.
+        func place(_ at: Int) -> Int {
+            while line + 1 < lines.count, lines[line + 1].start <= at { line += 1 }
+            return lines[line].place + at - lines[line].start
+        }
+        for mark in ContentMask.marks(in: text, .json) {
+            let start = place(mark.range.lowerBound)
+            let last = mark.range.upperBound - 1
+            let isFeed = text[last] == 0x0a
+            let end = place(last) + (isFeed ? 0 : 1)
+            marks.append(ContentMask.Mark(range: start..<max(start, end), isQuoted: mark.isQuoted))
+        }
+    }
+}
+
+/// The content of a running response with events, masked as far as its events are complete.
+struct MaskedEvents {
+    private(set) var masked: [UInt8] = []
+    /// So much of the content is masked.
+    private var end = 0
+    /// Something was masked.
+    private(set) var hasMarks = false
+
+    /// What was shown last, of so much content.
+    private var shown: [UInt8] = []
+    private var seen = 0
+
+    /// An event that is not complete is shown up to this length, because it is masked again each time.
+    private static let mostOpen = 16 << 10
+
+    /// The masked content. What is shown of the last event may still change.
+    mutating func update(_ content: [UInt8], isLast: Bool) -> [UInt8] {
+        if isLast || content.count != seen { shown = updated(content, isLast: isLast) }
+        seen = content.count
+        return shown
+    }
+
+    private mutating func updated(_ content: [UInt8], isLast: Bool) -> [UInt8] {
+        let complete = isLast ? content.count : ContentMask.endOfEvents(in: content, from: end)
+        if complete > end {
+            let part = Array(content[end..<complete])
+            let shown = ContentMask.masked(part, .events)
+            hasMarks = hasMarks || shown != nil
+            masked += shown ?? part
+            end = complete
+        }
+        let open = content.count - end
+        guard open > 0, open <= MaskedEvents.mostOpen else { return masked }
+        let rest = Array(content[end...])
+        guard let shown = ContentMask.masked(rest, .events) else { return masked + rest }
+        return masked + shown
+    }
+}
