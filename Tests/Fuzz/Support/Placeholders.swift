@@ -59,7 +59,7 @@ extension Fuzzing {
         let whole = pass(bytes, .max, first)
         require(whole == pass(bytes, piece, second), "cut into pieces of \(piece)")
         if let whole {
-            require(whole.withUnsafeBytes { TokenPlaceholder.first(in: $0) } == nil, "a placeholder is left")
+            require(whole.withUnsafeBytes { PlaceholderSearch.first(in: $0) } == nil, "a placeholder is left")
         }
         if let head = String(validating: bytes, as: UTF8.self),
             let target = try? HttpRequest(.get, "http://a.test/?\(head)")
@@ -68,7 +68,7 @@ extension Fuzzing {
             var search = RequestSearch([PlaceholderSwap(placeholder, by: Secret("t"), in: [.query, .headers])])
             if (try? search.replace(in: &copy)) != nil {
                 require(
-                    copy.target.bytes[copy.target.query.range].withUnsafeBytes { TokenPlaceholder.first(in: $0) }
+                    copy.target.bytes[copy.target.query.range].withUnsafeBytes { PlaceholderSearch.first(in: $0) }
                         == nil,
                     "a placeholder is left in the query")
             }
