@@ -40,6 +40,14 @@ int copenssl_use_socket(SSL *session, BIO *socket) {
     return 1;
 }
 
+int copenssl_use_session(SSL *session, SSL *carrier) {
+    BIO *inner = BIO_new(BIO_f_ssl());
+    if (inner == NULL) return 0;
+    BIO_set_ssl(inner, carrier, BIO_NOCLOSE);
+    SSL_set_bio(session, inner, inner);  // which takes the one reference for both
+    return 1;
+}
+
 void copenssl_point(SSL *session, int descriptor) {
     BIO *socket = SSL_get_wbio(session);  // it may have other bytes to read first
     BIO_clear_flags(socket, BIO_FLAGS_IN_EOF);  // which was another connection's

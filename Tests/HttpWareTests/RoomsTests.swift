@@ -189,6 +189,7 @@ import Testing
         "ContentMask+Events.swift": "splits server-sent events into lines with any of the three line ends",
         "GraphQLOperations.swift": "reads multipart/form-data, RFC 7578",
         "TokenScrubber.swift": "passes over the ends of lines in base64, RFC 2045 §6.8",
+        "TokenPrefixes.swift": "knows the ends of lines in base64, RFC 2045 §6.8",
         "ProtobufField.swift": "judges whether bytes are text",
         "FilterParser.swift": "passes over white space",
         "HarText.swift": "passes over white space in base64",

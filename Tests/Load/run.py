@@ -655,8 +655,10 @@ def tls_idle(options: argparse.Namespace) -> list[dict]:
         try:
             if name == "nginx":
                 process = place.nginx(TLS_NGINX.format(port=port, folder=folder), [port])
-                worker = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
-                process.pid = worker
+                children, deadline = Path(f"/proc/{process.pid}/task/{process.pid}/children"), time.monotonic() + 10
+                while not (workers := children.read_text().split()) and time.monotonic() < deadline:
+                    time.sleep(0.01)  # nginx listens before it has a worker
+                process.pid = int(workers[0])
             else:
                 process = place.gateway(options.binary, TLS_CONFIG.format(port=port, folder=folder), [port])
             cost, failed = kibibytes_per_tls_connection(process, port, count)

@@ -34,6 +34,9 @@ struct bio_st *copenssl_new_socket(void);
 /// Lets a session read and write through such a BIO, beside others; takes a reference of its own. Answers 1 on success.
 int copenssl_use_socket(struct ssl_st *session, struct bio_st *socket);
 
+/// Lets a session read and write through another session, which has to outlive it. Answers 1 on success.
+int copenssl_use_session(struct ssl_st *session, struct ssl_st *carrier);
+
 /// Points the session's BIO to the session's socket: before each call that may read or write.
 void copenssl_point(struct ssl_st *session, int descriptor);
 

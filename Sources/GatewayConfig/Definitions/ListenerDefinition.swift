@@ -100,7 +100,9 @@ public struct ListenerDefinition: Sendable {
             connectPorts = ports.map(\.number)
             options.read("denyPrivate", into: &denyPrivate)
             let isGiven = options.isGiven("upstreamProxy")
-            options.read("upstreamProxy") { upstreamProxy = UpstreamProxy(options: &$0, isGiven: isGiven) }
+            options.read("upstreamProxy") {
+                upstreamProxy = UpstreamProxy(options: &$0, isGiven: isGiven, files: files)
+            }
         }
         if mode == .reverse, options.isGiven("forward") {
             options.fail(at: "forward", "has no effect on a reverse listener; write mode: forward, or remove it")

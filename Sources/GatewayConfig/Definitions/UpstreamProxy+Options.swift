@@ -3,13 +3,18 @@ import HttpWare
 
 extension UpstreamProxy {
     /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` when it is not given, wrong, or the environment names none.
-    init?(options: inout OptionsReader, isGiven: Bool) {
+    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
         var url: ProxyUrl?
         var except: [HostPattern] = []
         var fromEnvironment = false
         options.read(
             "url", into: &url,
-            doc: "the proxy, such as http://proxy.corp:3128, with user:password@ before its host if it wants them")
+            doc:
+                "the proxy, such as http://proxy.corp:3128, with user:password@ before its host if it requires them; with https:// it is reached by TLS"
+        )
+        let authorities = TlsFiles.read(
+            "ca", &options, files,
+            doc: "PEM: the authorities that sign the certificate of a proxy with https://, in place of the system's")
         options.read("except", into: &except, doc: "the hosts that are reached without it")
         options.read(
             "fromEnvironment", into: &fromEnvironment,
@@ -19,16 +24,30 @@ extension UpstreamProxy {
             options.fail(at: "url", "cannot be used with fromEnvironment; remove one of them")
         }
         if !fromEnvironment, !options.isGiven("url") { options.require("url") }
+        var context: TlsContext?
+        if let authorities {
+            var client = TlsContext.Client()
+            client.authorities = authorities
+            do throws(TlsFault) {
+                context = try TlsContext(client: client)
+            } catch {
+                options.fail(at: "ca", error.reason)
+                return nil
+            }
+        }
+        if let url, !url.isSecure, options.isGiven("ca") {
+            options.fail(at: "ca", "has no effect: the proxy's URL does not begin with https://")
+        }
         self.init()
         self.except = except.map(Exception.init)
         guard fromEnvironment else {
-            guard let url else { return nil }
-            plain = url.hop
-            secure = url.hop
+            guard let hop = url.flatMap({ UpstreamProxy.hop($0, context, at: "url", &options) }) else { return nil }
+            plain = hop
+            secure = hop
             return
         }
-        plain = UpstreamProxy.hop("http_proxy", &options)
-        secure = UpstreamProxy.hop("https_proxy", &options)
+        plain = UpstreamProxy.hop("http_proxy", context, &options)
+        secure = UpstreamProxy.hop("https_proxy", context, &options)
         for text in UpstreamProxy.variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
             // Other programs pass by what they do not understand, too.
             if let exception = Exception(environment: String(text)) { self.except.append(exception) }
@@ -43,21 +62,39 @@ extension UpstreamProxy {
         return found.map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    private static func hop(_ name: String, _ options: inout OptionsReader) -> Hop? {
+    private static func hop(_ name: String, _ context: TlsContext?, _ options: inout OptionsReader) -> Hop? {
         guard let text = variable(name) else { return nil }
         do throws(OptionMistake) {
-            return try ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)").hop
+            let url = try ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)")
+            return hop(url, context, at: "fromEnvironment", &options)
         } catch {
             options.fail(at: "fromEnvironment", "\(name) in the environment is not a proxy: \(error.hint)")
             return nil
         }
+    }
+
+    /// The proxy of a URL, whose certificate the context verifies, or else what the system trusts.
+    private static func hop(
+        _ url: ProxyUrl, _ context: TlsContext?, at key: String, _ options: inout OptionsReader
+    ) -> Hop? {
+        let tls = url.isSecure ? context ?? SystemTrust.shared.client : nil
+        if url.isSecure, tls == nil {
+            options.fail(at: key, "OpenSSL cannot make a context for TLS with the proxy")
+            return nil
+        }
+        return Hop(host: url.host, port: url.port, user: url.user, password: url.password, tls: tls)
     }
 }
 
 /// The URL of a proxy, which may contain a password.
 private struct ProxyUrl: OptionValue {
     let text: String
-    let hop: UpstreamProxy.Hop
+    /// The proxy is reached by TLS.
+    let isSecure: Bool
+    let host: String
+    let port: UInt16
+    let user: String?
+    let password: String
 
     static let optionType = "proxy URL such as http://proxy.corp:3128"
     static let isSecret = true
@@ -67,11 +104,10 @@ private struct ProxyUrl: OptionValue {
     init(optionText: String) throws(OptionMistake) {
         text = optionText
         let hint = "write a URL such as http://proxy.corp:3128"
-        guard optionText.lowercased().hasPrefix("http://") else { throw OptionMistake(hint) }
-        var rest = optionText.dropFirst(7)
+        isSecure = optionText.lowercased().hasPrefix("https://")
+        guard isSecure || optionText.lowercased().hasPrefix("http://") else { throw OptionMistake(hint) }
+        var rest = optionText.dropFirst(isSecure ? 8 : 7)
         if rest.hasSuffix("/") { rest = rest.dropLast() }
-        var user: String?
-        var password = ""
         if let at = rest.lastIndex(of: "@") {
             let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             guard let name = parts.first.flatMap(ProxyUrl.decoded), !name.contains(":"),
@@ -80,10 +116,13 @@ private struct ProxyUrl: OptionValue {
             user = name
             password = word
             rest = rest[rest.index(after: at)...]
+        } else {
+            user = nil
+            password = ""
         }
         guard let authority = Authority(String(rest)), authority.port != 0 else { throw OptionMistake(hint) }
-        let host = authority.host.hasPrefix("[") ? String(authority.host.dropFirst().dropLast()) : authority.host
-        hop = UpstreamProxy.Hop(host: host, port: authority.port ?? 80, user: user, password: password)
+        host = authority.host.hasPrefix("[") ? String(authority.host.dropFirst().dropLast()) : authority.host
+        port = authority.port ?? (isSecure ? 443 : 80)
     }
 
     /// Percent-decoded; `nil` where that is not possible. RFC 3986 §2.1.

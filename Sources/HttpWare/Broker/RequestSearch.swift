@@ -14,7 +14,7 @@ struct RequestSearch {
     }
 
     private static func contains(_ bytes: [UInt8]) -> Bool {
-        bytes.withUnsafeBytes { TokenPlaceholder.first(in: $0) != nil }
+        bytes.withUnsafeBytes { PlaceholderSearch.first(in: $0) != nil }
     }
 
     /// Whether this placeholder is in the head, where it may be replaced or not.
@@ -28,12 +28,13 @@ struct RequestSearch {
         }
     }
 
-    private static func holds(_ bytes: [UInt8], _ placeholder: TokenPlaceholder) -> Bool {
+    static func holds(_ bytes: [UInt8], _ placeholder: TokenPlaceholder) -> Bool {
         bytes.withUnsafeBytes { bytes in
+            var search = PlaceholderSearch(bytes)
             var from = 0
-            while let index = TokenPlaceholder.first(in: bytes, from: from) {
-                if self.placeholder(in: bytes, at: index) == placeholder { return true }
-                from = index + 1
+            while let find = search.next(from: from) {
+                if find.placeholder == placeholder { return true }
+                from = find.range.lowerBound + 1
             }
             return false
         }
@@ -122,20 +123,24 @@ struct RequestSearch {
 
     // MARK: One text
 
-    /// The text with tokens in place of their placeholders; `nil` if there is none in it.
+    /// The text with tokens in place of their placeholders; `nil` if there is none in it. One with escapes is not where it belongs:
+    /// the text is decoded already, or is none that is decoded.
     private mutating func replaced(
         _ text: [UInt8], _ place: PlaceholderSwap.Places, _ words: String
     ) throws(PlaceholderFault) -> [UInt8]? {
         var result: [UInt8] = []
         var from = 0
-        while let index = text.withUnsafeBytes({ TokenPlaceholder.first(in: $0, from: from) }) {
-            let found = TokenPlaceholder(bytes: Array(text[index..<index + TokenPlaceholder.length]))
-            guard let swap = swaps.first(where: { $0.placeholder == found }), swap.places.contains(place) else {
-                throw PlaceholderFault(found, in: words, swaps)
-            }
-            result += text[from..<index] + swap.token
+        while let find = text.withUnsafeBytes({ bytes -> PlaceholderSearch.Find? in
+            var search = PlaceholderSearch(bytes)
+            return search.next(from: from)
+        }) {
+            let found = find.placeholder
+            guard find.escapes.isEmpty, let swap = swaps.first(where: { $0.placeholder == found }),
+                swap.places.contains(place)
+            else { throw PlaceholderFault(found, in: words, swaps) }
+            result += text[from..<find.range.lowerBound] + swap.token
             if !used.contains(found) { used.append(found) }
-            from = index + TokenPlaceholder.length
+            from = find.range.upperBound
         }
         guard from > 0 else { return nil }
         return result + text[from...]
@@ -147,13 +152,7 @@ struct RequestSearch {
 
     private static func fault(in text: [UInt8], _ place: String, _ swaps: [PlaceholderSwap]) -> PlaceholderFault? {
         text.withUnsafeBytes { bytes in
-            TokenPlaceholder.first(in: bytes).map {
-                PlaceholderFault(placeholder(in: bytes, at: $0), in: place, swaps)
-            }
+            PlaceholderSearch.first(in: bytes).map { PlaceholderFault($0.placeholder, in: place, swaps) }
         }
-    }
-
-    static func placeholder(in bytes: UnsafeRawBufferPointer, at index: Int) -> TokenPlaceholder {
-        TokenPlaceholder(bytes: Array(bytes[index..<index + TokenPlaceholder.length]))
     }
 }

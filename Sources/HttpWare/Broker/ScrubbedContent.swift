@@ -84,13 +84,15 @@ extension HttpFields {
         for token in tokens {
             let lower = token.token.map(ByteClass.lower)
             for index in lines.indices where !lines[index].isRemoved {
-                if bytes[lines[index].name].map(ByteClass.lower).contains(lower) {
+                if lines[index].name.count >= lower.count, bytes[lines[index].name].map(ByteClass.lower).contains(lower)
+                {
                     lines[index].flags |= Line.removed
                     isFound = true
                     continue
                 }
-                var scrubber = TokenScrubber(token, placeholder: placeholder)
                 let value = Array(bytes[lines[index].value])
+                guard value.withUnsafeBufferPointer({ token.prefixes.mayHold(in: $0) }) else { continue }
+                var scrubber = TokenScrubber(token, placeholder: placeholder)
                 guard let scrubbed = value.withUnsafeBytes({ scrubber.scrubbed($0) }) else { continue }
                 setValue(scrubbed, ofLine: index)
                 isFound = true

@@ -106,19 +106,21 @@ final class SearchedContent: ContentFilter {
         var from = 0
         // Those that have gone are not of a value only.
         var next = gone
-        while let index = TokenPlaceholder.first(in: bytes, from: from) {
-            let found = RequestSearch.placeholder(in: bytes, at: index)
+        var search = PlaceholderSearch(bytes)
+        while let find = search.next(from: from) {
+            let (found, index) = (find.placeholder, find.range.lowerBound)
             values.pass(UnsafeRawBufferPointer(rebasing: bytes[from..<index]))
             guard let swap = swaps.swaps.first(where: { $0.placeholder == found }), !place.isEmpty,
-                swap.places.contains(place), values.isInValue, !swaps.isOpenToOthers, index >= gone
+                swap.places.contains(place), values.isInValue, !swaps.isOpenToOthers, index >= gone,
+                find.escapes.isSubset(of: place == .json ? .json : .percent)
             else { throw PlaceholderFault(found, in: words, swaps.swaps) }
             output.append(contentsOf: bytes[max(next, from)..<index])
             output += place == .json ? swap.inJson : swap.inForm
             swaps.use(found)
-            from = index + TokenPlaceholder.length
+            from = find.range.upperBound
             next = from
         }
-        let held = TokenPlaceholder.unfinished(in: bytes, from: from)
+        let held = PlaceholderSearch.unfinished(in: bytes, from: from)
         values.pass(UnsafeRawBufferPointer(rebasing: bytes[from..<held]))
         if held > next { output.append(contentsOf: bytes[next..<held]) }
         if held < bytes.count {
@@ -132,23 +134,13 @@ final class SearchedContent: ContentFilter {
         guard let decoder = ContentDecoder(request.fields.values(of: .contentEncoding)) else { return false }
         var decoded: [UInt8] = []
         var isFound = false
-        let find = {
-            decoded.withUnsafeBytes { memory in
-                var from = 0
-                while let index = TokenPlaceholder.first(in: memory, from: from) {
-                    if RequestSearch.placeholder(in: memory, at: index) == placeholder { return true }
-                    from = index + 1
-                }
-                return false
-            }
-        }
         do {
             try bytes.withUnsafeBytes {
                 try decoder.decode($0) {
                     if isFound { return }
                     decoded.append(contentsOf: $0)
-                    isFound = find()
-                    decoded.removeFirst(max(0, decoded.count - placeholder.bytes.count))
+                    isFound = RequestSearch.holds(decoded, placeholder)
+                    decoded.removeFirst(max(0, decoded.count - PlaceholderSearch.longest))
                 }
             }
         } catch {

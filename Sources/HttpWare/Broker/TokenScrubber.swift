@@ -56,12 +56,9 @@ struct TokenScrubber {
         while position < end {
             if isAtRest {
                 // Nothing is matched: on to the next byte that may begin something.
-                let rest = pending[(position - base)...]
-                guard let next = rest.firstIndex(where: { search.isStart[Int($0)] }) else {
-                    position = end
-                    break
-                }
-                position = base + next
+                position =
+                    base + pending.withUnsafeBufferPointer { search.prefixes.place(in: $0, from: position - base) }
+                guard position < end else { break }
             }
             let byte = pending[position - base]
             position += 1
@@ -263,6 +260,7 @@ struct TokenScrubber {
 
     /// Where the first byte is that may belong to a token.
     private var held: Int {
+        if isAtRest { return heldAtRest }
         var held = base + pending.count
         for matcher in [literal, percent, json] where matcher.matched > 0 { held = min(held, matcher.began) }
         if let percentStart { held = min(held, percentStart) }
@@ -270,11 +268,14 @@ struct TokenScrubber {
         for (index, matcher) in base64.enumerated() where matcher.matched > 0 {
             held = min(held, matcher.began - (index % 3 == 0 ? 0 : 1))
         }
-        // A digit may be the one before the token's.
-        if held == base + pending.count, held > sent, let last = pending.last, Base64Digits.values[Int(last)] != 255 {
-            held -= 1
-        }
         return max(sent, held)
+    }
+
+    /// The last digit of base64 may be the one before the token's.
+    private var heldAtRest: Int {
+        let end = base + pending.count
+        guard end > sent, let last = pending.last, Base64Digits.values[Int(last)] != 255 else { return max(sent, end) }
+        return end - 1
     }
 
     private mutating func send(upTo end: Int, into output: inout [UInt8]) {
@@ -324,8 +325,8 @@ public final class TokenSearch: Sendable {
     let literal: SequencePattern
     /// By the number of bytes that stand before the token in its group of three.
     let base64: [SequencePattern]
-    /// The bytes with which a match may begin.
-    let isStart: [Bool]
+    /// Where a match may begin.
+    let prefixes: TokenPrefixes
     let token: [UInt8]
     var count: Int { token.count }
 
@@ -339,10 +340,9 @@ public final class TokenSearch: Sendable {
         self.token = token
         literal = SequencePattern(token)
         base64 = (0..<3).map { SequencePattern(Base64Digits.digits(of: token, behind: $0)) }
-        var isStart = [Bool](repeating: false, count: 256)
-        for byte in [token[0], 0x25, 0x5c] { isStart[Int(byte)] = true }
-        let firsts = Set(base64.map { $0.symbols[0] })
-        for (byte, value) in Base64Digits.values.enumerated() where firsts.contains(value) { isStart[byte] = true }
-        self.isStart = isStart
+        // Both alphabets have a digit for each value.
+        prefixes = TokenPrefixes(
+            [token.map { [$0] }]
+                + base64.map { $0.symbols.map { [Base64Digits.usual[Int($0)], Base64Digits.url[Int($0)]] } })
     }
 }

@@ -27,6 +27,8 @@ public final class TlsSession {
     private let context: TlsContext
     private let peer: TlsPeer?
     private let descriptor: Int32
+    /// The session whose content this one's records are: TLS with a proxy, in which TLS with a host is. `nil` over a socket.
+    private let carrier: TlsSession?
     private var hasShut = false
     /// Bytes that were received before the session began may be unread.
     private var hasReceived = false
@@ -44,6 +46,7 @@ public final class TlsSession {
         self.pointer = pointer
         self.context = context
         self.descriptor = descriptor
+        carrier = nil
         peer = nil
         guard copenssl_use_socket(pointer, socket.pointer) == 1 else { return nil }
         SSL_set_accept_state(pointer)
@@ -58,6 +61,7 @@ public final class TlsSession {
         self.pointer = pointer
         self.context = context
         self.descriptor = descriptor
+        carrier = nil
         peer = nil
         hasReceived = !received.isEmpty
         guard copenssl_use_socket(pointer, socket.pointer) == 1, let authority = context.authority,
@@ -71,17 +75,22 @@ public final class TlsSession {
     }
 
     /// The client's side of a connection to a server, which is offered these protocols, the most wanted first; by default
-    /// through a BIO of its own: there are few of them. `nil` without memory.
+    /// through a BIO of its own: there are few of them. With a carrier, its records go through that session. `nil` without memory.
     init?(
-        client peer: TlsPeer, offering protocols: [ApplicationProtocol], socket: TlsSocket? = TlsSocket(),
-        descriptor: Int32
+        client peer: TlsPeer, offering protocols: [ApplicationProtocol], over carrier: TlsSession? = nil,
+        socket: TlsSocket? = TlsSocket(), descriptor: Int32
     ) {
         guard let pointer = SSL_new(peer.context.pointer) else { return nil }
         self.pointer = pointer
         context = peer.context
         self.peer = peer
         self.descriptor = descriptor
-        guard let socket, copenssl_use_socket(pointer, socket.pointer) == 1, identify(peer) else {
+        self.carrier = carrier
+        guard let socket,
+            (carrier.map { copenssl_use_session(pointer, $0.pointer) }
+                ?? copenssl_use_socket(pointer, socket.pointer)) == 1,
+            identify(peer)
+        else {
             ERR_clear_error()
             return nil
         }
@@ -99,7 +108,11 @@ public final class TlsSession {
         return SSL_set1_host(pointer, peer.name) == 1 && copenssl_set_host_name(pointer, peer.name) == 1
     }
 
-    deinit { SSL_free(pointer) }
+    deinit {
+        // Freeing a session says goodbye in its carrier, whose socket may be closed already.
+        if let carrier { SSL_set_quiet_shutdown(carrier.pointer, 1) }
+        SSL_free(pointer)
+    }
 
     /// Why it is over.
     var fault: TlsFault? { faults?.any }
@@ -168,7 +181,9 @@ public final class TlsSession {
     // MARK: Bytes
 
     /// Bytes, or a part of a record, are here already: the socket does not tell of them.
-    var hasPending: Bool { fault == nil && (hasReceived || SSL_has_pending(pointer) == 1) }
+    var hasPending: Bool {
+        fault == nil && (hasReceived || SSL_has_pending(pointer) == 1 || carrier?.hasPending == true)
+    }
 
     /// Reads what one record holds, or is left of it.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
@@ -178,6 +193,14 @@ public final class TlsSession {
         if result > 0 { return .bytes(Int(result)) }
         let outcome = outcome(of: result)
         return outcome == .wantsRead && readsSocket() ? read(into: buffer) : outcome
+    }
+
+    /// Looks at bytes of one record, and leaves them to be read.
+    func peek(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
+        if fault != nil { return .failed }
+        prepare()
+        let result = SSL_peek(pointer, buffer.baseAddress, Int32(clamping: buffer.count))
+        return result > 0 ? .bytes(Int(result)) : outcome(of: result)
     }
 
     /// What was received before the session began is read: the socket comes next. False where it did already.
@@ -203,6 +226,7 @@ public final class TlsSession {
         prepare()
         _ = SSL_shutdown(pointer)
         ERR_clear_error()
+        carrier?.shutdown()
     }
 
     // MARK: Faults
@@ -210,6 +234,12 @@ public final class TlsSession {
     /// Before each call: what an earlier one left on this thread would be taken for this one's, and its socket too.
     @inline(__always)
     private func prepare() {
+        if let carrier { return carrier.prepareSocket() }
+        prepareSocket()
+    }
+
+    @inline(__always)
+    private func prepareSocket() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
         copenssl_point(pointer, descriptor)
         errno = 0

@@ -17,6 +17,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     /// A connection that stands.
     struct Link {
         let socket: SocketEvents
+        /// TLS with the origin server, or with another proxy that takes its requests; `nil` without TLS.
         let tls: TlsSession?
         /// It speaks HTTP/2.
         let isHttp2: Bool
@@ -32,6 +33,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private var addresses: ArraySlice<SocketAddress> = []
     private var socket: SocketEvents?
     private var handshake: TlsHandshake?
+    /// TLS with the other proxy, which carries all that follows; `nil` before it is made, or without it.
+    private var carrier: TlsSession?
     private var proxyHandshake: ProxyHandshake?
     private let timer: LoopTimer
     private var completion: Completion?
@@ -135,6 +138,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     }
 
     private func tryNext() {
+        carrier = nil
         while let address = addresses.popFirst() {
             switch Socket.connect(to: address) {
             case .connected(let descriptor):
@@ -168,11 +172,40 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     }
 
     private func connected(_ socket: SocketEvents) {
+        guard let proxy = endpoint.key.hop?.tls else { return askProxy(socket) }
+        startTls(on: socket, with: proxy, offering: [.http11])
+    }
+
+    /// The next handshake is the one with the other proxy.
+    private var securesProxy: Bool { carrier == nil && endpoint.key.hop?.tls != nil }
+
+    /// The peer of the next handshake, for errors.
+    private var tlsPeerName: String {
+        securesProxy ? endpoint.key.hop.map { "the proxy \($0.name)" } ?? endpoint.name : endpoint.name
+    }
+
+    private func startTls(on socket: SocketEvents, with peer: TlsPeer, offering protocols: [ApplicationProtocol]) {
+        guard
+            let session = TlsSession(
+                client: peer, offering: protocols, over: carrier, descriptor: socket.descriptor)
+        else {
+            socket.close()
+            lastError = GatewayError(
+                .upstream, .tlsProtocolError, "TLS with \(tlsPeerName) cannot begin", mayRetry: true)
+            return tryNext()
+        }
+        let handshake = TlsHandshake(socket: socket, session: session, isServer: false, owner: self)
+        self.handshake = handshake
+        handshake.start(dueNanoseconds: .max)  // the connector's own deadline counts
+    }
+
+    /// Asks the other proxy for a tunnel, if there is one and a tunnel is needed.
+    private func askProxy(_ socket: SocketEvents) {
         guard let hop = endpoint.key.hop, endpoint.tls != nil || endpoint.key.isTunnel else { return reached(socket) }
         let shown = endpoint.key.host.utf8.contains(0x3a) ? "[\(endpoint.key.host)]" : endpoint.key.host
         // At an address that is given, whatever the other proxy takes the name for.
         let target = endpoint.isFixed ? endpoint.addresses.first.map { "\($0)" } : nil
-        let handshake = ProxyHandshake(socket, hop, to: target ?? "\(shown):\(endpoint.key.port)") { result in
+        let handshake = ProxyHandshake(socket, carrier, hop, to: target ?? "\(shown):\(endpoint.key.port)") { result in
             self.proxyHandshake = nil
             switch result {
             case .success(let socket): self.reached(socket)
@@ -189,7 +222,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func reached(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
         guard let peer = endpoint.tls else {
-            return answerCaller(.success(Link(socket: socket, tls: nil, isHttp2: version == .h2)))
+            return answerCaller(.success(Link(socket: socket, tls: carrier, isHttp2: version == .h2)))
         }
         let offered: [ApplicationProtocol] =
             switch version {
@@ -197,15 +230,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             case .h1: [.http11]
             case .h2: [.h2]
             }
-        guard let session = TlsSession(client: peer, offering: offered, descriptor: socket.descriptor) else {
-            socket.close()
-            lastError = GatewayError(
-                .upstream, .tlsProtocolError, "TLS with \(endpoint.name) cannot begin", mayRetry: true)
-            return tryNext()
-        }
-        let handshake = TlsHandshake(socket: socket, session: session, isServer: false, owner: self)
-        self.handshake = handshake
-        handshake.start(dueNanoseconds: .max)  // the connector's own deadline counts
+        startTls(on: socket, with: peer, offering: offered)
     }
 
     func timerFired(_ timer: LoopTimer) {
@@ -213,7 +238,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         let what =
             times.connectStarted == 0
             ? "finding the address of \(endpoint.name)"
-            : handshake == nil ? "connecting to \(endpoint.name)" : "the TLS handshake with \(endpoint.name)"
+            : handshake == nil ? "connecting to \(endpoint.name)" : "the TLS handshake with \(tlsPeerName)"
         answerCaller(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
@@ -251,6 +276,10 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 extension Connector: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
         self.handshake = nil
+        if securesProxy {
+            carrier = handshake.session
+            return askProxy(handshake.socket)
+        }
         times.secured = loop.now.nanoseconds
         // A server chooses from what was offered, or nothing: OpenSSL takes no other.
         let isHttp2 = handshake.session.applicationProtocol == .h2
@@ -271,7 +300,7 @@ extension Connector: TlsHandshakeOwner {
             case .material, .plainHttp, .protocolError: .tlsProtocolError
             }
         lastError = GatewayError(
-            .upstream, name, "the TLS handshake with \(endpoint.name): \(fault.reason)", mayRetry: true)
+            .upstream, name, "the TLS handshake with \(tlsPeerName): \(fault.reason)", mayRetry: true)
     }
 
     func handshakeClosed(_ handshake: TlsHandshake) {

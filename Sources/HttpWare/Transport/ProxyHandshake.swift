@@ -6,6 +6,8 @@ final class ProxyHandshake: SocketEventHandler {
     typealias Completion = (Result<SocketEvents, GatewayError>) -> Void
 
     private let socket: SocketEvents
+    /// TLS with the proxy; `nil` without.
+    private let tls: TlsSession?
     private let hop: UpstreamProxy.Hop
     private let authority: String
     private var completion: Completion?
@@ -15,8 +17,12 @@ final class ProxyHandshake: SocketEventHandler {
     private var readCount = 0
 
     /// Begins; answers once, at once or later.
-    init(_ socket: SocketEvents, _ hop: UpstreamProxy.Hop, to authority: String, completion: @escaping Completion) {
+    init(
+        _ socket: SocketEvents, _ tls: TlsSession?, _ hop: UpstreamProxy.Hop, to authority: String,
+        completion: @escaping Completion
+    ) {
         self.socket = socket
+        self.tls = tls
         self.hop = hop
         self.authority = authority
         self.completion = completion
@@ -32,7 +38,7 @@ final class ProxyHandshake: SocketEventHandler {
 
     func socketWritable() {
         while !output.isEmpty {
-            switch output.withUnsafeBytes({ Socket.write(socket.descriptor, $0) }) {
+            switch output.withUnsafeBytes(write) {
             case .bytes(let count): output = output.dropFirst(count)
             case .wouldBlock:
                 if !socket.enableWriting() { fail("the system has no memory for its socket") }
@@ -42,19 +48,57 @@ final class ProxyHandshake: SocketEventHandler {
             }
         }
         socket.disableWriting()
+        // Under TLS, reading may have had to wait for writing.
+        if tls != nil { socketReadable() }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) -> Socket.Transfer {
+        guard let tls else { return Socket.write(socket.descriptor, bytes) }
+        return transfer(tls.write(bytes), tls.writeFault)
+    }
+
+    /// Looks at what has come, and leaves it there.
+    private func peek(_ buffer: UnsafeMutableRawBufferPointer) -> Socket.Transfer {
+        if let tls { return transfer(tls.peek(into: buffer), tls.fault) }
+        let count = recv(socket.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
+        if count > 0 { return .bytes(count) }
+        return count == 0 ? .end : errno == EAGAIN ? .wouldBlock : .failed(errno)
+    }
+
+    /// Takes bytes that were looked at.
+    private func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let tls else { return recv(socket.descriptor, buffer.baseAddress, buffer.count, 0) }
+        guard case .bytes(let count) = tls.read(into: buffer) else { return 0 }
+        return count
+    }
+
+    private func transfer(_ outcome: TlsSession.Outcome, _ fault: TlsFault?) -> Socket.Transfer {
+        switch outcome {
+        case .bytes(let count): return .bytes(count)
+        case .wantsRead: return .wouldBlock
+        case .wantsWrite:
+            socket.enableWriting()
+            return .wouldBlock
+        case .end: return .end
+        case .failed:
+            if case .broken(let code)? = fault?.kind { return .failed(code) }
+            return fault?.kind == .truncated ? .end : .failed(EPROTO)
+        }
     }
 
     /// Takes the head of the response, and not a byte behind it: that is the host's.
     func socketReadable() {
         withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { buffer in
             while completion != nil {
-                let seen = recv(socket.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
-                if seen < 0, errno == EAGAIN { return }
-                guard seen > 0 else {
-                    return fail(seen == 0 ? "closed the connection" : SystemError.text(of: errno).lowercased())
+                let seen: Int
+                switch peek(buffer) {
+                case .bytes(let count): seen = count
+                case .wouldBlock: return
+                case .end: return fail("closed the connection")
+                case .failed(let code): return fail(SystemError.text(of: code).lowercased())
                 }
                 let count = head.count(of: UnsafeRawBufferPointer(rebasing: buffer[..<seen]))
-                let taken = recv(socket.descriptor, buffer.baseAddress, count, 0)
+                let taken = take(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
                 guard taken > 0 else { return }
                 head.append(UnsafeRawBufferPointer(rebasing: buffer[..<taken]))
                 readCount += taken

@@ -7,11 +7,17 @@ public struct UpstreamProxy: Sendable, Equatable {
         public let port: UInt16
         /// The value of `Proxy-Authorization`; `nil` without credentials. RFC 7617.
         let authorization: String?
+        /// How TLS is spoken with it; `nil` without TLS.
+        let tls: TlsPeer?
 
-        /// A proxy, with a user and a password if it wants them.
-        public init(host: String, port: UInt16, user: String? = nil, password: String = "") {
+        /// A proxy, with a user and a password if it wants them. With a context it is reached by TLS, and its certificate has to be
+        /// for the host.
+        public init(
+            host: String, port: UInt16, user: String? = nil, password: String = "", tls context: TlsContext? = nil
+        ) {
             self.host = host
             self.port = port
+            tls = context.map { TlsPeer($0, name: host) }
             authorization = user.map { "Basic " + Base64.encode(Array("\($0):\(password)".utf8)) }
         }
 
@@ -20,6 +26,18 @@ public struct UpstreamProxy: Sendable, Equatable {
 
         /// `host:port`, for errors.
         var name: String { host.utf8.contains(0x3a) ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+        /// Compares what a connection to the proxy depends on.
+        public static func == (one: Hop, other: Hop) -> Bool {
+            one.port == other.port && one.tls?.context === other.tls?.context && one.host == other.host
+                && one.authorization == other.authorization
+        }
+
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(host)
+            hasher.combine(port)
+            hasher.combine(authorization)
+        }
     }
 
     /// A host that is reached without the proxy.

@@ -3,7 +3,7 @@ import Foundation
 import HttpWare
 import Synchronization
 
-/// Asks the admin listener of a running gateway, over the gateway's own transport.
+/// Sends requests to the admin listener of a running gateway, over the gateway's own transport.
 struct AdminClient: Sendable {
     let address: SocketAddress
     let token: Secret?
@@ -18,7 +18,7 @@ struct AdminClient: Sendable {
 
     private static let mostContent = ByteCount.mebibytes(256)
 
-    /// Sends a GET and waits for the answer, no longer than that. Ends the program when the listener cannot be reached, or wants
+    /// Sends a GET and waits for the answer, at most for `limit`. Ends the program if the listener cannot be reached or requires
     /// a token.
     func get(_ target: String, within limit: Duration = .seconds(60)) throws -> Answer {
         try whole(.get, target, within: limit)
@@ -45,14 +45,14 @@ struct AdminClient: Sendable {
         }
     }
 
-    /// No answer came, or the listener wants a token.
+    /// The listener did not answer, or requires a token.
     struct Failure: Error, CustomStringConvertible {
         let description: String
-        /// That of the program, if it ends for it.
+        /// The exit status of a program that ends with this failure.
         let status: Int32
     }
 
-    /// Sends a request and waits for the answer, no longer than that. Throws a `Failure` if none comes.
+    /// Sends a request and waits for the answer, at most for `limit`. Throws a `Failure` if there is none.
     func answer(
         _ method: HttpMethod, _ target: String, _ content: [UInt8] = [], within limit: Duration = .seconds(60)
     ) throws -> Answer {
@@ -67,9 +67,9 @@ struct AdminClient: Sendable {
         return answer
     }
 
-    /// Sends a GET and gives each event that comes until `take` answers false, or the listener ends. WHATWG HTML §9.2.
+    /// Sends a GET and passes each event to `take`, until that returns false or the listener ends. WHATWG HTML §9.2.
     ///
-    /// `before` is asked for when the stream has begun, so that nothing falls between the two; `take` gets its answer first.
+    /// `before` is requested after the stream has begun, so that no exchange is missed. `first` gets its answer before `take` gets events.
     func follow(
         _ target: String, after before: String, _ first: @escaping (Answer) throws -> Bool,
         _ take: @escaping (_ event: String, _ data: String) throws -> Bool
@@ -108,7 +108,7 @@ struct AdminClient: Sendable {
         if refused.status != 200 { throw refused.refusal }
     }
 
-    /// The same as `get`, while this thread's loop is at work.
+    /// The same as `get`, on another thread while this one's loop runs.
     private func meanwhile(_ target: String) throws -> Answer {
         let result = Mutex<Result<Answer, any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -123,7 +123,7 @@ struct AdminClient: Sendable {
 
     // MARK: One request
 
-    /// Everything goes to the admin listener.
+    /// Routes every request to the admin listener.
     private struct OnePlan: ExchangeRouter {
         let listenerPlan: ExchangePlan
 
@@ -157,7 +157,7 @@ struct AdminClient: Sendable {
             }
         }
 
-        // A loop for this request alone, on this thread.
+        // A loop of its own for this request, on this thread.
         let loop = try EventLoop(name: "admin")
         let transport = LoopTransport(loop: loop, resolver: nil)
         let server = LoopListener(
@@ -203,7 +203,7 @@ struct AdminClient: Sendable {
     }
 }
 
-/// Why the admin listener refuses a request. RFC 9457.
+/// The admin listener's problem details. RFC 9457.
 private struct AdminProblem: Decodable {
     let detail: String
 }
@@ -217,27 +217,27 @@ extension AdminClient.Answer {
         throw refusal
     }
 
-    /// Why the listener refuses, for people.
+    /// The problem that the listener reports, for people.
     var problem: String {
         let detail = (try? JSONDecoder().decode(AdminProblem.self, from: Data(content)))?.detail
         return detail ?? "the admin listener answered \(status)"
     }
 
-    /// Prints the problem; what is thrown ends the program.
+    /// Prints the problem, and returns the error that ends the program.
     var refusal: ExitCode {
         Terminal.error(TerminalStyle.plain.shown(problem))
         return ExitCode(1)
     }
 }
 
-/// Takes server-sent events apart. WHATWG HTML §9.2.6.
+/// Parses server-sent events. WHATWG HTML §9.2.6.
 struct EventStream {
     private var line: [UInt8] = []
     private var hadReturn = false
     private var event = ""
     private var data: [String] = []
 
-    /// The lines of an admin listener are far shorter.
+    /// The longest line in bytes; those of an admin listener are far shorter.
     private static let longestLine = 1 << 20
 
     /// The events that are complete with these bytes.

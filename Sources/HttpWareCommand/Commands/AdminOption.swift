@@ -3,11 +3,15 @@ import Foundation
 import GatewayConfig
 import HttpWare
 
-/// How a command finds the admin listener of a running gateway: `--admin`, else `admin` of a configuration.
+/// How a command finds the admin listener of a running gateway: `--admin`, else `admin` of a configuration, else where
+/// `httpware inspect` opens it.
 struct AdminOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The admin listener, such as 127.0.0.1:9900 or unix:/run/admin.sock. Default: as in the configuration.",
+            """
+            The admin listener, such as 127.0.0.1:9900 or unix:/run/admin.sock. Default: as in the configuration; without a \
+            configuration 127.0.0.1:9900, where httpware inspect opens it.
+            """,
             valueName: "address"))
     var admin: String?
     @Option(
@@ -29,6 +33,10 @@ struct AdminOption: ParsableArguments {
             guard let address = SocketAddress(named, defaultPort: 9900) else {
                 throw ValidationError("\(admin) is not an address; write 127.0.0.1:9900 or unix:/run/admin.sock")
             }
+            return AdminClient(address: address, token: shown ?? InspectorToken.kept(for: address))
+        }
+        guard file.path != nil || file.isThere else {
+            let address = SocketAddress.loopback.with(port: 9900)
             return AdminClient(address: address, token: shown ?? InspectorToken.kept(for: address))
         }
         let result = try file.read()

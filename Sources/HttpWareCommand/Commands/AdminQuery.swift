@@ -1,9 +1,9 @@
 /// The query of a request to the admin listener.
 struct AdminQuery {
-    /// With its question mark; empty without parameters.
+    /// The query with its question mark; empty without parameters.
     let text: String
 
-    /// Of parameters that have a value.
+    /// Makes a query of the parameters that have a value.
     init(_ parameters: [(name: String, value: String?)]) {
         let pairs = parameters.compactMap { name, value in value.map { name + "=" + AdminQuery.encoded($0) } }
         text = pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&")

@@ -8,7 +8,7 @@ struct TrustStoreOptions: ParsableArguments {
         name: .customLong("store"),
         help: "Only this kind of store: system, nss, java, macos, ios or android; can be repeated.")
     var kinds: [TrustStoreKind] = []
-    /// For tests, and for file systems of images.
+    /// Another root of the file system, for tests and for images.
     @Option(help: .hidden)
     var root = "/"
 
@@ -19,13 +19,13 @@ struct TrustStoreOptions: ParsableArguments {
     }
 }
 
-/// The lines about the stores that were changed, and about those that were not.
+/// The output: one line for each store that was changed, or that could not be changed.
 private struct StoreLines {
     var done: [String] = []
     var left: [String] = []
 
-    /// Changes every store of the kinds that were asked for. A store that fails, or a kind that cannot be reached, stops no other; of a
-    /// kind that cannot be reached it says so where `tells` wants it. `change` answers whether there was something to change.
+    /// Changes every store of the chosen kinds. If one fails, the others are changed all the same. A kind that is not available has a
+    /// line only if `tells` returns true for it. `change` returns false if there was nothing to change.
     mutating func visit(
         _ stores: TrustStores, _ options: TrustStoreOptions, tells: (TrustStoreKind) -> Bool,
         change: (TrustStore) throws(TrustProblem) -> Bool
@@ -43,7 +43,7 @@ private struct StoreLines {
         }
     }
 
-    /// Prints them, the stores that were changed first.
+    /// Prints the lines, the changed stores first.
     func finish(_ verb: String) throws {
         for line in done { try Terminal.result("\(verb): \(line)") }
         for line in left { try Terminal.result("not \(verb): \(line)") }
@@ -96,7 +96,7 @@ struct CaUninstallCommand: ParsableCommand {
     func run() throws {
         let stores = options.stores(of: try folder.read(), in: folder.path)
         var lines = StoreLines()
-        // Without a tool, what is left cannot be known; without a store, nothing is left.
+        // If the tool is missing, certificates may be left in the store; if there is no store, none are.
         lines.visit(stores, options) {
             options.kinds.contains($0)
         } change: { (store) throws(TrustProblem) in

@@ -8,7 +8,7 @@ struct CacheCommand: ParsableCommand {
         commandName: "cache", abstract: "List, show or purge the stored responses of a running gateway.",
         subcommands: [List.self, Show.self, Purge.self, Stats.self], defaultSubcommand: List.self)
 
-    /// The options that all of these commands have.
+    /// The options that all of the subcommands have.
     struct Common: ParsableArguments {
         @Option(help: "Only this store. Default: all.")
         var store: String?
@@ -128,8 +128,7 @@ struct CacheCommand: ParsableCommand {
         func run() throws { try view.show("/v1/cache", as: CacheOverview.self) { $0.lines } }
     }
 
-    /// Asks about each store that is meant, and prints the answers where JSON is wanted. With `orNothing` a store that has
-    /// nothing is left out.
+    /// Sends a request for each chosen store and returns the answers. With `orNothing`, a store that answers 404 is left out.
     private static func ask(
         _ common: Common, orNothing: Bool = false,
         _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer
@@ -139,7 +138,7 @@ struct CacheCommand: ParsableCommand {
         return answers
     }
 
-    /// The same, and passes each answer on as it comes. If an answer is invalid, the program ends when all stores were asked.
+    /// The same, but passes each answer to `take` at once. If an answer is invalid, the program ends after the last store.
     private static func ask(
         _ common: Common, orNothing: Bool = false,
         _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer,
@@ -157,7 +156,7 @@ struct CacheCommand: ParsableCommand {
             let answer = try body(client, store)
             if orNothing, answer.status == 404 { continue }
             do {
-                // Also where it would be printed as it is.
+                // With --json too, where a valid answer is printed unchanged.
                 _ = try answer.decoded(StoreName.self)
             } catch {
                 failure = error

@@ -50,7 +50,7 @@ struct CheckCommand: ParsableCommand {
 }
 
 extension ConfigError {
-    /// The line, taken apart.
+    /// The error as JSON.
     fileprivate var json: ConfigNode {
         [
             "file": .text(location.file), "line": ConfigNode(integerLiteral: location.line),

@@ -1,12 +1,12 @@
 import Glibc
 import HttpWare
 
-/// A command that runs in our place: it has our terminal, our input and output, and the signals that are meant for us.
+/// A child process with this process's terminal, input and output, to which signals are passed on.
 ///
-/// It stays in our process group, so that what a terminal sends – an interrupt, a stop – reaches it at first hand. A signal
-/// to this process alone is passed on.
+/// It stays in this process's group, so that the terminal's signals (interrupt, stop) reach it directly. A signal to this process
+/// alone is passed on.
 struct ChildProcess {
-    /// The signals that were there before ours were taken.
+    /// The signal mask of this process before signals were kept.
     struct Signals {
         fileprivate let former: sigset_t
     }
@@ -23,7 +23,7 @@ struct ChildProcess {
         return set
     }
 
-    /// Keeps signals for `wait()`: before other threads are made, which inherit that.
+    /// Blocks signals until `wait()` takes them. To be called before other threads are made, because threads inherit the mask.
     static func takeSignals() -> Signals {
         var set = waitedFor
         var former = sigset_t()
@@ -60,13 +60,13 @@ struct ChildProcess {
             var status: Int32 = 0
             let ended = waitpid(pid, &status, WNOHANG)
             if ended == pid {
-                // As WIFEXITED, WEXITSTATUS and WTERMSIG have it.
+                // The same as WIFEXITED, WEXITSTATUS and WTERMSIG.
                 return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f
             }
             if ended < 0, errno != EINTR { return 127 }
             var info = siginfo_t()
             let signal = sigwaitinfo(&set, &info)
-            // A signal of the terminal has reached the command, too.
+            // The terminal has sent its signal to the command as well.
             guard ChildProcess.passed.contains(signal), info.si_code != ChildProcess.fromKernel else { continue }
             kill(pid, signal)
         }

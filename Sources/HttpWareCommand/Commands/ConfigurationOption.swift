@@ -6,7 +6,7 @@ import HttpGateway
 import HttpWare
 import Wares
 
-/// `-c FILE`, and how a file is found without it.
+/// `-c FILE`, or else a file at one of the usual paths.
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
@@ -16,10 +16,10 @@ struct ConfigurationOption: ParsableArguments {
 
     private static let usualPaths = ["httpware.yaml", "/etc/httpware/httpware.yaml"]
 
-    /// Whether there is a file without `-c`.
+    /// True if there is a file at one of the usual paths.
     var isThere: Bool { ConfigurationOption.usualPaths.contains { FileManager.default.fileExists(atPath: $0) } }
 
-    /// The file that is meant; ends the program when there is none.
+    /// The path of the file; ends the program if there is none.
     func file() throws -> String {
         if let path { return path }
         guard let found = ConfigurationOption.usualPaths.first(where: { FileManager.default.fileExists(atPath: $0) })
@@ -35,7 +35,7 @@ struct ConfigurationOption: ParsableArguments {
     static let reader = ConfigurationReader(
         wares: BuiltinWares.all, stores: GatewayStores.all, environment: ProcessInfo.processInfo.environment)
 
-    /// Reads and checks the file; ends the program when it cannot be read.
+    /// Reads and checks the file; ends the program if it cannot be read.
     func read() throws -> ConfigurationReader.Result {
         try ConfigurationOption.readable(ConfigurationOption.reader.read(path: try readableFile()))
     }
@@ -47,7 +47,7 @@ struct ConfigurationOption: ParsableArguments {
         throw ExitCode(3)
     }
 
-    /// The file that is meant; ends the program when it cannot be read.
+    /// The path of the file; ends the program if it cannot be read.
     func readableFile() throws -> String {
         let file = try file()
         if file != "-", !FileManager.default.isReadableFile(atPath: file) {

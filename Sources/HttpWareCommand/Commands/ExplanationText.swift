@@ -2,13 +2,13 @@ import GatewayConfig
 import HttpGateway
 import HttpWare
 
-/// An explanation for people: what was decided on the left, the line that says so on the right.
+/// An explanation for people: the decisions on the left, the lines of the configuration that caused them on the right.
 struct ExplanationText {
     private var rows: [(left: String, place: String)] = []
     private let mask: ExplanationMask
-    /// Routes that were passed by and are not all shown.
+    /// The most routes without a match that are shown.
     private static let mostPassed = 10
-    /// Content of an answer that is shown.
+    /// The most content of an answer that is shown.
     private static let mostContent = 200
     private static let widest = 72
 
@@ -147,6 +147,6 @@ struct ExplanationText {
 }
 
 extension Character {
-    /// Nothing that a terminal would obey.
+    /// The text without control characters.
     fileprivate var isControl: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 }

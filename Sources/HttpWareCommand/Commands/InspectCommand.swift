@@ -3,7 +3,7 @@ import Foundation
 import HttpGateway
 import HttpWare
 
-/// `httpware inspect`: a forward proxy that reads what passes, the admin page, and one line per request.
+/// `httpware inspect`: a forward proxy that reads TLS, the admin page, and one line per request.
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect",

@@ -75,7 +75,7 @@ struct InspectorToken: Sendable {
     /// The longest content of such a file.
     private static let longest = 256
 
-    /// The content of a file that is this user's own, and that nobody else can read; `nil` of any other.
+    /// The content of a file that belongs to this user and that no other user can read; `nil` for any other file.
     private static func content(of path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -89,7 +89,7 @@ struct InspectorToken: Sendable {
         return count > 0 ? Array(bytes[..<count]) : nil
     }
 
-    /// `127.0.0.1:9900.token`: a wildcard address is asked for at loopback.
+    /// The name of the file, such as `127.0.0.1:9900.token`. A listener on a wildcard address is reached at the loopback address.
     static func name(of address: SocketAddress) -> String {
         var shown = "\(address)"
         if let ip = address.address, let port = address.port, ip.isUnspecified {
@@ -98,7 +98,7 @@ struct InspectorToken: Sendable {
         return shown.replacingOccurrences(of: "/", with: "_") + ".token"
     }
 
-    /// The folder of this user's running commands.
+    /// The folder with the files of this user's running commands.
     static func folder(_ environment: [String: String]) -> String {
         func variable(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
         if let runtime = variable("XDG_RUNTIME_DIR") { return FilePath.joined(runtime, "httpware") }

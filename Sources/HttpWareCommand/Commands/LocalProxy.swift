@@ -5,9 +5,9 @@ import Glibc
 import HttpGateway
 import HttpWare
 
-/// The forward proxy of `with` and `inspect`, which needs no file: it serves this machine, and reads the tunnels of its clients.
+/// The forward proxy of `with` and `inspect`. It needs no file, serves this machine, and reads the tunnels of its clients.
 struct LocalProxy {
-    /// The command that it is for, whose name its listener has.
+    /// The command that runs the proxy; the listener has the same name.
     let command: String
     var listen = "127.0.0.1:0"
     /// The address of the admin listener; `nil`: there is none.
@@ -18,7 +18,7 @@ struct LocalProxy {
     var capture = BuiltinConfiguration.Capture()
     /// The hosts whose tunnels are read; `nil`: none are.
     var hosts: [String]? = ["*"]
-    /// The hosts whose tunnels pass unread all the same.
+    /// The hosts of `hosts` whose tunnels are not read.
     var except: [String] = []
     /// The only hosts that clients can reach; empty: all.
     var only: [String] = []
@@ -27,7 +27,7 @@ struct LocalProxy {
     /// The lowest level of its log.
     var logs = "notice"
 
-    /// The hosts that give the credentials of a machine in a cloud to every program on it.
+    /// The metadata services of clouds, which give a machine's credentials to every program on it.
     static let metadataHosts = [
         "169.254.169.254", "[::ffff:169.254.169.254]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::254]",
         "[fd00:ec2::23]", "100.100.100.200", "192.0.0.192", "[fd20:ce::254]", "metadata.google.internal",
@@ -84,7 +84,7 @@ struct LocalProxy {
         Terminal.error("httpware: made a certificate authority in \(folder), for this user alone; \(hint)")
     }
 
-    /// The roots that this process trusts: those that the user's variables name are among them, for the proxy meets the origin
+    /// Adds the authorities that the user's variables name to those that this process trusts, because the proxy connects to origin
     /// servers in place of the command. To be called before any root is read.
     static func trustUserCertificates(in folder: CommandFolder, _ user: [String: String]) throws {
         var named = CertificateBundle()
@@ -102,6 +102,6 @@ struct LocalProxy {
 }
 
 extension ExchangeReport {
-    /// Whether it is only the opening of a tunnel whose requests have lines of their own.
+    /// True for the CONNECT of a tunnel that is read: its requests have lines of their own.
     var isOpeningOfReadTunnel: Bool { responder == Responder.interception.name }
 }

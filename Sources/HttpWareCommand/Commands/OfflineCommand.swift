@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import HttpWare
 
-/// `httpware offline`: whether a running gateway answers from stored responses only.
+/// `httpware offline`: shows or sets the mode in which a running gateway answers from stored responses only.
 struct OfflineCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "offline", abstract: "Show or set whether a running gateway answers from stored responses only.",

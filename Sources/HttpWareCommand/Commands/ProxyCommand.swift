@@ -56,7 +56,7 @@ struct ProxyCommand: ParsableCommand {
 
 /// Configurations that the program itself writes.
 enum BuiltinConfiguration {
-    /// Reads the text; ends the program when what the user brought into it is wrong.
+    /// Reads the text; ends the program if an option of the user in it is invalid.
     static func read(_ text: String, for command: String) throws -> GatewayConfiguration {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
         let result = ConfigurationReader(

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import HttpWare
 
-/// `httpware rule`: the rules for a while of a running gateway.
+/// `httpware rule`: the temporary rules of a running gateway.
 struct RuleCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rule", abstract: "Put wares in force on a running gateway for a while.",

@@ -38,14 +38,14 @@ struct RunCommand: ParsableCommand {
         let result = try ConfigurationOption.readable(read)
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
-        // Standard input is read once.
+        // Standard input can be read only once.
         try GatewayRun.run(
             configuration, workers: workers, source: path == "-" ? nil : source, watches: watch,
             pageFolder: uiDir, inheriting: inheritance)
     }
 }
 
-/// Starts a gateway and stays until it ends.
+/// Starts a gateway and waits until it ends.
 enum GatewayRun {
     static func run(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
@@ -68,10 +68,10 @@ enum GatewayRun {
         }
     }
 
-    /// A loop for each core.
+    /// The default number of loops: one for each core.
     static let usualLoops = max(1, ProcessInfo.processInfo.activeProcessorCount)
 
-    /// A gateway that serves; ends the program when it cannot listen.
+    /// Starts a gateway; ends the program if it cannot listen.
     static func start(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
         watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
@@ -88,7 +88,7 @@ enum GatewayRun {
         }
     }
 
-    /// Says where it listens, and what to try.
+    /// Prints the addresses of the listeners, and a request to try.
     static func tell(_ gateway: Gateway) {
         let addresses = gateway.status.now.addresses
         for listener in addresses {

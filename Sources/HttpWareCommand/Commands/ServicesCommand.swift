@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `httpware services`: the services of a running gateway, and how their endpoints are.
+/// `httpware services`: the services of a running gateway, and the states of their endpoints.
 struct ServicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "services",

@@ -40,7 +40,7 @@ struct TokenCommand: ParsableCommand {
         func run() throws { try one.act("clear") }
     }
 
-    /// One credential, and how what became of it is shown.
+    /// The options of the commands for one credential.
     struct One: ParsableArguments {
         @Argument(help: "The name of the credential.")
         var name: String
@@ -48,7 +48,7 @@ struct TokenCommand: ParsableCommand {
         var json = false
         @OptionGroup var admin: AdminOption
 
-        /// Has the gateway do something with it.
+        /// Asks the gateway for an action, such as `refresh`, and prints the credential's new state.
         func act(_ action: String) throws {
             let isName =
                 !name.isEmpty

@@ -60,7 +60,7 @@ struct TraceCommand: ParsableCommand {
 
     private func show(_ id: String, _ client: AdminClient) throws {
         let output = TraceOutput(json: json)
-        /// Whether it was there.
+        /// Prints the exchange; false if the gateway does not keep it.
         func show(_ answer: AdminClient.Answer) throws -> Bool {
             if answer.status == 404 { return false }
             try output.whole(TraceCommand.decode(ExchangeReport.self, answer))
@@ -83,7 +83,7 @@ struct TraceCommand: ParsableCommand {
         }
     }
 
-    /// The text can be part of a path as it is.
+    /// True if the text needs no encoding as a segment of a path.
     private static func isId(_ id: String) -> Bool {
         !id.isEmpty && id.utf8.count <= 256
             && id.utf8.allSatisfy { byte in
@@ -130,12 +130,12 @@ struct TraceOutput {
 
     init(json: Bool) { self.json = json }
 
-    /// One line.
+    /// Prints the exchange as one line.
     func line(_ report: ExchangeReport) throws {
         try Terminal.result(json ? report.json : ExchangeLine(style: style, showsId: true).text(report))
     }
 
-    /// The exchange step by step.
+    /// Prints the exchange step by step.
     func whole(_ report: ExchangeReport) throws {
         try Terminal.result(
             json ? report.json : Waterfall(style: style).text(report), end: json ? "\n" : "")

@@ -1,8 +1,8 @@
 import ArgumentParser
 import DiskCaching
 
-/// `httpware verify-store`: what a gateway calls to have a store's file looked through that was not closed. A damaged file may
-/// end the process that reads it, which then is this one.
+/// `httpware verify-store`: a gateway runs it to check a store's file that was not closed. A damaged file may crash the process that
+/// reads it, so another process than the gateway does.
 struct VerifyStoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify-store", abstract: "Verify the file of a disk store that is not open.",

@@ -106,7 +106,7 @@ struct WithCommand: ParsableCommand {
             }
             throw ExitCode(try child.run(at: listener.bind, ChildProcess.takeSignals()))
         }
-        // Before any thread is made: all of them leave signals to this one.
+        // To be done before threads are made: all of them leave signals to this one.
         let signals = ChildProcess.takeSignals()
         var served = config == nil ? configuration : configuration.only(listener, at: .loopback)
         let token = InspectorToken()
@@ -141,7 +141,7 @@ struct WithCommand: ParsableCommand {
         throw ExitCode(try child.run(at: address, signals))
     }
 
-    /// The configuration, whose first listener is the one that is meant.
+    /// Reads the configuration, of which the first forward listener is used.
     private func chosen() throws -> GatewayConfiguration {
         guard let config else {
             var proxy = LocalProxy(command: "with")
@@ -162,7 +162,7 @@ struct WithCommand: ParsableCommand {
         return configuration.only(listener, at: listener.bind)
     }
 
-    /// Whether a server accepts connections there.
+    /// True if a server accepts connections at the address.
     static func isListening(_ address: SocketAddress) -> Bool {
         let target =
             address.address?.isUnspecified == true ? SocketAddress.loopback.with(port: address.port ?? 0) : address
@@ -193,7 +193,7 @@ private struct Child {
     /// The secrets of credentials, which the command must not get.
     let secrets: [String]
 
-    /// Runs it to its end; its exit status.
+    /// Runs the command and returns its exit status.
     func run(at address: SocketAddress, _ signals: ChildProcess.Signals) throws -> Int32 {
         guard case .ip(let ip, let port) = address else {
             Terminal.error("\(address) is not an address that HTTP_PROXY can contain; bind the listener to 127.0.0.1")

@@ -1,4 +1,4 @@
-/// The stores and caches of a gateway, as the admin listener tells of them.
+/// The stores and caches of a gateway, as the admin listener reports them.
 struct CacheOverview: Decodable {
     /// One store.
     struct Store: Decodable {
@@ -11,7 +11,7 @@ struct CacheOverview: Decodable {
         let redis: Redis?
     }
 
-    /// How the server of a store does.
+    /// The state of a store's server.
     struct Redis: Decodable {
         let connections: Int
         let subscribed: Bool
@@ -19,7 +19,7 @@ struct CacheOverview: Decodable {
         let failures: Int
         let fault: String?
 
-        /// In a few words.
+        /// The state in a few words.
         var line: String {
             let state =
                 fault
@@ -42,7 +42,7 @@ struct CacheOverview: Decodable {
     let stores: [Store]
     let routes: [Route]
 
-    /// A table of each.
+    /// The stores and the caches as two tables.
     var lines: [String] {
         let head = ["STORE", "KIND", "RESPONSES", "SIZE", "LIMIT", "EVICTED"]
         let stores = stores.map { store in
@@ -90,7 +90,7 @@ struct CacheList: Decodable {
     let entries: [Entry]
     let more: Bool
 
-    /// A row for each response, behind one for the heading.
+    /// The heading, then a row for each response.
     static func rows(_ lists: [CacheList]) -> [[String]] {
         let rows = lists.flatMap { list in
             list.entries.map { entry in
@@ -109,7 +109,7 @@ struct CacheList: Decodable {
     }
 }
 
-/// The responses under one key, as the admin listener tells of them.
+/// The responses under one key, as the admin listener reports them.
 struct CacheEntry: Decodable {
     /// One of them.
     struct Response: Decodable {
@@ -141,7 +141,7 @@ struct CacheEntry: Decodable {
     let key: String
     let responses: [Response]
 
-    /// Everything, over several lines.
+    /// The responses with all their properties, in several lines each.
     var lines: [String] {
         var lines = ["\(key) in \(store)"]
         for response in responses {

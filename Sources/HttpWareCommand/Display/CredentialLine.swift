@@ -1,4 +1,4 @@
-/// A credential as the admin listener tells of it, and as a line of a table shows it.
+/// A credential as the admin listener reports it, and its line in a table.
 struct CredentialLine: Decodable {
     /// A refresh that ended.
     struct Refresh: Decodable {
@@ -16,7 +16,7 @@ struct CredentialLine: Decodable {
     let held: Int
     let lastRefresh: Refresh?
 
-    /// The credentials below each other, in columns.
+    /// The credentials as a table.
     static func table(_ credentials: [CredentialLine]) -> [String] {
         TextTable.lines([["NAME", "GRANT", "STATE", "EXPIRES", "HELD", "LAST REFRESH"]] + credentials.map(\.cells))
     }

@@ -21,7 +21,7 @@ struct ExchangeLine {
         let status = report.status == 0 ? "---" : String(report.status)
         let target = style.shown(report.target.isEmpty ? "-" : host(of: report) + report.target)
         guard let width = style.width else {
-            // Not for a terminal: everything, apart by two spaces.
+            // Not a terminal: all columns uncut, two spaces between them.
             let parts = report.parts.map { "\($0.part.rawValue) \(TerminalStyle.time($0.duration))" }
             return
                 ([
@@ -47,7 +47,7 @@ struct ExchangeLine {
         return line
     }
 
-    /// The host that a proxy's request names in another place than its target, with a port that is not usual.
+    /// The host of a proxy's request whose target is only a path, with its port unless that is the scheme's default.
     private func host(of report: ExchangeReport) -> String {
         guard showsHost, report.target.hasPrefix("/"), let host = report.host else { return "" }
         guard let endpoint = report.endpoint, endpoint.hasPrefix(host + ":") else { return host }
@@ -66,7 +66,7 @@ struct ExchangeLine {
         return style.paint(intro, .dim) + legend.joined(separator: width >= 100 ? "  " : " ")
     }
 
-    /// The fault, else the longest part if it took long enough to be of interest.
+    /// The fault, or else the longest part, if that took long enough.
     private func remark(_ report: ExchangeReport) -> (String, TerminalStyle.Look)? {
         if let trouble = report.trouble { return (trouble, .red) }
         guard let longest = report.parts.max(by: { $0.duration < $1.duration }), longest.duration >= 100 else {

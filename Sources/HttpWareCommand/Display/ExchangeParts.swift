@@ -1,9 +1,9 @@
 import Foundation
 import HttpWare
 
-/// An exchange's time in parts that follow one another, as a bar shows them.
+/// The parts of an exchange's time, in the order in which a bar shows them.
 enum ExchangePart: String, CaseIterable {
-    /// Wares, waits in them included, and what else is neither of the others.
+    /// Wares with the waits in them, and everything else.
     case wares, queue, dns, connect, send, wait, content, backoff
 
     var look: TerminalStyle.Look {
@@ -19,7 +19,7 @@ enum ExchangePart: String, CaseIterable {
         }
     }
 
-    /// In a bar without colours.
+    /// The character for the part in a bar without colours.
     var letter: Character {
         switch self {
         case .wares: "."
@@ -33,7 +33,7 @@ enum ExchangePart: String, CaseIterable {
         }
     }
 
-    /// The part that a phase of a report is.
+    /// The part that a phase of a report belongs to.
     init?(phase: String) {
         switch phase {
         case "firstByte": self = .wait
@@ -81,12 +81,12 @@ struct ExchangeBar {
     let style: TerminalStyle
     let columns: Int
 
-    /// The whole duration, each part where and as long as it was.
+    /// A bar of the whole duration, with each part at its place and in its length.
     func whole(_ report: ExchangeReport) -> String {
         var cells = [ExchangePart?](repeating: nil, count: columns)
         let parts = report.parts
         guard report.duration > 0, columns > 0, !parts.isEmpty else { return String(repeating: " ", count: columns) }
-        // The middle of each cell says which part it is.
+        // A cell shows the part at its middle.
         for cell in 0..<columns {
             let moment = (Double(cell) + 0.5) / Double(columns) * report.duration
             cells[cell] = parts.last { $0.start <= moment }?.part
@@ -102,7 +102,7 @@ struct ExchangeBar {
         return bar
     }
 
-    /// One step of the whole, from its start to its end; at least one cell.
+    /// A bar with one part from its start to its end; at least one cell.
     func step(from start: Double, for length: Double, of whole: Double, _ part: ExchangePart) -> String {
         guard columns > 0 else { return "" }
         let first = place(start, in: whole)

@@ -1,4 +1,4 @@
-/// A service as the admin listener tells of it, and as lines of a table show it: one for each address of its endpoints.
+/// A service as the admin listener reports it, and its lines in a table: one for each address of its endpoints.
 struct ServiceLines: Decodable {
     /// An endpoint of the configuration.
     struct Endpoint: Decodable {
@@ -13,7 +13,7 @@ struct ServiceLines: Decodable {
         let url: String
         let weight: Int
         let connections: Connections
-        /// Empty where there is nothing to choose and nothing to follow.
+        /// Empty for a single endpoint without health checks.
         let addresses: [Address]
     }
 
@@ -36,7 +36,7 @@ struct ServiceLines: Decodable {
     let endpoints: [Endpoint]
     let down: Bool
 
-    /// The services below each other, in columns.
+    /// The services as a table.
     static func table(_ services: [ServiceLines]) -> [String] {
         TextTable.lines(
             [["SERVICE", "ENDPOINT", "STATE", "ACTIVE", "WAITING", "WEIGHT", "LAST FAILURE"]] + services.flatMap(\.rows)
@@ -55,10 +55,10 @@ struct ServiceLines: Decodable {
             return endpoint.addresses.enumerated().map { index, address in
                 let left = address.ejectedForMilliseconds.map { " for \(TerminalStyle.span($0))" } ?? ""
                 let failure = address.lastFailure.map { "\($0.what), \(TerminalStyle.span($0.agoMilliseconds)) ago" }
-                // Beside an address, the endpoint whose name has it.
+                // The endpoint, and the address that its name was resolved to.
                 let isName = endpoint.url.hasSuffix("//" + address.address)
                 let shown = isName ? endpoint.url : "\(endpoint.url) at \(address.address)"
-                // Requests wait for the endpoint, whatever its address: they are told in its first line.
+                // Requests wait for the endpoint, not for one of its addresses: their number is in its first line.
                 let waits = index == 0 ? waiting : "-"
                 return [name, shown, address.state + left, String(address.requests), waits, weight, failure ?? "-"]
             }

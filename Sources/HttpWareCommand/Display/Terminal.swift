@@ -9,12 +9,12 @@ enum Terminal {
     static func reserveDescriptors() {
         for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
         where fcntl(descriptor, F_GETFD) < 0 {
-            // The lowest number is taken, and those below are there.
+            // The system gives the lowest free number.
             _ = open("/dev/null", mode)
         }
     }
 
-    /// A line for people.
+    /// Prints a line for people on standard error.
     static func error(_ text: String) { _ = write(text + "\n", to: STDERR_FILENO) }
 
     /// Prints a line about requests, as they come; false if the reader has closed the output.
@@ -26,7 +26,7 @@ enum Terminal {
     static func result(_ text: String, end: String = "\n") throws {
         let code = write(text + end, to: STDOUT_FILENO)
         if code == EPIPE {
-            // Loops ignore it.
+            // Loops ignore SIGPIPE.
             signal(SIGPIPE, SIG_DFL)
             raise(SIGPIPE)
         }
@@ -36,7 +36,7 @@ enum Terminal {
         }
     }
 
-    /// In one piece, so that the lines of several threads do not mix. Answers 0 or an `errno`.
+    /// Writes the text in one piece, so that the lines of several threads do not mix. Returns 0 or an `errno`.
     private static func write(_ text: String, to descriptor: Int32) -> Int32 {
         var text = text
         return text.withUTF8 { bytes in

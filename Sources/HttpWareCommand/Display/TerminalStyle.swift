@@ -1,16 +1,16 @@
 import Foundation
 import Glibc
 
-/// The abilities of the other end of a descriptor: colours and a width if it is a terminal, else plain text.
+/// The form of text for a descriptor: colours and a width if it is a terminal, else plain text.
 struct TerminalStyle: Equatable {
-    /// Whether colours and bold print are wanted: a terminal, and neither `NO_COLOR` nor `TERM=dumb`. https://no-color.org
+    /// Colours and bold print are used: the descriptor is a terminal, and neither `NO_COLOR` nor `TERM=dumb` is set. https://no-color.org
     var hasColours = false
     /// The columns of the terminal. Without a terminal it is `nil`, and lines are not cut.
     var width: Int?
-    /// Whether more than ASCII can be shown.
+    /// Characters beyond ASCII can be shown.
     var isUnicode = true
 
-    /// Text without anything.
+    /// Plain text without colours.
     static let plain = TerminalStyle()
 
     init(hasColours: Bool = false, width: Int? = nil, isUnicode: Bool = true) {
@@ -19,7 +19,7 @@ struct TerminalStyle: Equatable {
         self.isUnicode = isUnicode
     }
 
-    /// Looks at a descriptor.
+    /// The style for a descriptor.
     init(_ descriptor: Int32, environment: [String: String] = ProcessInfo.processInfo.environment) {
         let isTerminal = isatty(descriptor) == 1
         var size = winsize()
@@ -39,7 +39,7 @@ struct TerminalStyle: Equatable {
 
     // MARK: Text
 
-    /// A colour, or another way to stand out.
+    /// A colour, or another emphasis.
     enum Look: String {
         case bold = "1"
         case dim = "2"
@@ -51,20 +51,20 @@ struct TerminalStyle: Equatable {
         case cyan = "36"
     }
 
-    /// The text in that look, where there are any.
+    /// The text with that emphasis, if colours are used.
     func paint(_ text: String, _ look: Look?) -> String {
         guard hasColours, let look, !text.isEmpty else { return text }
         return "\u{1b}[\(look.rawValue)m\(text)\u{1b}[0m"
     }
 
-    /// A text from outside in a form that is safe to show: one line, no control characters, and ASCII if the terminal has no more.
+    /// A text from outside in a form that is safe to show: one line, without control characters, in ASCII if the terminal shows only that.
     func shown(_ text: String) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
             switch scalar {
             case "…" where !isUnicode: shown += "..."
             case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value): shown += "?"
-            // Marks that turn or hide what follows them.
+            // Characters that reverse or hide the text behind them.
             case _ where scalar.properties.generalCategory == .format: shown += "?"
             case _ where scalar.value > 0x7f && !isUnicode: shown += "?"
             default: shown.unicodeScalars.append(scalar)
@@ -104,7 +104,7 @@ struct TerminalStyle: Equatable {
         return ""
     }
 
-    /// A time that people wait for or look back on, in its two largest units at most: `350ms`, `12s`, `3m20s`, `2h5m`.
+    /// A duration in at most two units: `350ms`, `12s`, `3m20s`, `2h5m`.
     static func span(_ milliseconds: Int) -> String {
         let seconds = milliseconds / 1000
         if seconds < 1 { return "\(max(0, milliseconds))ms" }

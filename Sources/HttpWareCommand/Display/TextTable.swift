@@ -1,4 +1,4 @@
-/// Lines whose cells stand below each other.
+/// A table in plain text with aligned columns.
 enum TextTable {
     /// The rows, each cell but the last as wide as the widest of its column. All rows have as many cells as the first.
     static func lines(_ rows: [[String]]) -> [String] {

@@ -38,7 +38,7 @@ struct Waterfall {
                 line += "  " + bar.step(from: row.start, for: row.duration, of: report.duration, row.part)
             }
             lines.append(line)
-            // Why a response was not stored, say, is of use only as a whole.
+            // A reason that was cut, such as why a response was not stored, follows in full.
             if row.text.count > text { lines.append("    " + style.paint(row.text, .dim)) }
             lines += row.details.map { "    " + style.paint($0, .dim) }
         }
@@ -103,7 +103,7 @@ struct Waterfall {
         }.map(\.element)
     }
 
-    /// Which attempt the phase belongs to and where that went, as far as there were several, and what ended it.
+    /// The phase's attempt and endpoint, if there were several of them, and the error that ended it.
     private func words(_ phase: ExchangeReport.Phase, of report: ExchangeReport) -> String {
         var parts: [String] = []
         if report.phases.contains(where: { $0.attempt != phase.attempt }) { parts.append("attempt \(phase.attempt)") }

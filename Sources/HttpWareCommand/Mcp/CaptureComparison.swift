@@ -1,7 +1,7 @@
 import Capturing
 import HttpWare
 
-/// What differs between two captures.
+/// The differences between two captures.
 struct CaptureComparison {
     private let (first, second): (JsonTree, JsonTree)
     /// The contents of both, by message.

@@ -15,8 +15,6 @@ struct McpCommand: ParsableCommand {
 
             It reads only. With --allow-changes, an assistant can also send captured requests again, and add and remove rules. \
             Credentials are masked as everywhere else.
-
-            Without --admin and without a configuration, the listener at 127.0.0.1:9900 is asked, where httpware inspect opens it.
             """)
 
     @Flag(help: "Offer tools that send requests and change rules.")
@@ -25,13 +23,8 @@ struct McpCommand: ParsableCommand {
 
     func run() throws {
         let option = admin
-        let tools = McpTools(allowsChanges: allowChanges) {
-            // The token of an inspector is made at each start.
-            guard option.admin == nil, option.file.path == nil, !option.file.isThere else { return try option.client() }
-            let address = SocketAddress.loopback.with(port: 9900)
-            let token = option.token ?? ProcessInfo.processInfo.environment["HTTPWARE_ADMIN_TOKEN"]
-            return AdminClient(address: address, token: token.map { Secret($0) } ?? InspectorToken.kept(for: address))
-        }
+        // The token of an inspector is made at each start: the file is looked for anew.
+        let tools = McpTools(allowsChanges: allowChanges) { try option.client() }
         var server = McpServer(tools)
         var lines = McpLines()
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
@@ -46,7 +39,7 @@ struct McpCommand: ParsableCommand {
     }
 }
 
-/// Takes what comes apart into lines. One that is too long is thrown away.
+/// Splits input into lines. A line that is too long is discarded.
 struct McpLines {
     /// The longest line, in bytes.
     static let longest = 4 << 20

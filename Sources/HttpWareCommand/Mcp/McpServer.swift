@@ -21,7 +21,7 @@ struct McpServer {
             return McpServer.error(.null, -32700, "the message is not JSON")
         }
         guard message.members != nil, let method = message["method"]?.text else {
-            // An answer to a request, of which none is ever sent.
+            // A response. This server sends no requests, so it is ignored.
             if message["result"] != nil || message["error"] != nil { return nil }
             return McpServer.error(.null, -32600, "the message is not a request")
         }
@@ -66,7 +66,7 @@ struct McpServer {
 
     // MARK: Messages
 
-    /// The id as it came: a text or a number.
+    /// The id as received: a text or a number.
     private static func id(_ value: JsonTree) -> Json? {
         switch value {
         case .text(let text): .text(text)

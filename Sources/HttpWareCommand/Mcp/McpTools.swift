@@ -3,14 +3,14 @@ import Capturing
 import GatewayConfig
 import HttpWare
 
-/// The tools that an assistant is offered, each with the request to the admin listener behind it.
+/// The tools for an assistant, each with its request to the admin listener.
 struct McpTools {
-    /// One of them.
+    /// A tool.
     struct Tool: Sendable {
         let name: String
         let about: String
         var arguments: [Argument] = []
-        /// Whether it sends requests or changes the gateway.
+        /// The tool sends requests or changes the gateway.
         var changes = false
         let call: @Sendable (McpTools, JsonTree) throws -> String
 
@@ -36,7 +36,7 @@ struct McpTools {
     /// An argument of a tool.
     struct Argument: Sendable {
         let name: String
-        /// As JSON Schema names it.
+        /// Its type in JSON Schema.
         var type = "string"
         var isRequired = false
         let about: String
@@ -64,13 +64,13 @@ struct McpTools {
         }
     }
 
-    /// What a call came to.
+    /// The result of a call.
     struct Outcome {
         let text: String
         let isError: Bool
     }
 
-    /// Why a call fails, for the assistant.
+    /// The reason why a call failed, for the assistant.
     struct Failure: Error { let text: String }
 
     /// The tools that may be used.
@@ -82,7 +82,7 @@ struct McpTools {
         makeClient = client
     }
 
-    /// Calls a tool; whatever goes wrong is told as its outcome.
+    /// Calls a tool. A failure is a result, too.
     func call(_ tool: Tool, _ arguments: JsonTree) -> Outcome {
         do {
             for member in arguments.members ?? [] {
@@ -108,7 +108,7 @@ struct McpTools {
 
     // MARK: The admin listener
 
-    /// Asks it, and returns what it answers.
+    /// Sends a request and returns the answer.
     func ask(_ method: HttpMethod, _ path: String, _ content: Json? = nil) throws -> [UInt8] {
         let answer = try makeClient().answer(method, path, content.map { Array($0.text.utf8) } ?? [])
         guard (200..<300).contains(answer.status) else { throw Failure(text: answer.problem) }

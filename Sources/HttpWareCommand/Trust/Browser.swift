@@ -28,7 +28,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
         var command: [String]
         switch self {
         case .chromium:
-            // Its certificates are below HOME, wherever the profile is.
+            // Chromium's certificates are below HOME, wherever the profile is.
             database = FilePath.joined(profile, ".pki/nssdb")
             variables["HOME"] = profile
             if user["XAUTHORITY"] == nil, let home = user["HOME"] {
@@ -38,11 +38,11 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
             command = [
                 program, "--user-data-dir=\(FilePath.joined(profile, "chromium"))",
                 "--proxy-server=\(environment.proxy)",
-                // Servers of this machine, too.
+                // The proxy is used for servers of this machine, too.
                 "--proxy-bypass-list=<-loopback>", "--no-first-run", "--no-default-browser-check",
                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
             ]
-            // Chromium starts for root only like this.
+            // Chromium refuses to run as root with a sandbox.
             if getuid() == 0 { command.append("--no-sandbox") }
         case .firefox:
             database = profile
@@ -80,7 +80,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
             ("network.proxy.type", "1"), ("network.proxy.http", "\"\(bare)\""),
             ("network.proxy.http_port", "\(environment.port)"), ("network.proxy.ssl", "\"\(bare)\""),
             ("network.proxy.ssl_port", "\(environment.port)"), ("network.proxy.no_proxies_on", "\"\""),
-            // Servers of this machine, too.
+            // The proxy is used for servers of this machine, too.
             ("network.proxy.allow_hijacking_localhost", "true"),
             ("browser.shell.checkDefaultBrowser", "false"), ("browser.aboutwelcome.enabled", "false"),
             ("datareporting.policy.dataSubmissionEnabled", "false"), ("app.update.auto", "false"),

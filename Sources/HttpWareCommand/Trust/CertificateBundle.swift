@@ -8,7 +8,7 @@ struct CertificateBundle {
     private(set) var certificates: [[UInt8]] = []
     private var known: Set<[UInt8]> = []
 
-    /// A file with more bytes is not read.
+    /// The largest file that is read, in bytes.
     private static let mostBytes = 16 << 20
 
     /// Adds a certificate in DER.
@@ -21,7 +21,7 @@ struct CertificateBundle {
     mutating func add(pem text: String) -> Bool {
         var hasAny = false
         var body: Data?
-        // By bytes: these files are long, and lines in Swift's sense are slow to find.
+        // The text is searched as bytes: finding lines in a long String is slow.
         for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) {
             if line.starts(with: "-----BEGIN ".utf8) {
                 body = line.suffix(16).elementsEqual("CERTIFICATE-----".utf8) ? Data() : nil

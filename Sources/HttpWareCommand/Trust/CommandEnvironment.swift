@@ -12,7 +12,7 @@ struct CommandEnvironment {
         var authority: String { FilePath.joined(folder, "ca.pem") }
         /// The roots of the system, those that the user's variables name, and ours.
         var bundle: String { FilePath.joined(folder, "bundle.pem") }
-        /// The same and the JDK's own, for Java.
+        /// The same, with the JDK's own roots, for Java.
         var java: String { FilePath.joined(folder, "java.p12") }
         var wget: String { FilePath.joined(folder, "wgetrc") }
         var apt: String { FilePath.joined(folder, "apt.conf") }
@@ -24,7 +24,7 @@ struct CommandEnvironment {
     let host: String
     let port: UInt16
     let files: Files
-    /// Whether the proxy shows certificates of our authority.
+    /// The proxy shows certificates of our authority.
     let isTrusting: Bool
 
     var proxy: String { "http://\(host):\(port)" }
@@ -37,7 +37,7 @@ struct CommandEnvironment {
     ]
     /// Variables whose file is added to the roots that the program brings.
     static let adding = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
-    /// Variables that are set only where the user has set them: their programs do without them.
+    /// Variables that are set only if the user has set them: without them, their programs use the system's roots.
     static let optional = ["npm_config_cafile", "NPM_CONFIG_CAFILE", "BUNDLE_SSL_CA_CERT", "HEX_CACERTS_PATH"]
 
     /// The environment of the command, made of the user's.
@@ -47,7 +47,7 @@ struct CommandEnvironment {
         let left = former["NO_PROXY"] ?? former["no_proxy"] ?? ""
         variables["NO_PROXY"] = left
         variables["no_proxy"] = former["no_proxy"] ?? left
-        // LWP::UserAgent looks at the variables only if a program or this one says so.
+        // LWP::UserAgent reads the variables only if a program, or this variable, tells it to.
         variables["PERL_LWP_ENV_PROXY"] = "1"
         variables["NODE_USE_ENV_PROXY"] = "1"
         variables["NODE_OPTIONS"] = CommandEnvironment.appended(
@@ -77,7 +77,7 @@ struct CommandEnvironment {
     private func javaOptions(left: String) -> [String] {
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         var options = ["http", "https"].flatMap { ["-D\($0).proxyHost=\(bare)", "-D\($0).proxyPort=\(port)"] }
-        // Without the option, Java goes round the proxy for servers of this machine.
+        // Without the option, Java connects to servers of this machine directly.
         options.append("-Dhttp.nonProxyHosts=\(CommandEnvironment.javaHosts(left))")
         if isTrusting {
             options += [
@@ -93,7 +93,7 @@ struct CommandEnvironment {
         left.split { $0 == "," || $0.isWhitespace }.flatMap { entry -> [String] in
             if entry == "*" { return ["*"] }
             let name = entry.hasPrefix("*.") ? entry.dropFirst(2) : entry.drop { $0 == "." }
-            // Networks and ports cannot be said in Java's form.
+            // Java's form has no networks and no ports.
             if name.contains("/") || name.contains(":") && !name.hasPrefix("[") { return [] }
             return name.count < entry.count ? ["*.\(name)"] : ["\(name)", "*.\(name)"]
         }.joined(separator: "|")
@@ -101,7 +101,7 @@ struct CommandEnvironment {
 
     // MARK: The texts of files
 
-    /// The user's lines for wget, and ours behind them: the last one of a name counts.
+    /// The user's lines for wget, then ours: the last line of a name counts.
     func wgetText(_ former: String) -> String {
         CommandEnvironment.lines(former)
             + """
@@ -113,7 +113,7 @@ struct CommandEnvironment {
             """
     }
 
-    /// The user's lines for apt, and ours behind them.
+    /// The user's lines for apt, then ours.
     func aptText(_ former: String) -> String {
         CommandEnvironment.lines(former) + "Acquire::https::CaInfo \"\(files.bundle)\";\n"
     }
@@ -125,7 +125,7 @@ struct CommandEnvironment {
         text.split(whereSeparator: \.isNewline).compactMap { line in
             let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimming(while: \.isWhitespace) }
             guard parts.count == 2 else { return nil }
-            // Case, - and _ count for nothing in a name.
+            // Names are compared without case, - and _.
             let name = parts[0].lowercased().filter { $0 != "-" && $0 != "_" }
             return name == "cacertificate" ? String(parts[1]) : nil
         }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import HttpWare
 
-/// The folder with the files that a command's environment names: it goes when the command has ended.
+/// The folder with the files that a command's environment names. It is removed when the command has ended.
 struct CommandFolder {
     let path: String
 
@@ -26,7 +26,7 @@ struct CommandFolder {
         chmod(file, 0o644)
     }
 
-    /// Writes the files of an environment; `note` gets a line about each that the user named and that cannot be read.
+    /// Writes the files of an environment. `note` gets a line for each file of the user that cannot be read.
     func write(
         for environment: CommandEnvironment, authority: CertificateAuthority?, user: [String: String],
         note: (String) -> Void

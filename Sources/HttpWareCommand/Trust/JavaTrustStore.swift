@@ -3,8 +3,8 @@ import HttpWare
 
 /// The trust stores of Java: reads the two kinds that a JDK brings, and writes PKCS#12. RFC 7292.
 ///
-/// What is written is neither encrypted nor authenticated: it contains certificates only, and lies in a private folder. The JDK's
-/// own file is like that since version 18.
+/// The written file is neither encrypted nor authenticated: it contains certificates only, and is in a private folder. The JDK's own
+/// file is the same since version 18.
 enum JavaTrustStore {
     // MARK: Writing
 
@@ -72,7 +72,7 @@ enum JavaTrustStore {
         guard number(4) == 2, let count = number(4) else { return nil }
         var found: [[UInt8]] = []
         for _ in 0..<count {
-            // Keys are not trusted certificates, and their length is not that of one: what is behind them is not read.
+            // A key has another form than a certificate: it ends the reading.
             guard number(4) == 2, text() != nil, take(8) != nil, let kind = text(), let length = number(4),
                 let certificate = take(length)
             else { return found.isEmpty ? nil : found }
@@ -95,7 +95,7 @@ enum JavaTrustStore {
         return found.isEmpty ? nil : found
     }
 
-    /// The content of the value in DER with which the bytes begin; `nil` if that is another one.
+    /// The content of the DER value at the beginning of the bytes; `nil` if it has another tag.
     private static func value(_ tag: UInt8, _ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard bytes.first == tag, let first = bytes.dropFirst().first else { return nil }
         let digits = first < 0x80 ? 0 : Int(first & 0x7f)
@@ -107,7 +107,7 @@ enum JavaTrustStore {
 
     // MARK: Where they are
 
-    /// The trust stores of the JDK that `java` is: of `JAVA_HOME`, or else of the first `java` in `PATH`.
+    /// The trust stores of the JDK: of `JAVA_HOME`, or else of the first `java` in `PATH`.
     static func usualStore(_ environment: [String: String]) -> String? {
         let homes = [environment["JAVA_HOME"], home(ofProgramIn: environment)].compactMap(\.self)
         for home in homes where !home.isEmpty {
@@ -128,7 +128,7 @@ enum JavaTrustStore {
 
 /// The programs of `PATH`.
 enum SearchPath {
-    /// The path of a program; `nil` if there is none of that name.
+    /// The path of a program; `nil` if it is not in `PATH`.
     static func program(_ name: String, _ environment: [String: String]) -> String? {
         (environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":").lazy
             .map { FilePath.joined(String($0), name) }.first { FileManager.default.isExecutableFile(atPath: $0) }

@@ -7,7 +7,7 @@ struct NssDatabase {
     /// The path of `certutil`.
     let tool: String
 
-    /// Finds `certutil`. Throws which package brings it.
+    /// Finds `certutil`. If it is missing, the error names the package that contains it.
     static func tool(_ user: [String: String]) throws(TrustProblem) -> String {
         guard let tool = SearchPath.program("certutil", user) else {
             throw TrustProblem(
@@ -35,7 +35,7 @@ struct NssDatabase {
         return hasAny
     }
 
-    /// Whether the database trusts the authority in this file, under that name.
+    /// True if the database trusts the authority in this file, under that name.
     func trusts(_ certificate: [UInt8], name: String) -> Bool {
         guard let text = ToolRun.output([tool, "-L", "-d", "sql:\(folder)", "-n", name, "-a"]) else { return false }
         var bundle = CertificateBundle()
@@ -63,7 +63,7 @@ struct TrustProblem: Error {
 }
 
 extension CertificateAuthority {
-    /// The name that people see: of the user and the machine.
+    /// The name that people see, with the user and the machine.
     var commonName: String {
         let part = subject.split(separator: ",").first { $0.hasPrefix("CN=") }
         return part.map { String($0.dropFirst(3)).replacing("\\", with: "") } ?? "httpware CA"

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A tool of the system that does a piece of work: without standard input, so that it cannot ask.
+/// A run of a tool of the system. It has no standard input, so that it cannot ask questions.
 enum ToolRun {
     /// The exit status and the output of a tool.
     struct Result {
@@ -26,7 +26,7 @@ enum ToolRun {
         process.standardOutput = output
         process.standardError = errors
         guard (try? process.run()) != nil else { return nil }
-        // Both are read at once, for a tool waits for a full pipe.
+        // Both are read at the same time, because a tool blocks when a pipe is full.
         // Unsafe: this thread reads it after the other one has signalled that it is written.
         nonisolated(unsafe) var error = Data()
         let hasRead = DispatchSemaphore(value: 0)

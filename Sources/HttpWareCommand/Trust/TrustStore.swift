@@ -7,16 +7,16 @@ import HttpWare
 enum TrustStoreKind: String, ExpressibleByArgument, CaseIterable {
     case system, nss, java, macos, ios, android
 
-    /// Kinds of this machine; the others are on machines for which commands are printed.
+    /// The kinds on this machine; for the others, commands are printed.
     static let here: [TrustStoreKind] = [.system, .nss, .java]
 }
 
 /// A store of certificates on this machine.
 struct TrustStore {
-    /// For people, such as `system (/usr/local/share/ca-certificates)`.
+    /// The name for people, such as `system (/usr/local/share/ca-certificates)`.
     let label: String
     let kind: TrustStoreKind
-    /// Whether the authority is in it.
+    /// The authority is in the store.
     let isTrusting: () -> Bool
     let install: () throws(TrustProblem) -> Void
     /// Removes the authority; returns whether it was there.
@@ -32,7 +32,7 @@ struct TrustStores {
     /// The folder in place of the root of the file system.
     var root = "/"
 
-    /// The stores of a kind, or the reason for which there is none.
+    /// The stores of a kind, or the reason why there are none.
     struct Found {
         var stores: [TrustStore] = []
         var problem: String?
@@ -150,7 +150,7 @@ struct TrustStores {
             })
     }
 
-    /// Chromium's folder, also if it is only going to be made, and the profiles of Firefox.
+    /// Chromium's folder, even if it does not exist yet, and the profiles of Firefox.
     private func nssFolders() -> [String] {
         var folders: [String] = []
         let usual = FilePath.joined(home, ".pki/nssdb")
@@ -212,7 +212,7 @@ struct TrustStores {
         ])
     }
 
-    /// The entries of a trust store that hold our certificate, or that are named like ours.
+    /// The entries of a trust store that contain our certificate or have its name.
     private func aliases(_ keytool: String, _ arguments: [String], isNamed: (String) -> Bool) -> [String] {
         let list = [keytool, "-J-Duser.language=en", "-list", "-rfc"]
         guard let text = ToolRun.output(list + arguments) else { return [] }

@@ -52,23 +52,24 @@ extension Fuzzing {
         else { return }
         let filter = { () -> SearchedContent? in
             let swaps = TokenSwaps()
-            swaps.add(PlaceholderSwap(placeholder, by: Secret("token"), in: [.json, .form]))
+            // The point keeps what stands around a token from making another text of the form of placeholders with it.
+            swaps.add(PlaceholderSwap(placeholder, by: Secret("to.ken"), in: [.json, .form]))
             return SearchedContent(request, swaps)
         }
         guard let first = filter(), let second = filter() else { return }
         let whole = pass(bytes, .max, first)
         require(whole == pass(bytes, piece, second), "cut into pieces of \(piece)")
         if let whole {
-            require(whole.withUnsafeBytes { TokenPlaceholder.first(in: $0) } == nil, "a placeholder is left")
+            require(whole.withUnsafeBytes { PlaceholderSearch.first(in: $0) } == nil, "a placeholder is left")
         }
         if let head = String(validating: bytes, as: UTF8.self),
             let target = try? HttpRequest(.get, "http://a.test/?\(head)")
         {
             var copy = target
-            var search = RequestSearch([PlaceholderSwap(placeholder, by: Secret("t"), in: [.query, .headers])])
+            var search = RequestSearch([PlaceholderSwap(placeholder, by: Secret("t.t"), in: [.query, .headers])])
             if (try? search.replace(in: &copy)) != nil {
                 require(
-                    copy.target.bytes[copy.target.query.range].withUnsafeBytes { TokenPlaceholder.first(in: $0) }
+                    copy.target.bytes[copy.target.query.range].withUnsafeBytes { PlaceholderSearch.first(in: $0) }
                         == nil,
                     "a placeholder is left in the query")
             }

@@ -197,6 +197,44 @@ def _(t: Trial) -> None:
     check(lines.count('"status":403') == len(asks), lines)
 
 
+@case("broker: a placeholder that is written with escapes is replaced where they are read, and leaves nowhere else", nginx=NO)
+def _(t: Trial) -> None:
+    broker = Broker(t, places="headers, query, form, json")
+    hold = broker.placeholder
+    percent, unicode = hold.replace("_", "%5f"), "\\u0068" + hold[1:20] + f"\\u{ord(hold[20]):04X}" + hold[21:]
+    every = "".join(f"%{ord(character):02X}" for character in hold)
+    form, json_type = b"Content-Type: application/x-www-form-urlencoded", b"Content-Type: application/json"
+    encoded = TOKEN.replace("+", "%2B").replace("/", "%2F")
+    for text in (percent, every):
+        broker.ask(form, method=b"POST", content=f"a=b&token={text}&c".encode())
+        expect_same("form", t.main.requests[-1].body.decode(), f"a=b&token={encoded}&c")
+    broker.ask(json_type, method=b"POST", content=f'{{"a":"x {unicode} y"}}'.encode())
+    expect_same("JSON", json.loads(t.main.requests[-1].body), {"a": f"x {TOKEN} y"})
+    t.main.requests.clear()
+    asks = [
+        dict(method=b"POST", content=f"{percent}=1".encode(), lines=[form]), dict(method=b"POST", content=f"a={unicode}".encode(), lines=[form]),
+        dict(method=b"POST", content=f'{{"a":"{percent}"}}'.encode(), lines=[json_type]), dict(method=b"POST", content=f'{{"{unicode}":1}}'.encode(), lines=[json_type]),
+        dict(method=b"PUT", content=f"{percent}".encode()), dict(method=b"PUT", content=f"see http://a.test/?t={every}".encode()),
+        dict(method=b"PUT", content=gzip.compress(f"{unicode}".encode()), lines=[b"Content-Encoding: gzip"]),
+        dict(target=f"/?t={percent.replace('%', '%25')}".encode()), dict(target=f"/{percent.replace('%', '%25')}".encode()),
+        dict(lines=[f"Referer: http://a.test/?t={percent}".encode()]), dict(lines=[f'X-Json: {{"a":"{unicode}"}}'.encode()]),
+    ]
+    for ask in asks:
+        expect_status(broker.ask(*ask.pop("lines", []), **ask), 403)
+    expect_same("requests upstream", len(t.main.requests), 0)
+    client = broker.wire()
+    authority = f"localhost:{broker.origin}".encode()
+    content = b"x" * 2_000_000 + every.encode()  # more than is at hand when the head goes
+    client.send(head(b"Content-Length: %d" % len(content), start=b"PUT http://" + authority + b"/ HTTP/1.1", host=b"Host: " + authority + b"\r\n"))
+    try:
+        client.send(content)
+        expect_status(client.read_response("PUT"), 403)
+    except WireClosed:
+        pass
+    check(eventually(lambda: t.main.cut_off, 5), "the request was not cut off")
+    check(b"%68" not in t.main.received(), "some of the placeholder went upstream")
+
+
 @case("broker: names of JSON members and of forms are not replaced", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, places="form, json")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -623,6 +625,41 @@ def _(t: Trial) -> None:
     content = (proxy.folder / f"core.{proxy.process.pid}").read_bytes()
     check(number not in content and number[::-1] not in content, "the key is in the core file")
     check(number[16:] not in content, "half of the key is in the core file")
+
+
+@case("ca: a folder or a key of another user is refused, root's is taken", nginx=NO)
+def _(t: Trial) -> None:
+    if os.geteuid():
+        raise Skip("needs root, to give files to other users")
+    place = Path(tempfile.mkdtemp(prefix="httpware-owner."))
+    t.at_end(lambda: shutil.rmtree(place, ignore_errors=True))
+    place.chmod(0o755)
+    folder, own, other = place / "ca", 65534, 65533
+    subprocess.run([t.setup.binary, "ca", "init", "--dir", str(folder)], capture_output=True, timeout=20, check=True)
+
+    def owned(by_folder: int, by_key: int, mode: int = 0o700) -> subprocess.CompletedProcess:
+        os.chown(folder, by_folder, by_folder)
+        folder.chmod(mode)
+        for name in ("ca.key", "ca.pem"):
+            os.chown(folder / name, by_key, by_key)
+        return subprocess.run([t.setup.binary, "ca", "show", "--dir", str(folder)], user=own, group=own, extra_groups=[], cwd="/", capture_output=True,
+                              text=True, timeout=20, env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]})
+
+    shown = owned(own, own)
+    if "ermission denied" in shown.stderr and not shown.stdout:
+        raise Skip(f"another user cannot run the binary: {shown.stderr}")
+    expect_same(f"own: {shown.stderr}", shown.returncode, 0)
+    shown = owned(other, own, 0o755)
+    check(shown.returncode and f"{folder}: belongs to another user; run chown {own} {folder}" in shown.stderr, shown)
+    # Root's folder is no stranger's: only the key, which root alone reads, is out of reach.
+    shown = owned(0, 0, 0o755)
+    check(shown.returncode and "ca.key: permission denied" in shown.stderr, shown)
+    expect_same("root's folder", owned(0, own, 0o755).returncode, 0)
+    # The key of another user cannot be opened, unless this user is root, who may use every authority.
+    check("ca.key: permission denied" in owned(own, other).stderr)
+    for mode in (0o770, 0o722):
+        shown = owned(own, own, mode)
+        check(shown.returncode and f"others than its owner can write to the folder; run chmod 700 {folder}" in shown.stderr, shown)
 
 
 @case("ca init: two at once, and a half one, end with one authority", nginx=NO)

@@ -77,6 +77,35 @@ def _(t: Trial) -> None:
             each.close()
 
 
+@case("inspect: trace, rule and services find it without --admin and without a configuration", nginx=NO)
+def _(t: Trial) -> None:
+    if os.geteuid() or not all(map(shutil.which, ("unshare", "nsenter", "ip"))) or Path("/etc/httpware/httpware.yaml").exists():
+        raise Skip("needs root, for a network in which port 9900 is free, and no configuration of this machine")
+    environment = {**own_home(t), "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}
+    process, _, admin = inspecting(t, environment=environment, within=["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"])
+    expect_same("admin", admin, 9900)
+    empty, inside = t.setup.place.subfolder("empty"), ["nsenter", "-t", str(process.pid), "-n"]
+
+    def ask(*command: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*inside, t.setup.binary, *command], cwd=empty, env={**os.environ, **environment}, capture_output=True, text=True, timeout=20)
+
+    for command in (["trace"], ["rule", "ls", "--json"], ["services"]):
+        result = ask(*command)
+        expect_same(f"{command}: {result.stderr}", result.returncode, 0)
+    # A configuration that is named, or is there, counts.
+    check("cannot be read" in ask("trace", "-c", "missing.yaml").stderr)
+    (empty / "httpware.yaml").write_text("version: 1\nlisteners: { web: { bind: '127.0.0.1:1' } }\nroutes: []\n")
+    check("no admin listener; add admin" in (result := ask("trace")).stderr, result)
+    (empty / "httpware.yaml").unlink()
+    # Another user's token is not read.
+    result = subprocess.run([*inside, t.setup.binary, "trace"], cwd=empty, env={**os.environ, **environment, "HOME": str(empty)},
+                            capture_output=True, text=True, timeout=20)
+    check(result.returncode == 1 and "requires its token" in result.stderr, result)
+    process.stop()
+    result = run(t, "trace", "--admin", f"127.0.0.1:{free_port()}")
+    check(result.returncode == 3 and "no admin listener answers" in result.stderr, result)
+
+
 @case("inspect: --host, --except and --only; a pattern that is none is exit 1", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(secure(answering(OK)))

@@ -16,7 +16,7 @@ from suite import Trial, case, check, connect, expect_same, expect_status
 from .command import NO, checked
 from .intercept import OK
 from .refused_requests import head
-from .tls import secure
+from .tls import JoinedTls, secure
 
 
 class Chained:
@@ -134,7 +134,6 @@ def _(t: Trial) -> None:
         expect_status(chained.tunnel()[1], 502)
 
 
-
 @case("upstreamProxy: except, no_proxy and the environment", nginx=NO)
 def _(t: Trial) -> None:
     second = t.origin(answering(OK), "second")
@@ -170,10 +169,17 @@ def _(t: Trial) -> None:
 listeners: { dev: { mode: forward, bind: "127.0.0.1:8888", forward: { upstreamProxy: { url: "URL" } } } }
 routes: [{ service: passthrough }]
 """
-    for url in ("https://a:hunter@proxy.test:1", "http://a:hunter%zz@proxy.test", "http://proxy.test/path", "ftp://x"):
+    for url in ("https://a:hunter@proxy.test:0", "http://a:hunter%zz@proxy.test", "http://proxy.test/path", "ftp://x"):
         result = checked(t, text.replace("URL", url))
         expect_same("exit", result.returncode, 1)
         check("http://proxy.corp:3128" in result.stderr and "hunter" not in result.stderr, result.stderr)
+    authorities = f"{certificates() / 'ca.pem'}"
+    expect_same("https", checked(t, text.replace("URL", "https://a:hunter@proxy.test:3129")).returncode, 0)
+    expect_same("https, ca", checked(t, text.replace('"URL"', f'"https://proxy.test", ca: "{authorities}"')).returncode, 0)
+    result = checked(t, text.replace('"URL"', f'"http://proxy.test", ca: "{authorities}"'))
+    check("does not begin with https://" in result.stderr, result.stderr)
+    result = checked(t, text.replace('"URL"', '"https://proxy.test", ca: missing.pem'))
+    check("missing.pem" in result.stderr, result.stderr)
     result = checked(t, text.replace('url: "URL"', 'url: "http://p.test", fromEnvironment: true'))
     check("remove one of them" in result.stderr, result.stderr)
 
@@ -237,3 +243,126 @@ def _(t: Trial) -> None:
     expect_same("CONNECT", t.main.requests[0].start, b"CONNECT 93.184.216.34:443 HTTP/1.1")
     for host in ("127.1", "2130706433", "0x7f000001", "0177.0.0.1"):
         expect_status(chained.ask(f"http://{host}/"), 403)
+
+
+def tls_url(t: Trial, ca: str = "ca") -> str:
+    """The URL of a proxy that is reached by TLS, with credentials, and the authority that vouches for it."""
+    return f"url: 'https://anna:p%40ss@127.0.0.1:{t.main.port}', ca: '{certificates() / (ca + '.pem')}'"
+
+
+def strange() -> dict[str, str]:
+    """An environment in which the system trusts another authority than the one of most certificates."""
+    return {"SSL_CERT_FILE": str(certificates() / "other.pem")}
+
+
+def secure_inside(script, name: str = "a"):
+    """The script of a host under TLS, inside TLS with its proxy."""
+
+    def wrapped(connection: OriginConnection) -> None:
+        connection.sock = JoinedTls(connection.sock, certificates().server(name), server_side=True)
+        script(connection)
+
+    return wrapped
+
+
+def echoing(connection: OriginConnection) -> None:
+    if connection.buffer:
+        connection.send(bytes(connection.buffer))
+        connection.buffer.clear()
+    while piece := connection.sock.recv(65536):
+        connection.sock.sendall(piece)
+
+
+def exchange_much(client: Wire, count: int) -> None:
+    """Sends so many bytes and reads them back at the same time."""
+    data = bytes(range(256)) * (count // 256)
+    sender = threading.Thread(target=lambda: client.sock.sendall(data))
+    sender.start()
+    check(client.read_exactly(len(data)) == data, "other bytes came back")
+    sender.join(10)
+
+
+@case("upstreamProxy: by TLS, a request without TLS goes to the proxy in absolute form, with its credentials", nginx=NO)
+def _(t: Trial) -> None:
+    chained = Chained(t, secure(answering(OK)), proxy=tls_url(t), environment=strange())
+    for path in ("/x?y=z", "/"):
+        expect_same("body", chained.ask(f"http://a.test{path}").body, b"ok")
+        request = t.main.requests[-1]
+        expect_same("upstream", (request.target, request.get("Host"), request.get("Proxy-Authorization")),
+                    (f"http://a.test{path}", "a.test", RIGHT))
+    expect_same("connections", len(t.main.used), 1)
+
+
+@case("upstreamProxy: by TLS, a tunnel loses no byte, wherever its records are cut", nginx=NO)
+def _(t: Trial) -> None:
+    def greeting(connection: OriginConnection) -> None:
+        connection.send(b"220 mail\r\n")
+        echoing(connection)
+
+    for bytewise in (False, True):
+        for answer in (b"HTTP/1.1 200 OK\r\n\r\n220 more\r\n", b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 200 OK\r\n\r\n220 more\r\n"):
+            chained = Chained(t, secure(proxying(answer, greeting, bytewise)), proxy=tls_url(t), environment=strange())
+            client, response = chained.tunnel("mail.test:25")
+            expect_status(response, 200)
+            expect_same("greeting", client.read_exactly(20), b"220 more\r\n220 mail\r\n")
+            exchange_much(client, 4 << 20)
+            request = t.main.requests[-1]
+            expect_same("CONNECT", (request.start, request.get("Host"), request.get("Proxy-Authorization")),
+                        (b"CONNECT mail.test:25 HTTP/1.1", "mail.test:25", RIGHT))
+
+
+@case("upstreamProxy: by TLS, TLS with a host is inside TLS with the proxy, and each verifies its own", nginx=NO)
+def _(t: Trial) -> None:
+    large = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n" + b"0123456789" * 500_000
+
+    # The host's certificate is of an authority that the system trusts, the proxy's of the one that `ca` names.
+    for host, proxy, status in (("stranger", "a", 200), ("a", "a", 502), ("stranger", "stranger", 502)):
+        chained = Chained(t, secure(proxying(then=secure_inside(answering(large), host)), proxy), proxy=tls_url(t), environment=strange(),
+                          intercept='intercept: { hosts: ["*"], ca: ca }')
+        client, response = chained.tunnel()
+        expect_status(response, 200)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(str(chained.ca))
+        inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
+        t.clients.append(inner)
+        for _ in range(2 if status == 200 else 1):
+            inner.send(head(host=b"Host: a.test\r\n"))
+            response = inner.read_response()
+            expect_status(response, status)
+            if status == 200:
+                expect_same("body", len(response.body), 5_000_000)
+        if status == 502:
+            who = b"the proxy" if proxy == "stranger" else b"a.test"
+            check(who in response.body and b"certificate" in response.body, response.body)
+        if status == 200:
+            starts = [request.start.split()[0] for request in t.main.requests]
+            expect_same("requests on one connection", (starts, len(t.main.used)), ([b"CONNECT", b"GET", b"GET"], 1))
+        check(proxy == "a" or not t.main.requests, "a proxy that is not trusted was asked")
+
+
+@case("upstreamProxy: by TLS, a proxy that shows no valid certificate learns nothing of the request", nginx=NO)
+def _(t: Trial) -> None:
+    for name, ca in (("a", "other"), ("named", "ca"), ("expired", "ca")):
+        chained = Chained(t, secure(answering(OK), name), proxy=tls_url(t, ca))
+        response = chained.ask("http://a.test/")
+        expect_status(response, 502)
+        check(b"the proxy 127.0.0.1" in response.body, response.body)
+        expect_status(chained.tunnel("mail.test:25")[1], 502)
+        expect_same("requests", len(t.main.requests), 0)
+
+    def plain(connection: OriginConnection) -> None:
+        connection.fill()
+        connection.origin.seen = bytes(connection.buffer)
+        connection.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    chained = Chained(t, plain, proxy=tls_url(t))
+    expect_status(chained.ask("http://a.test/"), 502)
+    check(b"Authorization" not in t.main.seen and b"a.test" not in t.main.seen, t.main.seen)
+
+
+@case("upstreamProxy: the environment may name a proxy that is reached by TLS", nginx=NO)
+def _(t: Trial) -> None:
+    chained = Chained(t, secure(answering(OK)), proxy="fromEnvironment: true",
+                      environment={"http_proxy": f"https://127.0.0.1:{t.main.port}"})
+    expect_status(chained.ask("http://a.test/"), 200)
+    expect_same("target", t.main.requests[-1].target, "http://a.test/")
