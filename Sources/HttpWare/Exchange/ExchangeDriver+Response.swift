@@ -35,7 +35,11 @@ extension ExchangeDriver: ResponseReceiver {
             }
         }
         tap?.responseReceived(response)
-        if let service = plan.service, service.references.concern(response.fields) { rewriteReferences(service) }
+        if response.fields.mayContain(OriginReferences.fields), let service = plan.service,
+            service.references.concern(response.fields)
+        {
+            rewriteReferences(service)
+        }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }

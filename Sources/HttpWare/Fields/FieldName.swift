@@ -103,6 +103,7 @@ extension FieldName {
     public static let authorization = FieldName(.authorization)
     public static let cacheControl = FieldName(.cacheControl)
     public static let cacheStatus = FieldName(.cacheStatus)
+    public static let refresh = FieldName(.refresh)
     public static let connection = FieldName(.connection)
     public static let contentDisposition = FieldName(.contentDisposition)
     public static let contentEncoding = FieldName(.contentEncoding)

@@ -8,7 +8,7 @@ enum KnownField: UInt8, CaseIterable {
     case ifRange, range, contentRange, age, expires, vary, location, retryAfter, wwwAuthenticate, forwarded
     case xForwardedFor, xForwardedProto, xForwardedHost, xRequestId, origin, referer, pragma, allow, acceptRanges
     case contentLocation, contentDisposition, proxyStatus, traceparent, tracestate, xPoweredBy, link, secFetchMode
-    case cacheStatus
+    case cacheStatus, refresh
 
     /// The name as it is written on the wire.
     var name: String {
@@ -75,6 +75,7 @@ enum KnownField: UInt8, CaseIterable {
         case .link: "Link"
         case .secFetchMode: "Sec-Fetch-Mode"
         case .cacheStatus: "Cache-Status"
+        case .refresh: "Refresh"
         }
     }
 

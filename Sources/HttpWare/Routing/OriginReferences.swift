@@ -22,27 +22,26 @@ public struct OriginReferences: Sendable, Equatable {
 
     public init() {}
 
-    private static let redirects = KnownFields(.location, .contentLocation)
+    private static let redirects = KnownFields(.location, .contentLocation, .refresh)
     private static let cookieFields = KnownFields(.setCookie)
-    private static let refresh: FieldName = "Refresh"
+    /// A response with none of these fields has nothing to rewrite, whatever the service wants.
+    static let fields = KnownFields(.location, .contentLocation, .refresh, .setCookie)
 
     /// Whether a response may have something to rewrite; false is certain.
-    @inline(__always)
     func concern(_ fields: HttpFields) -> Bool {
-        rewritesRedirects
-            && (fields.mayContain(OriginReferences.redirects) || fields.contains(OriginReferences.refresh))
+        rewritesRedirects && fields.mayContain(OriginReferences.redirects)
             || !cookies.isEmpty && fields.mayContain(OriginReferences.cookieFields)
     }
 
     /// Rewrites the fields of a response.
     func rewrite(_ fields: inout HttpFields, from origin: Place, for client: String?) {
         if rewritesRedirects {
-            for name in [.location, .contentLocation, OriginReferences.refresh] as [FieldName] {
+            for name in [.location, .contentLocation, .refresh] as [FieldName] {
                 let values = fields.values(of: name)
                 // Of two places none can be meant.
                 guard values.count == 1, let value = values.first else { continue }
                 let rewritten =
-                    name == OriginReferences.refresh
+                    name == .refresh
                     ? OriginReferences.refresh(value, from: origin, for: client)
                     : OriginReferences.reference(value[...], from: origin, for: client)
                 if let rewritten { try? fields.set(name, to: rewritten) }
