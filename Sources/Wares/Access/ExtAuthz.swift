@@ -24,6 +24,8 @@ public struct ExtAuthz: Middleware, Postware {
     let call: ExtAuthzCall?
     let caching: ExtAuthzCaching?
     private let memory: RecentlyVerified<ExtAuthzDecision>?
+    /// Whether a request with two `Authorization` fields has another key than each request with one.
+    private let isKeyedByCredentials: Bool
 
     public var holdsState: Bool { memory != nil }
     public var contentNeed: ContentNeed { body > 0 ? .whole(upTo: body) : .none }
@@ -41,6 +43,7 @@ public struct ExtAuthz: Middleware, Postware {
     init(_ call: ExtAuthzCall?, caching: ExtAuthzCaching? = nil) {
         self.call = call
         self.caching = caching
+        isKeyedByCredentials = caching?.key.contains(.authorization) ?? false
         memory = caching.map { RecentlyVerified(most: $0.maxEntries, mostBytes: Self.memorySize) }
     }
 
@@ -53,18 +56,26 @@ public struct ExtAuthz: Middleware, Postware {
         guard let call else { return missing("no server is configured", exchange) }
         // The server judges these fields as they are; an origin server could take a twin for one of them.
         for name in headers { request.fields.removeTwins(of: name) }
-        if hasSeveralCredentials(request, exchange) {
-            return .abort(with: .problem(.badRequest, "the request has more than one authorization"))
-        }
         let key = memory != nil || call.isShared ? key(request, exchange) : nil
         if let memory, let key, let decision = memory.value(key, at: Self.milliseconds(exchange.wallNow)) {
+            // What is remembered was asked about with one.
+            if !isKeyedByCredentials || request.hasSeveralProxyAuthorizations,
+                hasSeveralCredentials(request, exchange)
+            {
+                return Self.ambiguous
+            }
             deleteCopied(&request)
             exchange.note("remembered")
             return decide(&request, decision, exchange)
         }
+        if hasSeveralCredentials(request, exchange) { return Self.ambiguous }
         let question = try call.question(about: request, headers, withContent: body > 0, in: exchange)
         deleteCopied(&request)
         return .wait { request, exchange in try await ask(&request, question, key, exchange) }
+    }
+
+    private static var ambiguous: Verdict {
+        .abort(with: .problem(.badRequest, "the request has more than one authorization"))
     }
 
     /// A client must not be able to name a user, whatever the server answers.
@@ -84,8 +95,7 @@ public struct ExtAuthz: Middleware, Postware {
             return true
         }
         guard headers.contains(.authorization), !exchange.isForward else { return false }
-        if case .several = request.fields.withOnlyValue(of: .authorization, { _ in }) { return true }
-        return false
+        return request.fields.rawValues(of: .authorization).count > 1
     }
 
     private func ask(
@@ -110,11 +120,13 @@ public struct ExtAuthz: Middleware, Postware {
     ) -> Verdict {
         switch decision {
         case .allowed(let allowance):
-            for (name, value) in allowance.fields {
-                // It stood in a field line before.
-                try? request.fields.append(name, raw: value)
-                if name == .authorization || name == .cookie { exchange.noteInjection(into: name) }
+            if let block = allowance.block {
+                if !block.isEmpty { request.fields.set(block) }
+            } else {
+                // Each stood in a field line before.
+                for (name, value) in allowance.fields { try? request.fields.append(name, raw: value) }
             }
+            for name in allowance.credentials { exchange.noteInjection(into: name) }
             if let principal = allowance.principal { exchange.authenticated(as: principal) }
             if !allowance.responseFields.isEmpty { exchange[Renewal.self] = allowance }
             return .pass
@@ -178,14 +190,12 @@ public struct ExtAuthz: Middleware, Postware {
 
     /// Whether a browser loads a page: it says so in `Sec-Fetch-Mode`; older ones want HTML and no script asks for them.
     static func isPageLoad(_ request: borrowing HttpRequest) -> Bool {
-        let mode = request.fields.withOnlyValue(of: fetchMode) { $0.elementsEqual("navigate".utf8) }
-        if case .one(let isNavigation) = mode { return isNavigation }
+        let modes = request.fields.rawValues(of: fetchMode)
+        if let mode = modes.first { return modes.count == 1 && mode.elementsEqual("navigate".utf8) }
         guard !request.fields.contains(requestedWith), request.upgrade == nil else { return false }
-        let accepted = request.fields.withOnlyValue(of: .accept) { value in
-            value.indices.contains { value[$0...].starts(with: "text/html".utf8) }
+        return request.fields.rawValues(of: .accept).contains { value in
+            value.indices.contains { value[$0] == UInt8(ascii: "t") && value[$0...].starts(with: "text/html".utf8) }
         }
-        if case .one(let wantsPage) = accepted { return wantsPage }
-        return false
     }
 
     private static let fetchMode: FieldName = "Sec-Fetch-Mode"
@@ -248,21 +258,11 @@ public struct ExtAuthz: Middleware, Postware {
     private func append(
         _ name: FieldName, _ request: HttpRequest, _ exchange: Exchange, to bytes: inout [UInt8]
     ) {
-        if !exchange.isForward, name != .proxyAuthorization {
-            let found = request.fields.withOnlyValue(of: name) {
-                bytes.append(1)
-                Self.append($0, to: &bytes)
-            }
-            switch found {
-            case .one: return
-            case .absent: return bytes.append(0)
-            case .several: break
-            }
+        for value in ExtAuthzCall.values(of: name, request, exchange) {
+            bytes.append(1)
+            Self.append(value, to: &bytes)
         }
-        let values = ExtAuthzCall.values(of: name, request, exchange)
-        bytes.append(2)
-        Self.append(UInt64(truncatingIfNeeded: values.count), to: &bytes)
-        for value in values { Self.append(value, to: &bytes) }
+        bytes.append(0)
     }
 
     private static func append(_ value: some Collection<UInt8>, to bytes: inout [UInt8]) {

@@ -49,6 +49,10 @@ final class ExtAuthzAllowance: Sendable {
 
     /// The fields that go upstream.
     let fields: [Line]
+    /// The same in one piece; `nil` if a value is not UTF-8.
+    let block: FieldBlock?
+    /// Those of them that hold credentials, and whose values are shown to nobody.
+    let credentials: [FieldName]
     /// The fields that go to the client with the response.
     let responseFields: [Line]
     /// The user whom the answer names.
@@ -63,6 +67,12 @@ final class ExtAuthzAllowance: Sendable {
         }
         let fields = lines(copy)
         self.fields = fields
+        let prepared = fields.compactMap { name, value in
+            // Each stood in a field line before.
+            String(validating: value, as: UTF8.self).flatMap { try? FieldLine(name, $0) }
+        }
+        block = prepared.count == fields.count ? FieldBlock(prepared) : nil
+        credentials = [.authorization, .cookie].filter { name in fields.contains { $0.name == name } }
         responseFields = lines(copyToResponse)
         principal =
             Self.userFields.lazy.compactMap { name -> Principal? in
@@ -73,5 +83,5 @@ final class ExtAuthzAllowance: Sendable {
             }.first
     }
 
-    var size: Int { (fields + responseFields).reduce(0) { $0 + 128 + $1.value.count } }
+    var size: Int { (fields + responseFields).reduce(0) { $0 + 256 + 2 * $1.value.count } }
 }

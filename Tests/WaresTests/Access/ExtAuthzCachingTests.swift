@@ -112,6 +112,18 @@ import Testing
         #expect(calls.requests.count == 2)
     }
 
+    @Test(arguments: [[FieldName.authorization], [.cookie]])
+    func `a remembered answer admits no request with two Authorization fields`(key: [FieldName]) async throws {
+        answer(200, ["Cache-Control": "max-age=60"])
+        var caching = ExtAuthzCaching()
+        caching.key = key
+        let exchange = try TestExchange([try ExtAuthz(url: Self.url, caching: caching, client: calls)])
+        var fields: HttpFields = ["Authorization": "a"]
+        #expect(try await exchange.send(.get("/", fields: fields)).status == .ok)
+        try fields.append(.authorization, "b")
+        #expect(try await exchange.send(.get("/", fields: fields)).status == .badRequest)
+    }
+
     @Test func `content that the server judges is part of the key`() async throws {
         answer(200, ["Cache-Control": "max-age=60"])
         let exchange = try exchange { $0.body = 100 }
