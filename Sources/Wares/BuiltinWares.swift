@@ -16,6 +16,7 @@ public enum BuiltinWares {
         Concurrency.self,
         Cors.self,
         ErrorPage.self,
+        ExtAuthz.self,
         Fault.self,
         Forwarded.self,
         HostRule.self,

@@ -67,8 +67,9 @@ import Wares
 
     @Test(arguments: [
         ("gzip", ["compress"]), ("cache", ["httpCache"]), ("header", ["requestHeaders", "responseHeaders"]),
-        ("headers", ["requestHeaders", "responseHeaders"]), ("auth", ["apiKey", "basicAuth", "introspect", "jwt"]),
-        ("forwardAuth", ["introspect", "jwt"]), ("static", ["mock"]), ("ratelimit", ["rateLimit"]),
+        ("headers", ["requestHeaders", "responseHeaders"]),
+        ("auth", ["apiKey", "basicAuth", "extAuthz", "introspect", "jwt"]),
+        ("forwardAuth", ["extAuthz"]), ("static", ["mock"]), ("ratelimit", ["rateLimit"]),
         ("CORS", ["cors"]), ("proxy_set_header", ["requestHeaders"]), ("bodyLimits", ["bodyLimit"]), ("nonsense", []),
     ])
     func `an unknown ware's error names the wares that it could mean`(name: String, meant: [String]) {

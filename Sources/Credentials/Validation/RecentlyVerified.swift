@@ -1,5 +1,5 @@
 public import HttpWare
-import Synchronization
+public import Synchronization
 
 /// What was found good before, by the digest of what was shown, until it stops being good. Shared by all loops, bounded in
 /// number and bytes; to find something allocates nothing and waits for nobody but who looks at the same shard.
@@ -7,24 +7,27 @@ import Synchronization
 /// A shard has two generations. What is found in the older one moves to the younger; when the younger is full, the older one
 /// goes. So what is in use stays, and nothing needs to be put in order.
 public final class RecentlyVerified<Value: Sendable>: Sendable {
-    private struct Item {
-        let value: Value
+    @usableFromInline
+    struct Item {
+        @usableFromInline let value: Value
         /// The first moment, in the unit of the caller, at which it is not good any more.
-        let until: Int64
+        @usableFromInline let until: Int64
         let bytes: Int
     }
 
-    private struct Generations {
-        var younger: [Digest256: Item] = [:]
-        var older: [Digest256: Item] = [:]
+    @usableFromInline
+    struct Generations {
+        @usableFromInline var younger: [Digest256: Item] = [:]
+        @usableFromInline var older: [Digest256: Item] = [:]
         var bytes = 0
     }
 
-    private final class Shard: Sendable {
-        let generations = Mutex(Generations())
+    @usableFromInline
+    final class Shard: Sendable {
+        @usableFromInline let generations = Mutex(Generations())
     }
 
-    private let shards: [Shard]
+    @usableFromInline let shards: [Shard]
     /// Of one generation of one shard.
     private let most: Int
     private let mostBytes: Int
@@ -36,8 +39,9 @@ public final class RecentlyVerified<Value: Sendable>: Sendable {
         self.mostBytes = mostBytes.bytes / 2 / self.shards.count
     }
 
-    /// What was remembered under the digest and is still good.
-    @inline(__always)
+    /// What was remembered under the digest and is still good. Other modules compile it for their own values: apart from them, each
+    /// look-up would ask for the types first.
+    @inlinable
     public func value(_ key: Digest256, at now: Int64) -> Value? {
         shard(key).generations.withLock { generations in
             if let item = generations.younger[key] { return now < item.until ? item.value : nil }
@@ -63,7 +67,8 @@ public final class RecentlyVerified<Value: Sendable>: Sendable {
         }
     }
 
-    private func add(_ item: Item, _ key: Digest256, _ generations: inout Generations) {
+    @usableFromInline
+    func add(_ item: Item, _ key: Digest256, _ generations: inout Generations) {
         if generations.younger.count >= most || generations.bytes + item.bytes > mostBytes {
             generations.older = generations.younger
             generations.younger = [:]
@@ -74,6 +79,6 @@ public final class RecentlyVerified<Value: Sendable>: Sendable {
         generations.older[key] = nil
     }
 
-    @inline(__always)
-    private func shard(_ key: Digest256) -> Shard { shards[key.firstByte % shards.count] }
+    @inlinable
+    func shard(_ key: Digest256) -> Shard { shards[key.firstByte % shards.count] }
 }

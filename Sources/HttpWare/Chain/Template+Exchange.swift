@@ -63,6 +63,7 @@ extension Placeholder {
         case .requestMethod: request.receivedMethod == .unread ? "" : request.method.name
         case .requestPath: request.path
         case .requestHost: request.host ?? ""
+        case .requestUrl: exchange.clientUrl(of: request)
         case .requestQuery(let name): request.queryValues(name).first ?? ""
         case .requestHeader(let name): FieldName(name).flatMap { request.fields[$0] } ?? ""
         case .path(let name): exchange.captures.first { $0.name == name }?.value ?? ""

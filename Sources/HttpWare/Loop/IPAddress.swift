@@ -5,10 +5,10 @@ import Glibc
 /// An IPv4 address and its IPv4-mapped IPv6 form are different values; `unmapped` makes one of both.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The upper 64 bits; 0 for IPv4.
-    let high: UInt64
+    public let high: UInt64
 
     /// The lower 64 bits; for IPv4 the address is in the lower 32.
-    let low: UInt64
+    public let low: UInt64
 
     /// The interface index of a link-local IPv6 address; 0 when none is given.
     public let scope: UInt32

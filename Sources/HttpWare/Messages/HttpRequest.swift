@@ -111,6 +111,28 @@ public struct HttpRequest: Sendable {
         target.string(target.upstreamPath) + (target.hasQuery ? "?" + target.string(target.query) : "")
     }
 
+    /// The same as bytes: a target may hold some that are not UTF-8.
+    public var upstreamTargetBytes: [UInt8] {
+        var bytes = Array(target.bytes[target.upstreamPath.range])
+        if target.hasQuery {
+            bytes.append(0x3f)
+            bytes += target.bytes[target.query.range]
+        }
+        return bytes
+    }
+
+    /// The path and query as they were received, the path in its normal form.
+    var receivedPathAndQuery: String {
+        let names = target.receivedNames
+        return target.string(names.path) + (names.hasQuery ? "?" + target.string(names.query) : "")
+    }
+
+    /// The authority as it was received; `nil` if the request named none.
+    var receivedAuthority: Authority? {
+        let names = target.receivedNames
+        return names.host.count == 0 ? nil : Authority(host: target.string(names.host), port: names.port)
+    }
+
     /// The target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal path, and
     /// the query. RFC 9110 §7.1, §4.2.3. With `asSent` the path is the one that goes upstream.
     public func targetUri(includesQuery: Bool = true, asSent: Bool = false, sparing spare: Int = 0) -> [UInt8] {

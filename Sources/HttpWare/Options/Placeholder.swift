@@ -3,6 +3,8 @@ public enum Placeholder: Sendable, Hashable {
     case requestMethod
     case requestPath
     case requestHost
+    /// The whole URL that the client asked for, as it was received.
+    case requestUrl
     case requestQuery(String)
     /// A field name, with the case of the file.
     case requestHeader(String)
@@ -26,6 +28,7 @@ public enum Placeholder: Sendable, Hashable {
 
     private static let plain: [(name: String, placeholder: Placeholder)] = [
         ("request.method", .requestMethod), ("request.path", .requestPath), ("request.host", .requestHost),
+        ("request.url", .requestUrl),
         ("client.ip", .clientIp), ("peer.ip", .peerIp), ("principal", .principal), ("tls.subject", .tlsSubject),
         ("tls.san", .tlsSan),
         ("exchange.id", .exchangeId), ("trace.id", .traceId), ("cspNonce", .cspNonce),

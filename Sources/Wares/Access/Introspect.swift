@@ -138,8 +138,7 @@ extension Introspect: ConfigurableWare {
             On a forward listener the token is in `Proxy-Authorization`, and the refusal is 407.
             """#,
         otherNames: [
-            "auth", "authentication", "forwardAuth", "authRequest", "extAuthz", "externalAuth", "oauth2",
-            "tokenIntrospection",
+            "auth", "authentication", "oauth2", "tokenIntrospection",
         ])
 
     public init(options: inout OptionsReader) {

@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     connections,
     content,
     events,
+    ext_authz,
     failures,
     fields,
     forward,
