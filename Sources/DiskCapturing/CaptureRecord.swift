@@ -207,8 +207,8 @@ enum CaptureRecord {
         capture.receivedResponse = try rest.flag() ? try readMessage(&rest, response) : nil
         capture.messages = try rest.list { (rest) throws(DamagedRecord) in try readPiece(&rest) }
         if try rest.flag() {
-            let json = try rest.text()
-            capture.report = try? JSONDecoder().decode(ExchangeReport.self, from: Data(json.utf8))
+            let json = try rest.data()
+            capture.setReport { try? JSONDecoder().decode(ExchangeReport.self, from: Data(json)) }
         }
         if try rest.flag() {
             var timings = CapturedTimings()
@@ -256,7 +256,7 @@ enum CaptureRecord {
             return other
         }
         var fields = CapturedFields()
-        for _ in 0..<(try rest.count()) { fields.append(CapturedMessage.Field(try rest.text(), try rest.text())) }
+        for _ in 0..<(try rest.count()) { fields.append(name: try rest.piece(), value: try rest.piece()) }
         return fields
     }
 

@@ -56,6 +56,10 @@ public struct CapturedExchange: Sendable {
         get { record?.report }
         set { record = newValue.map { CapturedRecord(.report($0)) } }
     }
+    /// Gives it a report that is read when somebody asks for it.
+    public mutating func setReport(reading read: @escaping @Sendable () -> ExchangeReport?) {
+        record = CapturedRecord(.unread(read))
+    }
     /// The same for filters, of a row that was read without its record.
     public var summary: ReportSummary?
     /// The times of its phases, of an imported exchange, which has no record.

@@ -23,7 +23,7 @@ public struct CapturedFields: Sendable {
     }
 
     /// Adds a line. Lines beyond 4 GiB are left out.
-    mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
+    public mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
         guard text.count + name.count + value.count + 3 <= Int(UInt32.max) else { return }
         text.append(contentsOf: name)
         text.append(0x3a)

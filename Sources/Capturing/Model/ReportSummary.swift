@@ -52,23 +52,28 @@ final class CapturedRecord: Sendable {
     enum Form: Sendable {
         case recorded(RecordedExchange)
         case report(ExchangeReport)
+        /// As a disk has it: it is read when somebody asks.
+        case unread(@Sendable () -> ExchangeReport?)
     }
 
     private let form: Form
 
     init(_ form: Form) { self.form = form }
 
-    var report: ExchangeReport {
+    /// `nil` if it cannot be read.
+    var report: ExchangeReport? {
         switch form {
         case .recorded(let recorded): ExchangeReport(recorded)
         case .report(let report): report
+        case .unread(let read): read()
         }
     }
 
-    var summary: ReportSummary {
+    var summary: ReportSummary? {
         switch form {
         case .recorded(let recorded): ReportSummary(recorded)
         case .report(let report): ReportSummary(report)
+        case .unread(let read): read().map { ReportSummary($0) }
         }
     }
 
@@ -77,6 +82,7 @@ final class CapturedRecord: Sendable {
         switch form {
         case .recorded(let recorded): recorded.bytes
         case .report(let report): 512 + 256 * (report.phases.count + report.wares.count)
+        case .unread: 2048
         }
     }
 }
