@@ -40,7 +40,7 @@ let fuzzTargets: [Target] =
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
-            "TunnelBytes", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
+            "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext",
         ].map {
             .executableTarget(

@@ -91,6 +91,10 @@ extension GatewayConfiguration {
             lines.append("  http2 \(listener.http2)")
             lines.append("  connectPorts \(listener.connectPorts) denyPrivate \(listener.denyPrivate)")
             lines.append("  trusted \(listener.trustedProxies.map(\.description).joined(separator: " "))")
+            if !listener.proxyHeaderPeers.isEmpty {
+                lines.append(
+                    "  proxyProtocol from \(listener.proxyHeaderPeers.map(\.description).joined(separator: " "))")
+            }
             lines.append("  paths \(listener.refusesAmbiguousPaths ? "strict" : "lenient")")
             lines.append("  chain \(Self.shown(listener.chain))")
             for resolved in listener.routes {
@@ -136,6 +140,7 @@ extension GatewayConfiguration {
     private static func balancing(_ service: ServiceDefinition) -> [String] {
         var lines: [String] = []
         if let key = service.hashKey { lines.append("hashKey \(key.optionText)") }
+        if let version = service.proxyProtocol { lines.append("proxyProtocol \(version.rawValue)") }
         if !service.references.rewritesRedirects { lines.append("rewriteRedirects false") }
         let cookies = service.references.cookies
         if cookies != .init() {

@@ -67,6 +67,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var http2 = true
     /// The peers whose forwarding fields are trusted.
     public internal(set) var trustedProxies: [IPNetwork] = []
+    /// The proxies that say by the PROXY protocol who their clients are.
+    public internal(set) var proxyHeaderPeers: [IPNetwork] = []
     /// The limits for its clients.
     public internal(set) var limits = Limits()
     /// Whether its clients may be programs that have placeholders in place of tokens.
@@ -122,7 +124,18 @@ public struct ListenerDefinition: Sendable {
             options.fail(at: "socks", "has no effect on a reverse listener; write mode: forward, or remove it")
         }
         socksLocation = options.location(of: "socks")
-        options.refuse("proxyProtocol")
+        let hasProxyHeaders = options.isGiven("proxyProtocol")
+        options.read("proxyProtocol") { options in
+            options.read("from", into: &proxyHeaderPeers)
+            if hasProxyHeaders || options.isDescribing { options.require("from") }
+            if options.isGiven("from"), options.isEmpty("from") {
+                options.fail(at: "from", "is empty; write the addresses or networks of the proxies in front")
+            } else if proxyHeaderPeers.contains(where: { $0.prefixLength == 0 }) {
+                options.warn(
+                    at: "from",
+                    "every client can say that it is another; write the addresses or networks of the proxies in front")
+            }
+        }
         // Clients of a forward proxy may ask for https origins, which are verified by what the system trusts.
         if mode == .forward, !options.isDescribing {
             options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())

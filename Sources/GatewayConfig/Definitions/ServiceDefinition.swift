@@ -69,6 +69,8 @@ public struct ServiceDefinition: Sendable {
     public internal(set) var slowStart = Duration.zero
     /// The HTTP version for the endpoints.
     public internal(set) var wireProtocol = WireProtocol.auto
+    /// The version of the PROXY protocol that tells the endpoints who the client of a connection is; `nil`: none.
+    public internal(set) var proxyProtocol: ProxyProtocol?
     /// The time limit of each step.
     public internal(set) var timeouts = Timeouts()
     /// The limits of connections.
@@ -114,7 +116,7 @@ public struct ServiceDefinition: Sendable {
                 key, because: "passthrough is built in, and clients choose its origins; write a service of another name"
             )
         }
-        for key in ["protocol", "headers", "rewriteRedirects", "rewriteCookies"] {
+        for key in ["protocol", "proxyProtocol", "headers", "rewriteRedirects", "rewriteCookies"] {
             options.refuse(
                 key, because: "passthrough has only tls.ca, timeouts and pool; write a service of another name")
         }
@@ -137,6 +139,11 @@ public struct ServiceDefinition: Sendable {
         }
         readHealth(&options)
         options.read("protocol", into: &wireProtocol)
+        options.read("proxyProtocol", into: &proxyProtocol)
+        if proxyProtocol != nil, wireProtocol == .h2 {
+            options.fail(
+                at: "proxyProtocol", "tells of one client a connection, which protocol: h2 shares; write protocol: h1")
+        }
         options.read("timeouts") { timeouts.read(&$0) }
         options.read("pool") { pool.read(&$0) }
         options.read("host", into: &host)

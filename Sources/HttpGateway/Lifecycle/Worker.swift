@@ -155,6 +155,10 @@ final class Worker: @unchecked Sendable {
         server.onHandshakeFailure = { [log, name = definition.name] peer, fault in
             log.write(.debug, "\(name): the TLS handshake with \(peer.map { "\($0)" } ?? "a client"): \(fault)")
         }
+        server.onHeaderFailure = { [log, name = definition.name] peer, reason in
+            log.write(
+                .notice, "\(name): \(peer.map { "\($0)" } ?? "a proxy") sent \(reason); the connection was closed")
+        }
         server.onInterceptFailure = { [log, name = definition.name] host, peer, fault, outcome in
             let client = peer.map { "\($0)" } ?? "a client"
             switch outcome {
@@ -263,6 +267,7 @@ extension ServerSettings {
             socks = asks ? .withPassword : .open
         }
         speaksHttp2 = listener.http2
+        proxyHeaderPeers = listener.proxyHeaderPeers
         refusesAmbiguousPaths = listener.refusesAmbiguousPaths
         tls = listener.tls?.context
         if let tls = listener.tls { handshakeTimeout = tls.handshakeTimeout }

@@ -51,6 +51,8 @@ struct ServiceTable: Sendable {
         let limits = limits(definition)
         let version: Endpoint.Version =
             switch definition.wireProtocol {
+            // Such a connection carries one client.
+            case .auto where definition.proxyProtocol != nil: .h1
             case .auto: .auto
             case .h1: .h1
             case .h2: .h2
@@ -69,7 +71,7 @@ struct ServiceTable: Sendable {
                 return Endpoint(
                     host: endpoint.host, port: endpoint.port, basePath: endpoint.basePath, weight: endpoint.weight,
                     limits: limits, speaks: version, tls: endpoint.isSecure ? definition.tls?.context : nil,
-                    serverName: definition.tls?.serverName)
+                    serverName: definition.tls?.serverName, proxyProtocol: definition.proxyProtocol)
             },
             host: host, timeouts: timeouts(definition),
             // The reader checked the values; an invalid one is left out here.

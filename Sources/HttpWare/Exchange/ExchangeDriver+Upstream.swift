@@ -66,7 +66,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// Takes the next endpoint, and a connection to it.
     private func connect(_ service: UpstreamService) {
-        let endpoint: Endpoint
+        var endpoint: Endpoint
         do throws(GatewayError) {
             endpoint = try choose(service)
         } catch {
@@ -75,6 +75,10 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let exchange = self.exchange
         if exchange.tokenSwaps != nil, let refusal = reasonAgainstSwap(at: endpoint) { return fail(refusal) }
+        if endpoint.key.proxyProtocol != nil {
+            let facts = exchange.connection
+            endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))
+        }
         if exchange.record.hasAttempt { keepAttempt() }
         call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds

@@ -44,6 +44,9 @@ public final class LoopListener: ExchangeSource {
     /// Called with each TLS handshake that failed: who the client was, and why.
     public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
 
+    /// Called with each connection that was closed because of its header of the PROXY protocol: which proxy made it, and why.
+    public var onHeaderFailure: ((SocketAddress?, String) -> Void)?
+
     /// What a handshake that failed inside a tunnel tells of the client.
     public enum InterceptFailure: Sendable {
         case failed
@@ -63,6 +66,8 @@ public final class LoopListener: ExchangeSource {
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     /// With the tunnel that a handshake is in, which nobody else holds.
     private var handshakes: [ObjectIdentifier: (handshake: TlsHandshake, tunnel: InterceptedTunnel?)] = [:]
+    /// Connections of proxies that have not said yet who is behind them.
+    private var headerReaders: [ObjectIdentifier: ProxyHeaderReader] = [:]
     /// Inner ends of tunnels that came on connections which are counted themselves, each with that connection.
     private var innerEnds: [ObjectIdentifier: ObjectIdentifier] = [:]
     /// How many of them each of these connections has.
@@ -116,8 +121,8 @@ public final class LoopListener: ExchangeSource {
         return seat
     }
 
-    /// How many connections clients have, with those that make their TLS handshake.
-    public var connectionCount: Int { connections.count + handshakes.count - innerEnds.count }
+    /// How many connections clients have, with those that make their TLS handshake, or tell first who the client is.
+    public var connectionCount: Int { connections.count + handshakes.count + headerReaders.count - innerEnds.count }
 
     /// How many connections have a request under way, or a part of its head. Looks at each connection.
     public var busyCount: Int { connections.values.count { !$0.isIdle } }
@@ -147,8 +152,33 @@ public final class LoopListener: ExchangeSource {
     /// Takes over a connection that was accepted.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
+        if !settings.proxyHeaderPeers.isEmpty, let address = peer?.address?.unmapped,
+            settings.proxyHeaderPeers.contains(where: { $0.contains(address) })
+        {
+            return readHeader(of: socket, from: peer)
+        }
+        serve(socket, from: peer)
+    }
+
+    /// Lets the proxy say first who its client is.
+    private func readHeader(of socket: SocketEvents, from peer: SocketAddress?) {
+        let reader = ProxyHeaderReader(socket, from: peer) { [unowned self] reader, outcome in
+            headerReaders[ObjectIdentifier(reader)] = nil
+            switch outcome {
+            case .client(let client): serve(reader.socket, from: client ?? reader.peer)
+            case .refused(let reason?): onHeaderFailure?(reader.peer, reason)
+            case .refused(nil): break
+            }
+            tellIfEmpty()
+        }
+        headerReaders[ObjectIdentifier(reader)] = reader
+        reader.start(dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds)
+    }
+
+    private func serve(_ socket: SocketEvents, from peer: SocketAddress?) {
         guard let tls = settings.tls else { return serveConnection(socket, nil, peer) }
-        guard let way = transport.tlsSocket, let session = TlsSession(server: tls, socket: way, descriptor: descriptor)
+        guard let way = transport.tlsSocket,
+            let session = TlsSession(server: tls, socket: way, descriptor: socket.descriptor)
         else { return socket.close() }
         let handshake = TlsHandshake(
             socket: socket, session: session, isServer: true, peer: peer?.unmapped, owner: self)
@@ -225,6 +255,7 @@ public final class LoopListener: ExchangeSource {
         for connection in connections.values { connection.drain(idleFor: drainNanoseconds) }
         // A tunnel in its handshake has no exchange to finish.
         for (handshake, tunnel) in handshakes.values where tunnel != nil { handshake.close() }
+        closeHeaderReaders()
         tellIfEmpty()
     }
 
@@ -233,7 +264,13 @@ public final class LoopListener: ExchangeSource {
         isStopped = true
         for connection in connections.values { connection.failed(0) }
         for (handshake, _) in handshakes.values { handshake.close() }
+        closeHeaderReaders()
         spare = []
+    }
+
+    private func closeHeaderReaders() {
+        for reader in headerReaders.values { reader.close() }
+        headerReaders = [:]
     }
 
     func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver {
@@ -296,7 +333,7 @@ public final class LoopListener: ExchangeSource {
     }
 
     /// Tells who waits for it that no connection is left.
-    func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty { onEmpty?() } }
+    func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty, headerReaders.isEmpty { onEmpty?() } }
 }
 
 extension LoopListener: TlsHandshakeOwner {

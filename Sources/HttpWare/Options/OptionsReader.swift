@@ -189,14 +189,6 @@ public struct OptionsReader: Sendable {
         diagnostics.warning(at: place, path(key), message)
     }
 
-    /// Keys that the contract names and this version does not build: refused by name where they are written.
-    public mutating func refuse(_ keys: String...) {
-        for key in keys {
-            known.append(key)
-            if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), "is not supported yet") }
-        }
-    }
-
     /// Where the value of the key stands, or the options as a whole.
     public func location(of key: String) -> SourceLocation { entry(key)?.value.location ?? location }
 

@@ -221,6 +221,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     /// The bytes go to the endpoint from now on.
     private func reached(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
+        guard introduce(on: socket) else { return tryNext() }
         guard let peer = endpoint.tls else {
             return answerCaller(.success(Link(socket: socket, tls: carrier, isHttp2: version == .h2)))
         }
@@ -231,6 +232,16 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             case .h2: [.h2]
             }
         startTls(on: socket, with: peer, offering: offered)
+    }
+
+    /// Says whose connection it is, where the endpoint wants to know. A new connection takes so few bytes at once.
+    private func introduce(on socket: SocketEvents) -> Bool {
+        guard let header = endpoint.key.proxyProtocol?.header(endpoint.key.client) else { return true }
+        let result = header.withUnsafeBytes { Socket.write(socket.descriptor, $0) }
+        if result == .bytes(header.count) { return true }
+        socket.close()
+        if case .failed(let code) = result { lastError = Connector.error(code, endpoint) }
+        return false
     }
 
     func timerFired(_ timer: LoopTimer) {

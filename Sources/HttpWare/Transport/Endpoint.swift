@@ -8,7 +8,7 @@ public final class Endpoint: Sendable {
         let port: UInt16
         let deniesPrivate: Bool
         var deniesMetadata = false
-        let limits: PoolLimits
+        var limits: PoolLimits
         /// The TLS that is spoken, and the name that is verified.
         var tls: ObjectIdentifier?
         var serverName = ""
@@ -19,6 +19,10 @@ public final class Endpoint: Sendable {
         var hop: UpstreamProxy.Hop?
         /// A tunnel by that proxy, without TLS of ours in it.
         var isTunnel = false
+        /// How it is told who the client of a connection is; `nil`: it is not.
+        var proxyProtocol: ProxyProtocol?
+        /// The client of its connections, where it is told; `nil`: they are the gateway's own.
+        var client: ProxiedClient?
     }
 
     /// The versions of HTTP that an endpoint is spoken to in.
@@ -78,7 +82,8 @@ public final class Endpoint: Sendable {
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
         speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
-        deniesMetadata: Bool = false, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false, isPassing: Bool = false
+        deniesMetadata: Bool = false, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false,
+        proxyProtocol: ProxyProtocol? = nil, isPassing: Bool = false
     ) {
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
@@ -87,7 +92,8 @@ public final class Endpoint: Sendable {
         key = Key(
             host: bare, port: port, deniesPrivate: deniesPrivate, deniesMetadata: deniesMetadata, limits: limits,
             tls: tls.map(ObjectIdentifier.init),
-            serverName: tls == nil ? "" : verified, speaks: speaks, hop: hop, isTunnel: isTunnel)
+            serverName: tls == nil ? "" : verified, speaks: speaks, hop: hop, isTunnel: isTunnel,
+            proxyProtocol: proxyProtocol)
         let shown = bare.utf8.contains(0x3a) ? "[\(bare)]" : bare
         authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"
@@ -100,20 +106,14 @@ public final class Endpoint: Sendable {
         agreed = Atomic(speaks == .h2 ? .h2 : speaks == .h1 || tls == nil ? .h1 : .unknown)
     }
 
-    /// The same at other addresses, or with other limits.
-    private init(_ other: Endpoint, at addresses: [SocketAddress]?, limits: PoolLimits, isPassing: Bool) {
-        var key = Key(
-            host: other.key.host, port: other.key.port, deniesPrivate: other.key.deniesPrivate,
-            deniesMetadata: other.key.deniesMetadata, limits: limits, tls: other.key.tls,
-            serverName: other.key.serverName, speaks: other.key.speaks, hop: other.key.hop,
-            isTunnel: other.key.isTunnel)
-        key.addresses = addresses ?? other.key.addresses
+    /// The same by another key: at other addresses, with other limits, or for one client.
+    private init(_ other: Endpoint, by key: Key, isPassing: Bool) {
         self.key = key
         written = other.written
         authority = other.authority
         configuredName = other.configuredName
-        name = addresses?.first.map(Endpoint.name) ?? other.name
-        self.addresses = addresses ?? other.addresses
+        name = key.addresses.first.map(Endpoint.name) ?? other.name
+        addresses = key.addresses.isEmpty ? other.addresses : key.addresses
         basePath = other.basePath
         weight = other.weight
         tls = other.tls
@@ -123,16 +123,29 @@ public final class Endpoint: Sendable {
 
     /// The same, at addresses of its name: the first is what it is called by, the others are tried where that cannot be reached.
     func fixed(at addresses: [SocketAddress]) -> Endpoint {
-        Endpoint(self, at: addresses, limits: key.limits, isPassing: isPassing)
+        var key = key
+        key.addresses = addresses
+        return Endpoint(self, by: key, isPassing: isPassing)
     }
 
     /// The same, for requests that share no connection with others: each is closed behind its response.
     func unpooled() -> Endpoint {
-        var limits = key.limits
-        limits.maxIdle = 0
-        limits.maxPerEndpoint = nil
-        return Endpoint(self, at: key.addresses.isEmpty ? nil : key.addresses, limits: limits, isPassing: true)
+        var key = key
+        key.limits.maxIdle = 0
+        key.limits.maxPerEndpoint = nil
+        return Endpoint(self, by: key, isPassing: true)
     }
+
+    /// The same, for the connections of one client, of which the endpoint is told.
+    func introducing(_ client: ProxiedClient?) -> Endpoint {
+        var key = key
+        key.client = client
+        key.limits.idleTimeout = min(key.limits.idleTimeout, Endpoint.longestIdleOfOneClient)
+        return Endpoint(self, by: key, isPassing: true)
+    }
+
+    /// Nobody else can use such a connection.
+    private static let longestIdleOfOneClient = Duration.seconds(10)
 
     /// It is on this host: what is sent to it crosses no network.
     var isOnThisHost: Bool {

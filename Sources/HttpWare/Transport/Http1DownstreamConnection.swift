@@ -146,6 +146,8 @@ public struct ServerSettings: Sendable {
     public var refusesAmbiguousPaths = false
     /// Requests tell upstream that they came through here: `Via`. A client's own did not. RFC 9110 §7.6.3.
     public var addsVia = true
+    /// From these addresses connections begin with a header of the PROXY protocol, version 1 or 2, before TLS.
+    public var proxyHeaderPeers: [IPNetwork] = []
     /// How TLS is spoken; `nil` without.
     public var tls: TlsContext?
     /// Without TLS: clients may begin with HTTP/2. Under TLS, ALPN decides. RFC 9113 §3.3.

@@ -33,6 +33,7 @@ from . import (  # noqa: F401
     own_host,
     passthrough,
     paths,
+    proxy_protocol,
     redis,
     reload,
     refused_requests,
