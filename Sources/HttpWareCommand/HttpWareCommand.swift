@@ -14,7 +14,7 @@ import ArgumentParser
             HarCommand.self,
             McpCommand.self,
             CacheCommand.self,
-            OfflineCommand.self, RuleCommand.self, BreakCommand.self,
+            OfflineCommand.self, MaintenanceCommand.self, RuleCommand.self, BreakCommand.self,
             TokenCommand.self,
             ServicesCommand.self,
             ProxyCommand.self,

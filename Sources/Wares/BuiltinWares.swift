@@ -6,6 +6,7 @@ public enum BuiltinWares {
     public static let all: [any ConfigurableWare.Type] = [
         AccessLog.self,
         Accumulate.self,
+        AnyOf.self,
         ApiKey.self,
         BasicAuth.self,
         BodyLimit.self,

@@ -53,7 +53,7 @@ struct HarImport {
     // MARK: Times
 
     private mutating func started() -> WallTime {
-        if let text = entry["startedDateTime"]?.text, let time = HarTime.read(text) { return time }
+        if let text = entry["startedDateTime"]?.text, let time = WallTime(iso8601: text) { return time }
         warnings.append("startedDateTime is missing or malformed; 1970 is assumed")
         return WallTime(seconds: 0)
     }

@@ -79,15 +79,6 @@ extension AdminEndpoint {
 extension HttpResponse {
     /// A problem (RFC 9457) with the place of a mistake in a filter, from 1.
     static func problem(_ status: HttpStatus, _ detail: String, column: Int?) -> HttpResponse {
-        guard let column else { return .problem(status, detail) }
-        var response = HttpResponse.json(
-            .object([
-                ("type", .text("about:blank")), ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
-                ("detail", .text(detail)), ("column", .number(column)),
-            ]))
-        response.status = status
-        response.fields.remove(.contentType as FieldName)
-        response.fields.append(FieldLine(literal: .contentType, "application/problem+json"))
-        return response
+        .problem(status, detail, also: column.map { [("column", .number($0))] } ?? [])
     }
 }

@@ -83,7 +83,7 @@ public final class Gateway: @unchecked Sendable {
             inbox.received?($0)
         }
         running = RunningConfiguration(configuration, loops: loops)
-        rules = GatewayRules { [ruled] in await ruled.use($0) }
+        rules = GatewayRules { [ruled] in await ruled.use($0, $1) }
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
         try refuseUnfitting(configuration)
@@ -508,8 +508,8 @@ private final class RuledLoops: Sendable {
     func set(_ workers: [Worker]) { self.workers.withLock { $0 = workers } }
 
     /// Returns when every loop has the rules.
-    func use(_ rules: [GatewayRules.Active]) async {
-        for worker in workers.withLock({ $0 }) { await worker.loop.submit { worker.use(rules) } }
+    func use(_ rules: [GatewayRules.Active], _ maintenance: Maintenance?) async {
+        for worker in workers.withLock({ $0 }) { await worker.loop.submit { worker.use(rules, maintenance) } }
     }
 }
 

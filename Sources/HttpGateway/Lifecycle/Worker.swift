@@ -37,7 +37,7 @@ final class Worker: @unchecked Sendable {
     private var placeholders: (any PlaceholderWatch)?
     /// Captures the loop's exchanges; `nil` if nobody wants that.
     private var captures: LoopCaptures?
-    /// The wares of rules for a while; `nil` if there are none.
+    /// The wares of rules for a while, and of maintenance; `nil` if there are none.
     private var addedWares: AddedWares?
     /// The counters of each listener; empty if they are not needed. A server that ends leaves its numbers here.
     private var counters: [String: ExchangeCounters] = [:]
@@ -174,13 +174,16 @@ final class Worker: @unchecked Sendable {
         return server
     }
 
-    /// Puts these rules in force, in place of those that were.
-    func use(_ rules: [GatewayRules.Active]) {
+    /// Puts these rules, and maintenance, in force, in place of those that were.
+    func use(_ rules: [GatewayRules.Active], _ maintenance: Maintenance?) {
+        let first = maintenance.map {
+            [ChainEntry(MaintenanceWare(maintenance: $0), label: "maintenance", order: .first)]
+        }
         addedWares =
-            rules.isEmpty
+            rules.isEmpty && first == nil
             ? nil
             : AddedWares(
-                middlewares: rules.flatMap(\.middlewares), postwares: rules.flatMap(\.postwares))
+                first: first ?? [], middlewares: rules.flatMap(\.middlewares), postwares: rules.flatMap(\.postwares))
         for server in acceptors.values.map(\.server) + leaving { server.addedWares = addedWares }
     }
 

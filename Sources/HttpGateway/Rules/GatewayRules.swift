@@ -1,7 +1,8 @@
 import HttpWare
 import Synchronization
 
-/// The rules for a while of a gateway, in the order of their creation. They outlive a reload, and end with the process.
+/// The rules for a while of a gateway, in the order of their creation, and its maintenance. They outlive a reload, and end with the
+/// process.
 ///
 /// The admin listener changes them, any thread reads: one `Mutex` guards it.
 final class GatewayRules: Sendable {
@@ -15,19 +16,29 @@ final class GatewayRules: Sendable {
     private struct State {
         var last = 0
         var active: [Active] = []
+        var maintenance: Maintenance?
     }
 
     private let state = Mutex(State())
-    /// Hands the rules to the loops, and returns when each has them.
-    private let publish: @Sendable ([Active]) async -> Void
+    /// Hands them to the loops, and returns when each has them.
+    private let publish: @Sendable ([Active], Maintenance?) async -> Void
 
     /// The most rules at once.
     static let most = 1000
 
-    init(publish: @escaping @Sendable ([Active]) async -> Void) { self.publish = publish }
+    init(publish: @escaping @Sendable ([Active], Maintenance?) async -> Void) { self.publish = publish }
 
     /// Those in force.
     var active: [Active] { state.withLock { $0.active } }
+
+    /// What answers in place of all wares; `nil` if nothing does.
+    var maintenance: Maintenance? { state.withLock { $0.maintenance } }
+
+    /// Begins maintenance, or ends it.
+    func set(_ maintenance: Maintenance?) async {
+        state.withLock { $0.maintenance = maintenance }
+        await publish(active, maintenance)
+    }
 
     func find(_ id: Int) -> Rule? { active.first { $0.rule.id == id }?.rule }
 
@@ -41,7 +52,7 @@ final class GatewayRules: Sendable {
         guard let number else { return nil }
         let made = try make(number)
         state.withLock { $0.active.append(made) }
-        await publish(active)
+        await publish(active, maintenance)
         return made.rule
     }
 
@@ -52,7 +63,7 @@ final class GatewayRules: Sendable {
             state.active.removeAll { $0.rule.id == id }
             return state.active.count < count
         }
-        if isThere { await publish(active) }
+        if isThere { await publish(active, maintenance) }
         return isThere
     }
 
@@ -63,6 +74,6 @@ final class GatewayRules: Sendable {
             state.active.removeAll { $0.rule.until <= now }
             return state.active.count < count
         }
-        if isLess { await publish(active) }
+        if isLess { await publish(active, maintenance) }
     }
 }

@@ -36,7 +36,7 @@ extension ContentTemplate {
         return content
     }
 
-    private static func appendHtml(_ value: String, to content: inout [UInt8]) {
+    static func appendHtml(_ value: String, to content: inout [UInt8]) {
         for byte in value.utf8 {
             switch byte {
             case UInt8(ascii: "&"): content += "&amp;".utf8

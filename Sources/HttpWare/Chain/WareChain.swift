@@ -92,6 +92,8 @@ public final class WareChain: Sendable {
     /// A response half, or a postware, is asked about responses with that status.
     @inline(__always)
     func seesResponses(_ status: HttpStatus) -> Bool { asked?.contains(status.code) ?? false }
+    /// The wares that decorate every response, with their places.
+    let decorators: [(place: Int, ware: any ResponseDecorator, condition: Condition?)]
     /// The wares that are told when an exchange ends.
     let observers: [Observer]
     /// A ware asks for what each ware did.
@@ -154,6 +156,11 @@ public final class WareChain: Sendable {
             StatusSet(
                 requestSteps.compactMap { $0.asked } + responseSteps.compactMap { $0.asked }
             ).bounds
+        decorators = before.enumerated().compactMap { place, entry in
+            // A gate lets requests by that were seen.
+            guard entry.gate == nil else { return nil }
+            return (entry.ware as? any ResponseDecorator).map { (place, $0, entry.condition) }
+        }
         observers =
             before.compactMap { entry in
                 (entry.ware as? any ExchangeObserver).map {
@@ -183,6 +190,7 @@ public final class WareChain: Sendable {
         showsMessages = false
         hasResponseHalves = false
         asked = nil
+        decorators = []
         observers = []
         observesWares = false
         labels = ChainLabels(middlewares: [], postwares: [])

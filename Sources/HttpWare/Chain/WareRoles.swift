@@ -14,6 +14,12 @@ public protocol EitherSided: Middleware, Postware {}
 /// (`Exchange.injectedFields`).
 public protocol MessageShower: Ware {}
 
+/// A ware that decorates every response: also one to a request that ended at a ware before it, or failed there.
+public protocol ResponseDecorator: Middleware {
+    /// Called where the ware was not asked about the request, before the response goes to the wares that were. On the exchange's loop.
+    func decorate(_ response: inout HttpResponse, to request: HttpRequest, in exchange: Exchange)
+}
+
 // MARK: Access
 
 /// A ware that refuses requests for the sake of security: whether it runs must not depend on how a server reads a path.

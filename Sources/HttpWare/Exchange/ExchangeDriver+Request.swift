@@ -215,7 +215,7 @@ extension ExchangeDriver: RequestReceiver {
             let mustCount = mustCountContent(before: response.status)
             // At once to its place: a response on its way through more hands is copied in each.
             self.response = response
-            if mustCount { countContent() } else { startAnswer(from: index - 1) }
+            if mustCount { countContent() } else { startAnswer(from: index - 1, last: index) }
             return .over
         case .wait(let continuing):
             waitForMiddleware(continuing)
@@ -311,7 +311,7 @@ extension ExchangeDriver: RequestReceiver {
     }
 
     /// All content came, and is within its limit.
-    private func contentCounted() { startAnswer(from: inward.index - 1) }
+    private func contentCounted() { startAnswer(from: inward.index - 1, last: inward.index) }
 
     /// All that was held is the content.
     private func takeHeld(into content: inout HttpContent) {

@@ -76,15 +76,29 @@ extension ExchangeDriver: ResponseReceiver {
             return
         }
         self.response = response
-        startAnswer(from: index)
+        startAnswer(from: index, last: index)
     }
 
-    /// The same for the response at hand, while nothing comes from upstream.
-    func startAnswer(from index: Int) {
+    /// The same for the response at hand, while nothing comes from upstream. `last` is the last ware that was asked.
+    func startAnswer(from index: Int, last: Int) {
         assert(call.stream == nil)
         call.isForwarding = false
         takeSource()
+        present(behind: last)
         startResponse(from: index)
+    }
+
+    /// Makes a new response what the client gets: a refusal in the form that it prefers, with what wares say of every response that
+    /// stand behind the one that it comes from.
+    private func present(behind index: Int) {
+        let exchange = self.exchange
+        if exchange.response.problem != nil {
+            exchange.response.presentProblem(to: exchange.heldRequest, id: exchange.id)
+        }
+        for (place, ware, condition) in chain.decorators where place > index {
+            if let condition, (try? condition.matchesReceived(exchange.heldRequest)) != true { continue }
+            ware.decorate(&exchange.response, to: exchange.heldRequest, in: exchange)
+        }
     }
 
     /// A response of ours brings its content with it: whole, or from a source, which stands in for the origin server then.
@@ -264,6 +278,7 @@ extension ExchangeDriver: ResponseReceiver {
             exchange.responseFilters.removeAll()
             response = other
             takeSource()
+            present(behind: outward.halfIndex)
             exchange.responder = other.isStored ? .cache : .ware(label)
             if isObserved { watch.begin(&response) }
             advance()
@@ -316,6 +331,7 @@ extension ExchangeDriver: ResponseReceiver {
             exchange.responder = .gateway
             exchange.responseFilters.removeAll()
             response = GatewayResponse.make(for: fault)
+            present(behind: outward.halfIndex)
             if isObserved { watch.begin(&response) }
         }
         advance()
@@ -507,6 +523,7 @@ extension ExchangeDriver: ResponseReceiver {
                 exchange.failure = fault
                 exchange.responder = .gateway
                 response = GatewayResponse.make(for: fault)
+                present(behind: -1)
                 exchange.finalStatus = response.status
                 bytes = response.content.bytes ?? []
                 unfiltered = bytes.count

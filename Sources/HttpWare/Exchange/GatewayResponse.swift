@@ -4,22 +4,25 @@ enum GatewayResponse {
     /// the origin server itself, by a proxy, is told what is wrong with its certificate.
     static func make(for error: GatewayError, late: HttpStatus? = nil, isForward: Bool = false) -> HttpResponse {
         let status = error.status == .gatewayTimeout ? late ?? error.status : error.status
-        var response = HttpResponse(status)
         let isOfTls = [.tlsCertificateError, .tlsProtocolError, .tlsAlertReceived].contains(error.fault)
-        let problem = Json.object(given: [
-            ("title", .text(status.reasonPhrase)), ("status", .number(status.code)),
-            ("error", .text(error.proxyStatusName)),
-            // What was seen upstream tells of the inside; the client learns the fault only.
-            ("detail", error.side != .upstream || isForward && isOfTls ? .text(error.reason) : nil),
-        ])
-        response.content = .text(problem.text + "\n")
-        response.fields.setOwn(.contentType, "application/problem+json")
+        // What was seen upstream tells of the inside; the client learns the fault only.
+        let isTold = error.side != .upstream || isForward && isOfTls
+        var response = HttpResponse.problem(
+            status, isTold ? error.reason : reason(of: status), fault: error.proxyStatusName)
         response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")
         if status == .methodNotAllowed {
             response.fields.setOwn(.allow, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE")
         }
         if status == .serviceUnavailable { response.fields.setOwn(.retryAfter, "1") }
         return response
+    }
+
+    private static func reason(of status: HttpStatus) -> String {
+        switch status {
+        case .gatewayTimeout: "the server behind this host took too long"
+        case .serviceUnavailable: "the server behind this host takes no more requests at the moment"
+        default: "the server behind this host gave no valid answer"
+        }
     }
 
     /// Answers TRACE as its final recipient: the request as received, without what is secret. RFC 9110 §9.3.8.

@@ -16,6 +16,8 @@ public struct HttpResponse: Sendable {
     var isPersistent = true
     /// It was stored, and no ware made it: `exchange.responder` is the cache.
     public var isStored = false
+    /// What it says, if it is a refusal of the gateway's own.
+    var problem: ProblemText?
     /// Brings the content, until the driver has taken it over.
     var source: (any ContentSource)?
 
@@ -43,6 +45,7 @@ public struct HttpResponse: Sendable {
         isPersistent = true
         source = nil
         isStored = false
+        problem = nil
     }
 }
 

@@ -4,7 +4,7 @@ public import HttpWare
 /// server.
 ///
 /// Fetch standard, "HTTP extensions" (CORS protocol). CORS fields of the origin server are replaced.
-public struct Cors: Middleware, Postware {
+public struct Cors: Middleware, Postware, ResponseDecorator {
     /// The origins whose pages can read responses.
     public let allowOrigins: [OriginPattern]
     /// The methods that pages can use; GET, HEAD and POST are always allowed.
@@ -124,6 +124,12 @@ public struct Cors: Middleware, Postware {
         allow(origin ?? "", &response)
         if let exposed { response.fields.append(exposed) }
         return .pass
+    }
+
+    /// A page can read a refusal of a ware before this one, too.
+    public func decorate(_ response: inout HttpResponse, to request: HttpRequest, in exchange: Exchange) {
+        if let origin = Cors.origin(request), isAllowed(origin) { exchange[Allowed.self] = origin }
+        _ = handle(&response, in: exchange)
     }
 
     private func allow(_ origin: String, _ response: inout HttpResponse) {

@@ -96,41 +96,14 @@ public struct ErrorPage: Postware {
 
     /// The best of JSON, HTML and text, by what the client accepted as it sent it; JSON if nothing else is better.
     static func negotiated(_ request: HttpRequest) -> Format {
-        var value = ""
-        request.fields.received.values(of: .accept).forEach { value += value.isEmpty ? $0 : ",\($0)" }
-        if value.isEmpty { return .json }
-        let ranges = value.split(separator: ",").prefix(64).map(MediaRange.init)
-        let json = ["application/problem+json", "application/json"].map { MediaRange.quality(of: $0, in: ranges) }
+        guard let accepted = AcceptedMedia(request) else { return .json }
         let candidates: [(Format, Double)] = [
-            (.json, json.max() ?? 0), (.html, MediaRange.quality(of: "text/html", in: ranges)),
-            (.text, MediaRange.quality(of: "text/plain", in: ranges)),
+            (.json, accepted.problemQuality), (.html, accepted.quality(of: "text/html")),
+            (.text, accepted.quality(of: "text/plain")),
         ]
         var best = (Format.json, 0.0)
         for candidate in candidates where candidate.1 > best.1 { best = candidate }
         return best.0
-    }
-
-    /// One member of `Accept`.
-    private struct MediaRange {
-        let type: String
-        let quality: Double
-
-        init(_ text: Substring) {
-            let parts = text.split(separator: ";", omittingEmptySubsequences: false)
-            let trim = { (part: Substring) in part.filter { $0 != " " && $0 != "\t" }.lowercased() }
-            type = trim(parts.first ?? "")
-            let weight = parts.dropFirst().map(trim).first { $0.hasPrefix("q=") }
-            quality = weight.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
-        }
-
-        /// That of the most specific range that matches.
-        static func quality(of type: String, in ranges: [MediaRange]) -> Double {
-            let family = type.prefix { $0 != "/" } + "/*"
-            let match =
-                ranges.first { $0.type == type } ?? ranges.first { $0.type == family }
-                ?? ranges.first { $0.type == "*/*" }
-            return match?.quality ?? 0
-        }
     }
 }
 

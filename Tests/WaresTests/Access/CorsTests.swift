@@ -27,6 +27,47 @@ import Testing
         return (response, exchange.upstream.requests.count)
     }
 
+    // MARK: Refusals
+
+    @Test(arguments: [true, false])
+    func `a page may read the refusal of a ware before this one`(isAllowed: Bool) async throws {
+        let cors = try TestExchange.make(
+            Cors.self, ["allowOrigins": [.init(.scalar(page, isQuoted: true))], "credentials": "true"])
+        let limit = try TestExchange.make(BodyLimit.self, ["max": "1B"])
+        let exchange = try TestExchange([limit, cors])
+        let origin = isAllowed ? page : "https://other.example.com"
+        var request = try request([("Origin", origin)], .post)
+        request.content = .text("more")
+        let response = try await exchange.send(request)
+        #expect(response.status == .contentTooLarge)
+        #expect(response.fields.values(of: "Access-Control-Allow-Origin") == (isAllowed ? [page] : []))
+        #expect(response.fields["Access-Control-Allow-Credentials"] == (isAllowed ? "true" : nil))
+        #expect(response.fields[.vary]?.contains("Origin") == true)
+    }
+
+    @Test func `a condition is judged for a refusal, too`() async throws {
+        let cors = try TestExchange.make(Cors.self, ["allowOrigins": "*"])
+        var options = ConditionOptions()
+        options.request.methods = [.post]
+        let chain = try WareChain(
+            middlewares: [
+                ChainEntry(try TestExchange.make(Mock.self, ["status": "418"])),
+                ChainEntry(cors, condition: Condition(options)),
+            ],
+            postwares: [])
+        let exchange = try TestExchange(chain: chain)
+        #expect(try await exchange.send(request([], .post)).fields["Access-Control-Allow-Origin"] == "*")
+        #expect(try await exchange.send(request([], .get)).fields["Access-Control-Allow-Origin"] == nil)
+    }
+
+    @Test func `what the origin server fails at carries the fields once`() async throws {
+        let exchange = try exchange(["allowOrigins": "*"])
+        exchange.upstream.refuse()
+        let response = try await exchange.send(request([("Origin", page)]))
+        #expect(response.status.code / 100 == 5)
+        #expect(response.fields.values(of: "Access-Control-Allow-Origin") == ["*"])
+    }
+
     // MARK: Responses
 
     @Test func `a page of an allowed origin may read the response, and caches are told`() async throws {
