@@ -2,12 +2,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "csystem.h"
@@ -62,6 +65,47 @@ long csystem_splice(int from, int to, unsigned long count) {
 long csystem_splice_memory(int pipe, const void *bytes, unsigned long count) {
     struct iovec piece = {(void *)bytes, count};
     return vmsplice(pipe, &piece, 1, SPLICE_F_NONBLOCK);
+}
+
+// As <linux/openat2.h> and <linux/mman.h> have them, which are younger than some systems that this is built on. The numbers of the
+// calls are the same for all machines.
+struct open_how_of_linux {
+    uint64_t flags, mode, resolve;
+};
+enum { OPENAT2 = 437, CACHESTAT = 451, NO_MAGICLINKS = 0x02, BENEATH = 0x08, CACHED = 0x20 };
+
+int csystem_open_beneath(int folder, const char *path, int flags, int cached) {
+    struct open_how_of_linux how = {.flags = (uint64_t)flags, .resolve = BENEATH | NO_MAGICLINKS | (cached ? CACHED : 0)};
+    return (int)syscall(OPENAT2, folder, path, &how, sizeof how);
+}
+
+int csystem_path_only(void) { return O_PATH; }
+
+int csystem_no_follow(void) { return O_NOFOLLOW; }
+
+long csystem_read_cached(int file, void *buffer, unsigned long count, long offset) {
+    struct iovec piece = {buffer, count};
+    return preadv2(file, &piece, 1, offset, RWF_NOWAIT);
+}
+
+long csystem_cached_pages(int file, long offset, long count) {
+    struct {
+        uint64_t offset, length;
+    } range = {(uint64_t)offset, (uint64_t)count};
+    struct {
+        uint64_t cached, dirty, written, evicted, evicted_lately;
+    } pages = {0};
+    return syscall(CACHESTAT, file, &range, &pages, 0) == 0 ? (long)pages.cached : -1;
+}
+
+int csystem_is_in_memory(int file) {
+    struct statfs system;
+    return fstatfs(file, &system) == 0 && (system.f_type == 0x01021994 || (unsigned)system.f_type == 0x858458f6u);
+}
+
+long csystem_send_file(int socket, int file, long offset, unsigned long count) {
+    off_t place = offset;
+    return sendfile(socket, file, &place, count);
 }
 
 long csystem_receive(int descriptor, void *buffer, unsigned long count) {

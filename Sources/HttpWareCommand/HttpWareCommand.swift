@@ -18,6 +18,7 @@ import ArgumentParser
             TokenCommand.self,
             ServicesCommand.self,
             ProxyCommand.self,
+            FilesCommand.self,
             WithCommand.self,
             InspectCommand.self,
             CaCommand.self,

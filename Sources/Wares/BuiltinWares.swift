@@ -19,6 +19,7 @@ public enum BuiltinWares {
         ErrorPage.self,
         ExtAuthz.self,
         Fault.self,
+        Files.self,
         Forwarded.self,
         HostRule.self,
         HttpCache.self,

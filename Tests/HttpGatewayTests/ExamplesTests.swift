@@ -37,7 +37,9 @@ import Wares
         #expect(text.contains("- \(name):") || text.contains("- \(name)\n") || text.contains("{ \(name):"))
     }
 
-    @Test(arguments: ["Configuration.md", "Wares.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md"])
+    @Test(arguments: [
+        "Configuration.md", "Wares.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md", "Files.md",
+    ])
     func `a whole configuration in an article is read without errors or warnings`(article: String) throws {
         for block in CodeBlock.all("yaml", in: try Repository.article(article)) where block.text.hasPrefix("version:") {
             #expect(mistakes(in: block.text).isEmpty, "\(article), \(block)")
@@ -69,7 +71,7 @@ import Wares
         ("gzip", ["compress"]), ("cache", ["httpCache"]), ("header", ["requestHeaders", "responseHeaders"]),
         ("headers", ["requestHeaders", "responseHeaders"]),
         ("auth", ["apiKey", "basicAuth", "extAuthz", "introspect", "jwt"]),
-        ("forwardAuth", ["extAuthz"]), ("static", ["mock"]), ("ratelimit", ["rateLimit"]),
+        ("forwardAuth", ["extAuthz"]), ("static", ["files"]), ("ratelimit", ["rateLimit"]),
         ("CORS", ["cors"]), ("proxy_set_header", ["requestHeaders"]), ("bodyLimits", ["bodyLimit"]), ("nonsense", []),
     ])
     func `an unknown ware's error names the wares that it could mean`(name: String, meant: [String]) {

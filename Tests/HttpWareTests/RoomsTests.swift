@@ -17,7 +17,8 @@ import Testing
         "Credentials": ["Grants", "Validation"],
         "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
-            "", "Access", "Caching", "Content", "Debugging", "Fields", "Holding", "Limits", "Logging", "Observing",
+            "", "Access", "Caching", "Content", "Debugging", "Fields", "Files", "Holding", "Limits", "Logging",
+            "Observing",
             "Resilience",
             "Routing",
             "Tokens",

@@ -37,6 +37,29 @@ long csystem_splice(int from, int to, unsigned long count);
 /// bytes; -1 and errno on failure.
 long csystem_splice_memory(int pipe, const void *bytes, unsigned long count);
 
+/// Opens what a relative path leads to from a folder and never outside of it: openat2(2) with RESOLVE_BENEATH and
+/// RESOLVE_NO_MAGICLINKS. `cached` does not wait for a disk: EAGAIN where it would have to. Answers a descriptor, -1 and errno on
+/// failure; ENOSYS where the system has no such call.
+int csystem_open_beneath(int folder, const char *path, int flags, int cached);
+
+/// Flags of open(2) that Swift cannot import: names a file without opening it; not through a symbolic link.
+int csystem_path_only(void);
+int csystem_no_follow(void);
+
+/// As `pread`, but of what lies in memory only: EAGAIN where the disk would be waited for, EOPNOTSUPP where the file system cannot tell.
+long csystem_read_cached(int file, void *buffer, unsigned long count, long offset);
+
+/// How many pages of that part of a file lie in memory: cachestat(2), Linux 6.5. -1 and errno on failure; EPERM for a file that the
+/// process neither owns nor may write.
+long csystem_cached_pages(int file, long offset, long count);
+
+/// Whether the file system of that file has no disk: tmpfs, ramfs.
+int csystem_is_in_memory(int file);
+
+/// Moves bytes of a file from there on to a socket without copying them to the process. Answers how many; 0 at the file's end, -1
+/// and errno on failure.
+long csystem_send_file(int socket, int file, long offset, unsigned long count);
+
 /// As `recv` and `send` without flags, but no points where a thread may be cancelled: glibc has each of those make ready for
 /// that, with two locked instructions, and nobody here cancels a thread.
 long csystem_receive(int descriptor, void *buffer, unsigned long count);

@@ -40,6 +40,22 @@ public enum Preconditions {
         return changed.seconds <= time.seconds ? .notModified : .send
     }
 
+    /// Whether an origin server may answer with the representation that has these validators: `If-Match` names it, or, without that
+    /// field, it was not modified after `If-Unmodified-Since`. Else the answer is 412. RFC 9110 §13.1.1, §13.1.4, §13.2.2.
+    public static func areMet(_ fields: HttpFields, current: Validators, now: WallTime) -> Bool {
+        let lines = fields.rawValues(of: .ifMatch)
+        if !lines.isEmpty {
+            if lines.contains(where: isAny) { return true }
+            guard let tag = current.etag else { return false }
+            return EntityTag.list(lines).contains { $0.isStronglyEqual(to: tag) }
+        }
+        let since = fields.values(of: .ifUnmodifiedSince)
+        guard since.count == 1, let time = HttpDate.time(since[0], now: now), let changed = current.lastModified else {
+            return true
+        }
+        return changed.seconds <= time.seconds
+    }
+
     /// Whether a range may be answered from the stored response: there is no `If-Range`, or it names these bytes.
     /// RFC 9110 §13.1.5.
     public static func allowsRange(_ fields: HttpFields, stored: Validators, now: WallTime) -> Bool {
@@ -51,7 +67,7 @@ public enum Preconditions {
         return stored.isDateStrong && stored.lastModified == time
     }
 
-    /// Whether a line of `If-None-Match` is `*`. RFC 9110 §13.1.2.
+    /// Whether a line of `If-None-Match` or `If-Match` is `*`. RFC 9110 §13.1.2.
     public static func isAny(_ line: [UInt8]) -> Bool {
         line.filter { $0 != 0x20 && $0 != 0x09 }.elementsEqual("*".utf8)
     }

@@ -61,6 +61,7 @@ final class ContentStream: ReceivingStream {
             }
             if pieces == 0, let pages = source.pages, send(pages.memory, pages.range) { return }
             pieces += 1
+            if let file = source.fileSource, send(file) { continue }
             isAsked = true
             source.next(feed)
         }
@@ -75,6 +76,25 @@ final class ContentStream: ReceivingStream {
         }
         letGo()
         receiver.responseRelayed(range.count)
+        receiver.responseEnded(nil)
+        return true
+    }
+
+    /// Sends the next part of a file without having seen it, where the connection can and the part is in memory.
+    private func send(_ file: FileSource) -> Bool {
+        guard let receiver, let left, let target = receiver.responseRelay, target.sendsUnseen, let part = file.sendable
+        else { return false }
+        let isLast = part.count == left
+        guard part.count <= left, target.send(file.file, part, sending: { if isLast { receiver.responseEnding() } })
+        else { return false }
+        // To send may end the exchange.
+        guard self.receiver != nil else { return true }
+        file.passed(part.count)
+        self.left = left - part.count
+        bytesThisTurn += part.count
+        receiver.responseRelayed(part.count)
+        guard isLast else { return true }
+        letGo()
         receiver.responseEnded(nil)
         return true
     }

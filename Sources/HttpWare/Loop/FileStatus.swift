@@ -15,6 +15,10 @@ public struct FileStatus: Sendable, Equatable {
     public init?(path: String) {
         var status = Glibc.stat()
         guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    init(_ status: Glibc.stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
         size = Int64(status.st_size)

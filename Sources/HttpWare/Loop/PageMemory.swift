@@ -57,37 +57,38 @@ public final class PageMemory: @unchecked Sendable {
     }
 }
 
-/// What goes to a socket without passing through this process, by a pipe.
+/// What goes to a socket without passing through this process: by a pipe, or from a file.
 protocol UnseenBytes: AnyObject {
     /// How many bytes are left.
     var count: Int { get }
     /// Gives a socket what it takes.
     func drain(to socket: Int32) -> Socket.Transfer
-    /// The pipe, to be used again when nothing is left.
-    var pipe: Pipe { get }
+    /// The pipe, to be used again when nothing is left; `nil` without one.
+    var pipe: Pipe? { get }
 }
 
 /// Some bytes of pages on their way.
 final class PagesOnTheirWay: UnseenBytes {
-    let pipe: Pipe
+    var pipe: Pipe? { through }
+    private let through: Pipe
     private let memory: PageMemory
     private var left: Range<Int>
 
     /// Through an empty pipe.
     init(_ memory: PageMemory, _ range: Range<Int>, through pipe: Pipe) {
         self.memory = memory
-        self.pipe = pipe
+        through = pipe
         left = range.clamped(to: 0..<memory.count)
     }
 
-    var count: Int { pipe.count + left.count }
+    var count: Int { through.count + left.count }
 
     func drain(to socket: Int32) -> Socket.Transfer {
-        if pipe.count == 0 {
-            let result = pipe.fill(from: memory.written(left))
+        if through.count == 0 {
+            let result = through.fill(from: memory.written(left))
             guard case .bytes(let count) = result, count > 0 else { return result }
             left = (left.lowerBound + count)..<left.upperBound
         }
-        return pipe.drain(to: socket)
+        return through.drain(to: socket)
     }
 }

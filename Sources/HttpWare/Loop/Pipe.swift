@@ -52,7 +52,7 @@ final class Pipe: UnseenBytes {
         }
     }
 
-    var pipe: Pipe { self }
+    var pipe: Pipe? { self }
 
     /// Gives a socket what it takes.
     func drain(to socket: Int32) -> Socket.Transfer {

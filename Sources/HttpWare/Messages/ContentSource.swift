@@ -11,10 +11,13 @@ public protocol ContentSource: AnyObject, Sendable {
     func cancelled()
     /// All of its content, where it is in pages of its own: then it may be sent from there, and the source is not asked for a piece.
     var pages: (memory: PageMemory, range: Range<Int>)? { get }
+    /// Itself, where it brings a part of a file, which may be sent without having been read.
+    var fileSource: FileSource? { get }
 }
 
 extension ContentSource {
     public var pages: (memory: PageMemory, range: Range<Int>)? { nil }
+    public var fileSource: FileSource? { nil }
 }
 
 /// Where a source answers.

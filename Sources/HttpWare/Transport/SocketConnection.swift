@@ -127,7 +127,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     /// An empty pipe whose bytes can go out at once; `nil` when others have to go before, or there is none to be had.
     private func takePipe() -> Pipe? {
-        isClosed || isBlocked || hasFailedOutput || tls != nil ? nil : transport.takePipe()
+        sendsUnseen ? transport.takePipe() : nil
     }
 
     /// Sends pages from where they are; false when that is not possible now, and they have to be sent as other bytes are. Calls
@@ -139,6 +139,21 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         guard let pipe = takePipe() else { return false }
         sending()
         send(PagesOnTheirWay(memory, range, through: pipe))
+        return true
+    }
+
+    /// Whether bytes can go out here that nobody saw: not through TLS, and not behind others that wait.
+    final var sendsUnseen: Bool { tls == nil && !isClosed && !isBlocked && !hasFailedOutput }
+
+    /// Sends a part of a file from where it is; false when that is not possible now, and it has to be sent as other bytes are. Calls
+    /// `sending` just before.
+    final func send(_ file: OpenedFile, _ range: Range<Int>, sending: () -> Void) -> Bool {
+        output.flush()
+        guard sendsUnseen else { return false }
+        sending()
+        send(FileOnItsWay(file, range))
+        // Also where the socket took nothing of it: from now on there is something to wait for.
+        if isBlocked { progressed() }
         return true
     }
 
@@ -161,7 +176,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
             }
         }
         self.unseen = nil
-        transport.spare(unseen.pipe)
+        if let pipe = unseen.pipe { transport.spare(pipe) }
         return true
     }
 

@@ -25,22 +25,28 @@ struct ProxyCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let token = InspectorToken()
-        let admin = inspect ? BuiltinConfiguration.admin(FreePort.near(9900), token.secret) : ""
-        let text = """
+        try WatchedRun.run(
+            """
             version: 1
             listeners: { proxy: { bind: \(BuiltinConfiguration.quoted(listen)) } }
             services: { origin: { baseUrl: \(BuiltinConfiguration.quoted(url)) } }
             routes: [{ service: origin }]
-            \(admin)
-            """
-        let configuration = try BuiltinConfiguration.read(text, for: "proxy")
+            """, for: "proxy", inspects: inspect, json: json)
+    }
+}
+
+/// Runs a configuration that the program wrote, and prints a line for each request.
+enum WatchedRun {
+    /// Runs until a signal ends it. `inspects` adds the admin page, on a free port.
+    static func run(_ text: String, for command: String, inspects: Bool, json: Bool) throws {
+        let token = InspectorToken()
+        let admin = inspects ? BuiltinConfiguration.admin(FreePort.near(9900), token.secret) : ""
+        let configuration = try BuiltinConfiguration.read("\(text)\n\(admin)", for: command)
         let gateway = try GatewayRun.start(configuration, workers: nil, observes: true)
         GatewayRun.tell(gateway)
         let file = gateway.status.now.adminAddress.flatMap { token.announce(at: $0) }
         defer { file?.remove() }
-        let style = TerminalStyle(STDOUT_FILENO)
-        let (line, json) = (ExchangeLine(style: style), json)
+        let line = ExchangeLine(style: TerminalStyle(STDOUT_FILENO))
         if !json, let heading = line.heading { Terminal.print(heading) }
         let printer = gateway.records.map { records in
             RequestPrinter(records) { report in

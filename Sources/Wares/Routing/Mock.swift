@@ -120,7 +120,7 @@ extension Mock: ConfigurableWare {
             With any other type but plain text, CSV and Markdown, placeholders are an error. `{{name}` stands for the
             text `{name}`; other braces stand for themselves.
             """#,
-        otherNames: ["static", "staticFiles", "fileServer", "file", "respond", "directResponse", "return"])
+        otherNames: ["respond", "directResponse", "return"])
 
     public init(options: inout OptionsReader) {
         var replies: [Reply] = []

@@ -155,7 +155,7 @@ extension Rewrite: ConfigurableWare {
     }
 
     /// The prefix without a slash at its end; `nil`, and a mistake, when it is no normal path.
-    private static func prefix(_ text: String?, _ key: String, _ options: inout OptionsReader) -> String? {
+    static func prefix(_ text: String?, _ key: String, _ options: inout OptionsReader) -> String? {
         guard let text else { return nil }
         guard let request = try? HttpRequest(.get, text), text.hasPrefix("/"), request.path == text,
             request.query == nil, text != "/"

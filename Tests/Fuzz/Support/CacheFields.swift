@@ -101,6 +101,7 @@ extension Fuzzing {
         require(own.arePicked(by: Validators()), "a 304 without validators is about another")
         keep(Preconditions.decide(request, stored: own, received: now) == .send)
         keep(Preconditions.allowsRange(request, stored: own, now: now))
+        keep(Preconditions.areMet(request, current: own, now: now))
         let updated = StoredFields.updated(response, by: request)
         require(updated.values(of: .contentLength) == response.values(of: .contentLength), "a length that changed")
     }

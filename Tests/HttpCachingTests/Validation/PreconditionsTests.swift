@@ -56,6 +56,27 @@ import Testing
         #expect(!Preconditions.areForOrigin(fields(["If-None-Match: \"a\""])))
     }
 
+    @Test(arguments: [
+        ("If-Match: \"a\"", true), ("If-Match: \"b\", \"a\"", true), ("If-Match: *", true), ("If-Match: \"b\"", false),
+        ("If-Match: W/\"a\"", false), ("If-Match: a", false),
+        ("If-Unmodified-Since: \(HttpDate.text(after(-100)))", true),
+        ("If-Unmodified-Since: \(HttpDate.text(after(-101)))", false), ("If-Unmodified-Since: never", true),
+        ("If-None-Match: \"a\"", true),
+    ])
+    func `an origin server answers only what If-Match and If-Unmodified-Since allow, RFC 9110 §13.2.2`(
+        line: String, isMet: Bool
+    ) {
+        #expect(Preconditions.areMet(fields([line]), current: stored, now: noon) == isMet)
+        // Without the validator, tags fail and dates hold.
+        let bare = line.hasPrefix("If-Match") ? line.hasSuffix("*") : true
+        #expect(Preconditions.areMet(fields([line]), current: Validators(), now: noon) == bare)
+    }
+
+    @Test func `If-Match takes precedence over If-Unmodified-Since, RFC 9110 §13.2.2`() {
+        let old = "If-Unmodified-Since: \(HttpDate.text(after(-1000)))"
+        #expect(Preconditions.areMet(fields(["If-Match: \"a\"", old]), current: stored, now: noon))
+    }
+
     @Test func `If-Range compares strongly, RFC 9110 §13.1.5`() {
         func allows(_ value: String, _ stored: Validators) -> Bool {
             Preconditions.allowsRange(fields(["If-Range: \(value)"]), stored: stored, now: noon)

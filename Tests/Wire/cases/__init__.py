@@ -18,6 +18,7 @@ from . import (  # noqa: F401
     ext_authz,
     failures,
     fields,
+    files,
     forward,
     http2,
     http2_floods,

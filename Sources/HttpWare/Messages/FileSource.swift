@@ -1,0 +1,71 @@
+/// Brings a part of a file as content.
+///
+/// What is in memory is sent from there, by sendfile where the connection can, else read on the loop. What would have to wait for the
+/// disk is read on other threads. A file that becomes shorter meanwhile ends the response: what is missing is not made up.
+///
+/// Unchecked: `next` is touched on the loop of the exchange only.
+public final class FileSource: ContentSource, @unchecked Sendable {
+    let file: OpenedFile
+    /// What is left of the part.
+    private(set) var left: Range<Int>
+    private let queue: OffloadQueue
+
+    /// As much is sent, and then looked at whether the next is in memory.
+    private static let sentAtOnce = 1 << 20
+    /// As much is read on a loop at once, and on another thread.
+    private static let readAtOnce = 64 << 10
+    private static let readOffLoop = 256 << 10
+    /// How often a piece is asked for while too much waits for the disk, and how long that is each time.
+    private static let tries = 500
+    private static let pause = Duration.milliseconds(10)
+
+    /// Brings that part of the file; `queue` reads what is not in memory.
+    public init(_ file: OpenedFile, _ part: Range<Int>, queue: OffloadQueue) {
+        self.file = file
+        self.queue = queue
+        left = part
+    }
+
+    public var fileSource: FileSource? { self }
+
+    /// The part that can be sent next without waiting for the disk; `nil` when it has to be read.
+    var sendable: Range<Int>? {
+        let part = left.prefix(FileSource.sentAtOnce)
+        return !part.isEmpty && file.isCached(part) ? part : nil
+    }
+
+    /// So much was sent.
+    func passed(_ count: Int) { left = left.dropFirst(count) }
+
+    public func next(_ feed: ContentFeed) {
+        guard !left.isEmpty else { return feed.finish() }
+        switch file.readCached(at: left.lowerBound, atMost: min(left.count, FileSource.readAtOnce)) {
+        case .bytes(let bytes):
+            passed(bytes.count)
+            feed.supply(bytes)
+        case .end: feed.fail(FileSource.shorter)
+        case .failed(let code): feed.fail(FileSource.unreadable(code))
+        case .wouldWait: readElsewhere(feed, left: FileSource.tries)
+        }
+    }
+
+    private func readElsewhere(_ feed: ContentFeed, left tries: Int) {
+        let (file, part) = (self.file, left.prefix(FileSource.readOffLoop))
+        let isTaken = queue.submit({ file.read(at: part.lowerBound, atMost: part.count) }) { read in
+            switch read {
+            case .bytes(let bytes) where bytes.count == part.count: feed.supply(bytes)
+            case .failed(let code): feed.fail(FileSource.unreadable(code))
+            case .bytes, .end, .wouldWait: feed.fail(FileSource.shorter)
+            }
+        }
+        if isTaken { return passed(part.count) }
+        guard tries > 0 else { return feed.fail("too many reads wait for the disk") }
+        feed.after(FileSource.pause) { self.readElsewhere($0, left: tries - 1) }
+    }
+
+    public func cancelled() {}
+
+    private static let shorter = "the file became shorter while it was sent"
+
+    private static func unreadable(_ code: Int32) -> String { "the file cannot be read: \(SystemError.text(of: code))" }
+}

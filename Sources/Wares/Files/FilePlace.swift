@@ -1,0 +1,73 @@
+/// What a request's path names beneath a folder.
+struct FilePlace: Sendable, Equatable {
+    /// The names, decoded and joined by slashes, without one at either end; empty for the folder itself.
+    let path: [UInt8]
+    /// The request's path ends with a slash.
+    let isFolder: Bool
+
+    /// The folder itself, which the request names without a slash.
+    static let unslashedRoot = FilePlace(path: [], isFolder: false)
+
+    private init(path: [UInt8], isFolder: Bool) {
+        self.path = path
+        self.isFolder = isFolder
+    }
+
+    /// As long as a path may be for Linux.
+    private static let mostBytes = 4095
+
+    /// The place that a path in its normal form names; `nil` where it can name none: two slashes in a row, a slash or a NUL that is
+    /// encoded, dot segments, and, unless `showsHidden`, names that begin with a dot. `.well-known` (RFC 8615) is not hidden.
+    init?(_ path: some StringProtocol, showsHidden: Bool) {
+        var names: [UInt8] = []
+        var isFolder = path.isEmpty
+        guard path.utf8.first ?? 0x2f == 0x2f else { return nil }
+        let segments = path.utf8.dropFirst().split(separator: 0x2f, omittingEmptySubsequences: false)
+        for (index, segment) in segments.enumerated() {
+            if segment.isEmpty {
+                guard index == segments.count - 1 else { return nil }
+                isFolder = true
+                continue
+            }
+            guard let name = FilePlace.decode(segment), name != [0x2e], name != [0x2e, 0x2e] else { return nil }
+            if name[0] == 0x2e, !showsHidden, !name.elementsEqual(".well-known".utf8) { return nil }
+            if !names.isEmpty { names.append(0x2f) }
+            names += name
+            guard names.count <= FilePlace.mostBytes else { return nil }
+        }
+        self.path = names
+        self.isFolder = isFolder
+    }
+
+    /// A name as a file system has it; `nil` where it can have none of that kind.
+    private static func decode(_ segment: some Collection<UInt8>) -> [UInt8]? {
+        var name: [UInt8] = []
+        name.reserveCapacity(segment.count)
+        var index = segment.startIndex
+        while index != segment.endIndex {
+            var byte = segment[index]
+            segment.formIndex(after: &index)
+            if byte == 0x25 {
+                guard let high = digit(segment, &index), let low = digit(segment, &index) else { return nil }
+                byte = high << 4 | low
+            }
+            guard byte != 0, byte != 0x2f else { return nil }
+            name.append(byte)
+        }
+        return name
+    }
+
+    private static func digit<Text: Collection<UInt8>>(_ text: Text, _ index: inout Text.Index) -> UInt8? {
+        guard index != text.endIndex else { return nil }
+        defer { text.formIndex(after: &index) }
+        return switch text[index] {
+        case 0x30...0x39: text[index] - 0x30
+        case 0x41...0x46: text[index] - 0x37
+        case 0x61...0x66: text[index] - 0x57
+        default: nil
+        }
+    }
+
+    /// A file in the folder.
+    func file(_ name: String) -> [UInt8] { path.isEmpty ? Array(name.utf8) : path + [0x2f] + name.utf8 }
+}
