@@ -38,6 +38,8 @@ public enum BuiltinWares {
         ResponseHeaders.self,
         Retry.self,
         Rewrite.self,
+        RewriteBody.self,
+        RewriteRequestBody.self,
         SecurityHeaders.self,
         Throttle.self,
         TimeLog.self,

@@ -69,6 +69,24 @@ public protocol HoldGate: Ware {
     func setClosed(_ isClosed: Bool)
 }
 
+// MARK: Content
+
+/// A ware that edits the content of some messages as a whole.
+///
+/// Such content is collected before the ware is asked, however slowly it comes. Content over the limit streams on, and the ware is
+/// asked without it: `content.bytes` is `nil` then.
+public protocol ContentEditor: Ware {
+    /// The most bytes of the request's content that are collected; `nil` if the ware does not edit it.
+    func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int?
+    /// The same for a response. Postwares only.
+    func contentLimit(of response: HttpResponse, in exchange: Exchange) -> Int?
+}
+
+extension ContentEditor {
+    public func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int? { nil }
+    public func contentLimit(of response: HttpResponse, in exchange: Exchange) -> Int? { nil }
+}
+
 // MARK: Observing
 
 /// A ware that is told when the exchange has ended: only then its bytes, its duration and its end are known.

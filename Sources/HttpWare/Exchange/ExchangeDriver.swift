@@ -348,7 +348,7 @@ final class ExchangeDriver: LoopTimerHandler {
                 ended(hold)
             } else if phase == .awaitingContent {
                 contentAwaited()
-            } else if outward.wantedIfWhole != nil {
+            } else if outward.wantedIfWhole != nil, !outward.isWantedByEditor {
                 smallResponseEnded()
             } else {
                 requestPaused()
