@@ -23,6 +23,7 @@ public enum BuiltinWares {
         HttpCache.self,
         Introspect.self,
         IpRule.self,
+        JsonTransform.self,
         Jwt.self,
         Metrics.self,
         Mock.self,
