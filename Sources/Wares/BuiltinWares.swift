@@ -26,6 +26,7 @@ public enum BuiltinWares {
         JsonTransform.self,
         Jwt.self,
         Metrics.self,
+        Mirror.self,
         Mock.self,
         NotModified.self,
         Offline.self,

@@ -134,13 +134,27 @@ public struct WareNumber: Sendable, Equatable {
     public let help: String
     /// The current value.
     public let value: Int
+    /// Tells apart the numbers of one metric; `nil` if there is one.
+    public let label: Label?
+
+    /// A label beside the ware's own: `result="sent"`.
+    public struct Label: Sendable, Equatable {
+        public let name: String
+        public let value: String
+
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
 
     /// Makes a number; a counter, unless it is a gauge.
-    public init(_ name: String, isGauge: Bool = false, _ help: String, _ value: Int) {
+    public init(_ name: String, isGauge: Bool = false, _ help: String, _ value: Int, label: Label? = nil) {
         self.name = name
         self.isGauge = isGauge
         self.help = help
         self.value = value
+        self.label = label
     }
 }
 

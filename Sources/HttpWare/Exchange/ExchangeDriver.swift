@@ -253,7 +253,7 @@ final class ExchangeDriver: LoopTimerHandler {
         case .clientLeft: break
         }
         letGo()
-        if outward.isBackground { server.backgroundCount -= 1 }
+        if outward.isBackground, !outward.isBeside { server.backgroundCount -= 1 }
         server.recycle(self)
     }
 

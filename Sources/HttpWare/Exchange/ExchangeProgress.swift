@@ -94,6 +94,8 @@ struct ResponseProgress {
     var upstreamEndedTunnel = false
     /// The exchange has no client: no client is told of what happens, and no postware is asked.
     var isBackground = false
+    /// It goes beside another exchange, and does not count among those that take its place.
+    var isBeside = false
     /// The client was there once, and left.
     var hasClientLeft = false
 }
