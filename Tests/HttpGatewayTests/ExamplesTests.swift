@@ -149,10 +149,11 @@ import Wares
         let indented = chain.split(separator: "\n").map { "    \($0)\n" }.joined()
         let credential = #"{ grant: clientCredentials, tokenUrl: "https://a.example/t", clientId: a, clientSecret: b }"#
         let credentials = chain.contains("orders-oauth") ? "credentials: { orders-oauth: \(credential) }" : ""
+        let shadow = chain.contains("service: shadow") ? #", shadow: { baseUrl: "http://127.0.0.1:3001" }"# : ""
         return """
             version: 1
             listeners: { web: { bind: "127.0.0.1:8080" } }
-            services: { api: { baseUrl: "http://127.0.0.1:3000" } }
+            services: { api: { baseUrl: "http://127.0.0.1:3000" }\(shadow) }
             routes: [{ service: api, chain: example }]
             \(credentials)
             chains:

@@ -194,6 +194,7 @@ import Testing
         "ProtobufField.swift": "judges whether bytes are text",
         "FilterParser.swift": "passes over white space",
         "HarText.swift": "passes over white space in base64",
+        "JsonText.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "Json.swift": "writes the escapes of JSON, RFC 8259 §7",
         "JsonReader.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",

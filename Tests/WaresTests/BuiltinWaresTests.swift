@@ -33,12 +33,12 @@ import Wares
         }
     }
 
-    @Test func `observers and wares that reuse responses fail open, everything else closed`() {
+    @Test func `observers, mirrors and wares that reuse responses fail open, everything else closed`() {
         let reusing: [ChainPlace?] = [.offline, .caching, .coalescing]
         for type in BuiltinWares.all {
             var reader = OptionsReader.describing()
             let ware = type.init(options: &reader)
-            let isOpen = ware is any ExchangeObserver || reusing.contains(type.chainPlace)
+            let isOpen = ware is any ExchangeObserver || ware is Mirror || reusing.contains(type.chainPlace)
             #expect(ware.failsOpen == isOpen, "\(type.name)")
         }
     }

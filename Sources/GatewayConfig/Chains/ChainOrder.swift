@@ -11,10 +11,11 @@ struct ChainOrder {
         let risks: [OrderRisk]
         let entry: ChainEntry
 
-        init?(_ entry: ChainEntry) {
+        init?(_ entry: ChainEntry, isPostware: Bool) {
             guard let type = type(of: entry.ware) as? any ConfigurableWare.Type else { return nil }
             name = type.name.text
-            place = type.chainPlace
+            // The place of a ware for both sides is among the postwares.
+            place = !isPostware && entry.ware is any EitherSided ? nil : type.chainPlace
             risks = type.orderRisks
             self.entry = entry
         }
@@ -39,8 +40,8 @@ struct ChainOrder {
     /// Judges a joined chain, each once.
     mutating func check(_ chain: WareChain) {
         guard seen.insert(ObjectIdentifier(chain)).inserted else { return }
-        check(chain.entries.middlewares.compactMap(Entry.init))
-        check(chain.entries.postwares.compactMap(Entry.init))
+        check(chain.entries.middlewares.compactMap { Entry($0, isPostware: false) })
+        check(chain.entries.postwares.compactMap { Entry($0, isPostware: true) })
     }
 
     private mutating func check(_ entries: [Entry]) {

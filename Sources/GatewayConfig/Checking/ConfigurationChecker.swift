@@ -48,6 +48,11 @@ struct ConfigurationChecker {
             }
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
+        // Also those with a mistake: one is enough.
+        for entry in entries.filter({ $0.key == "services" }).flatMap({ $0.value.entries ?? [] })
+        where entry.key != ServiceDefinition.passthroughName {
+            builder.objects.add(nil, noun: "services", name: entry.key)
+        }
         let stores = readStores(entries)
         let credentials = readCredentials(entries)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
@@ -93,7 +98,8 @@ struct ConfigurationChecker {
             diagnostics.append(
                 Lints(
                     listeners: listeners, services: passthrough.location == .code ? services : services + [passthrough],
-                    routes: routes
+                    routes: routes,
+                    namedServices: Set(builder.references.filter { $0.noun == "services" }.map(\.name))
                 ).found)
             diagnostics.append(pathReadings.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)

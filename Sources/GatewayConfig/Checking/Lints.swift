@@ -6,8 +6,12 @@ struct Lints {
 
     var found: [ConfigError] { diagnostics.all }
 
-    init(listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition]) {
-        let used = Set(routes.compactMap { $0.serviceName?.value })
+    /// `namedServices` are those that wares send requests to.
+    init(
+        listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition],
+        namedServices: Set<String>
+    ) {
+        let used = namedServices.union(routes.compactMap { $0.serviceName?.value })
         for service in services where !used.contains(service.name) {
             diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }

@@ -105,7 +105,10 @@ public struct WareReference: Sendable {
     }
 
     private func order(of list: String) -> String {
-        let placed = wares.filter { $0.list == list }.compactMap { ware in ware.place.map { ($0, ware.name) } }
+        // The place of a ware for both sides is among the postwares.
+        let placed = wares.filter { ($0.side == .either ? "postwares" : $0.list) == list }.compactMap { ware in
+            ware.place.map { ($0, ware.name) }
+        }
         return Dictionary(grouping: placed) { $0.0 }.sorted { $0.key < $1.key }
             .map { _, wares in wares.map { "`\($0.1)`" }.joined(separator: ", ") }.joined(separator: " → ")
     }

@@ -258,21 +258,24 @@ private struct Metrics {
     /// The counters of wares, by their labels; entries with one label are counted together.
     private mutating func addWares(_ subject: AdminSubject) {
         let counters = subject.status.now.configuration.partsByLabel { ($0 as? any CountingWare)?.counter }
-        var families: [(first: WareNumber, sums: [(label: String, sum: Int)])] = []
+        var families: [(first: WareNumber, sums: [(label: String, part: WareNumber.Label?, sum: Int)])] = []
         for (label, parts) in counters {
             for number in parts.flatMap(\.numbers) {
                 let family = families.firstIndex { $0.first.name == number.name } ?? families.count
                 if family == families.count { families.append((number, [])) }
-                if families[family].sums.last?.label == label {
-                    families[family].sums[families[family].sums.count - 1].sum += number.value
+                let known = families[family].sums.lastIndex { $0.label == label && $0.part == number.label }
+                if let known {
+                    families[family].sums[known].sum += number.value
                 } else {
-                    families[family].sums.append((label, number.value))
+                    families[family].sums.append((label, number.label, number.value))
                 }
             }
         }
         for (first, sums) in families {
             output.beginFamily(first.name, first.isGauge ? .gauge : .counter, first.help)
-            for (label, sum) in sums { output.add([("ware", label)], sum) }
+            for (label, part, sum) in sums {
+                output.add([("ware", label)] + (part.map { [($0.name, $0.value)] } ?? []), sum)
+            }
         }
     }
 

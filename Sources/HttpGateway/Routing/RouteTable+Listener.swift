@@ -17,7 +17,8 @@ extension RouteTable {
                         chain: change(resolved.chain), service: route.service.flatMap { services[$0.name] },
                         route: route.name))
             },
-            listenerPlan: ExchangePlan(chain: listener.chain, service: nil, route: nil))
+            listenerPlan: ExchangePlan(chain: listener.chain, service: nil, route: nil),
+            services: services.filter { !$0.value.isPassthrough })
     }
 }
 

@@ -214,7 +214,8 @@ private struct Watched: Middleware {
                 step.decision = .skipped
                 return .pass
             }
-            if entry.ware.contentNeed.wholeLimit != nil, !request.content.isEmpty {
+            let isEdited = (entry.ware as? any ContentEditor)?.contentLimit(of: request, in: exchange) != nil
+            if entry.ware.contentNeed.wholeLimit != nil || isEdited, !request.content.isEmpty {
                 step.decision = .needsContent
                 return .pass
             }

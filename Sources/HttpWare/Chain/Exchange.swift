@@ -104,6 +104,9 @@ public final class Exchange {
     var releases: [Release] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
+    /// A ware changes the content.
+    private(set) var isRequestContentChanged = false
+    private(set) var isResponseContentChanged = false
     /// Somebody sees what passes.
     var isTapped = false
     /// What wares do beyond the messages; `nil` for nearly all.
@@ -256,6 +259,12 @@ public final class Exchange {
     /// Lets the response's content pass through a filter on its way downstream. For postwares and response halves.
     public func filterResponseContent(with filter: any ContentFilter) { responseFilters.append(filter) }
 
+    /// Says that the ware changes the request's content: digests in its trailers are dropped. RFC 9530 §2.
+    public func requestContentChanges() { isRequestContentChanged = true }
+
+    /// The same for the response's content.
+    public func responseContentChanges() { isResponseContentChanged = true }
+
     /// The request's content as far as it has come, and whether that is all. For wares whose `contentNeed` is `beginning` or `ifWhole`,
     /// and for gates that need it, while they are asked.
     public var beginningOfContent: (bytes: [UInt8], isWhole: Bool) { starter?.contentSoFar ?? ([], true) }
@@ -301,6 +310,8 @@ public final class Exchange {
         if !releases.isEmpty { releases.removeAll(keepingCapacity: true) }
         if !requestFilters.isEmpty { requestFilters.removeAll(keepingCapacity: true) }
         if !responseFilters.isEmpty { responseFilters.removeAll(keepingCapacity: true) }
+        isRequestContentChanged = false
+        isResponseContentChanged = false
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
         if tokenSwaps != nil { tokenSwaps = nil }
         if isTapped {

@@ -44,6 +44,8 @@ public final class WareChain: Sendable {
         let whole: Int?
         /// The beginning of the request's content is waited for before the ware is asked.
         let needsBeginning: Bool
+        /// The same ware, if it edits content.
+        let editor: (any ContentEditor)?
         let failsOpen: Bool
         let mayReplay: Bool
         /// Neither a condition nor a gate nor a need for content nor a replay: it is only asked.
@@ -65,6 +67,8 @@ public final class WareChain: Sendable {
         let whole: Int?
         /// Content of the response that must be there before the ware is asked, if there is no more of it.
         let ifWhole: Int?
+        /// The same ware, if it edits content.
+        let editor: (any ContentEditor)?
         let failsOpen: Bool
         /// Neither a condition nor a gate: it is asked about every response with its statuses.
         let isUnconditional: Bool
@@ -132,16 +136,17 @@ public final class WareChain: Sendable {
                 ware: MiddlewareCall(ware), responseHalf: half.map(PostwareCall.init),
                 asked: half == nil ? nil : ware.responseStatuses.bounds, condition: entry.condition, gate: entry.gate,
                 label: entry.label, whole: ware.contentNeed.wholeLimit,
-                needsBeginning: needsBeginning, failsOpen: ware.failsOpen, mayReplay: ware.mayReplay,
+                needsBeginning: needsBeginning, editor: ware as? any ContentEditor, failsOpen: ware.failsOpen,
+                mayReplay: ware.mayReplay,
                 isPlain: entry.condition == nil && entry.gate == nil && ware.contentNeed.wholeLimit == nil
-                    && !needsBeginning && !ware.mayReplay,
+                    && !needsBeginning && !ware.mayReplay && !(ware is any ContentEditor),
                 watchesAuthority: index >= binder, isMarked: ware.mayReplay || index >= binder)
         }
         let responseSteps = zip(after, responseWares).map { entry, ware in
             ResponseStep(
                 ware: PostwareCall(ware), asked: ware.responseStatuses.bounds, condition: entry.condition,
                 gate: entry.gate, label: entry.label, whole: ware.contentNeed.wholeLimit,
-                ifWhole: ware.contentNeed.ifWholeLimit, failsOpen: ware.failsOpen,
+                ifWhole: ware.contentNeed.ifWholeLimit, editor: ware as? any ContentEditor, failsOpen: ware.failsOpen,
                 isUnconditional: entry.condition == nil && entry.gate == nil)
         }
         entries = (before, after)

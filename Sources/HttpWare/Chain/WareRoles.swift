@@ -75,6 +75,24 @@ public protocol HoldGate: Ware {
     func setClosed(_ isClosed: Bool)
 }
 
+// MARK: Content
+
+/// A ware that edits the content of some messages as a whole.
+///
+/// Such content is collected before the ware is asked, however slowly it comes. Content over the limit streams on, and the ware is
+/// asked without it: `content.bytes` is `nil` then.
+public protocol ContentEditor: Ware {
+    /// The most bytes of the request's content that are collected; `nil` if the ware does not edit it.
+    func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int?
+    /// The same for a response. Postwares only.
+    func contentLimit(of response: HttpResponse, in exchange: Exchange) -> Int?
+}
+
+extension ContentEditor {
+    public func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int? { nil }
+    public func contentLimit(of response: HttpResponse, in exchange: Exchange) -> Int? { nil }
+}
+
 // MARK: Observing
 
 /// A ware that is told when the exchange has ended: only then its bytes, its duration and its end are known.
@@ -122,13 +140,27 @@ public struct WareNumber: Sendable, Equatable {
     public let help: String
     /// The current value.
     public let value: Int
+    /// Tells apart the numbers of one metric; `nil` if there is one.
+    public let label: Label?
+
+    /// A label beside the ware's own: `result="sent"`.
+    public struct Label: Sendable, Equatable {
+        public let name: String
+        public let value: String
+
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
 
     /// Makes a number; a counter, unless it is a gauge.
-    public init(_ name: String, isGauge: Bool = false, _ help: String, _ value: Int) {
+    public init(_ name: String, isGauge: Bool = false, _ help: String, _ value: Int, label: Label? = nil) {
         self.name = name
         self.isGauge = isGauge
         self.help = help
         self.value = value
+        self.label = label
     }
 }
 

@@ -139,6 +139,16 @@ struct WareTrail: Sendable {
             isDecision: pending.isDecision || isDecision)
     }
 
+    /// A ware says something after its exchange has ended: behind what it said the last time that it was asked there.
+    mutating func amend(_ side: WareStep.Side, place: Int, with note: String) {
+        guard let index = steps.lastIndex(where: { $0.side == side && Int($0.place) == place }) else { return }
+        let former = steps[index].note
+        let words = note.unicodeScalars.prefix(256).map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) }
+        let added = add((former.count > 0 ? string(former) + ", " + String(words) : String(words)).utf8)
+        guard added.count > 0 else { return }
+        steps[index].note = Text(start: added.start, count: added.count, isDecision: former.isDecision)
+    }
+
     /// The ware at work changed something.
     mutating func add(_ kind: Change.Kind, _ bytes: some Collection<UInt8>, number: Int = 0) {
         guard changes.count < WareTrail.mostChanges else {

@@ -33,6 +33,31 @@ extension ExchangeDriver: BackgroundStarter {
         return true
     }
 
+    func startBeside(
+        _ request: HttpRequest, to name: String, within limit: Duration, telling receiver: any BackgroundReceiver
+    ) -> (any HttpCall)? {
+        guard let service = router.service(named: name) else { return nil }
+        let call = BesideCall(ExchangePlan(chain: .empty, service: service, route: nil), request, limit, receiver)
+        let (server, connection) = (server, exchange.connection)
+        loop.later { call.begin(on: server, connection) }
+        return call
+    }
+
+    var keptContent: [UInt8]? {
+        guard inward.isWhole, !exchange.record.outgrewKept else { return nil }
+        let content = inward.kept ?? inward.held
+        return content.count == exchange.record.requestBytes ? content : nil
+    }
+
+    var lateNote: ((String) -> Void)? {
+        guard isObserved, let records = server.records else { return nil }
+        let id = exchange.id
+        let isRequest = exchange.isRequestLent || phase == .middlewares
+        let place = isRequest ? inward.index : outward.halfIndex >= 0 ? outward.halfIndex : outward.postIndex
+        let side = isRequest ? WareStep.Side.request : outward.halfIndex >= 0 ? .responseHalf : .postware
+        return { records.amend(id, side, place: place, with: $0) }
+    }
+
     /// Whether the exchange has no client any more, and goes on for others.
     func goesOnWithoutClient() -> Bool {
         guard !outward.isBackground, inward.isWhole, exchange.sharer?.outlivesClient == true,
@@ -87,4 +112,48 @@ private final class BackgroundSink: ResponseSink {
     func pauseRequest() {}
     func resumeRequest() {}
     var isBlocked: Bool { false }
+}
+
+/// A request that goes to another service beside an exchange. Used on its loop's thread only.
+private final class BesideCall: HttpCall {
+    private let plan: ExchangePlan
+    private let request: HttpRequest
+    private let limit: Duration
+    private var receiver: (any BackgroundReceiver)?
+    private weak var driver: ExchangeDriver?
+    /// The driver's, while it carries this out.
+    private var serial = 0
+
+    init(_ plan: ExchangePlan, _ request: HttpRequest, _ limit: Duration, _ receiver: any BackgroundReceiver) {
+        self.plan = plan
+        self.request = request
+        self.limit = limit
+        self.receiver = receiver
+    }
+
+    func begin(on server: LoopListener, _ connection: ConnectionFacts) {
+        guard let receiver = receiver.take() else { return }
+        let driver = ExchangeDriver(server: server)
+        driver.prepare(sink: BackgroundSink(driver, receiver), connection: connection)
+        driver.outward.isBackground = true
+        driver.outward.isBeside = true
+        driver.plan = plan
+        driver.exchange.heldRequest = request
+        driver.exchange.serviceNotes = plan.service?.notes
+        driver.exchange.timeouts.total = limit
+        driver.exchange.record.started = driver.loop.now.nanoseconds
+        driver.isObserved = false
+        driver.inward.isWhole = true
+        driver.phase = .middlewares
+        driver.setDeadline()
+        self.driver = driver
+        serial = driver.serial
+        server.transport.inEvent { driver.runMiddlewares() }
+    }
+
+    func cancel() {
+        receiver = nil
+        guard let driver, driver.serial == serial, driver.phase != .ended else { return }
+        driver.transport.inEvent { driver.clientLeft() }
+    }
 }

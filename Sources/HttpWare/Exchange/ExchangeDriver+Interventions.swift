@@ -220,11 +220,46 @@ extension ExchangeDriver {
         timer.set(after: ExchangeDriver.pauseOfSmall)
     }
 
+    /// Puts all content into `response.content.bytes` if the ware edits it and there is not too much of it.
+    func takeEditable(by editor: any ContentEditor) -> Aftermath {
+        guard exchange.responder != .gateway, !response.content.isEmpty, response.status != .switchingProtocols,
+            let limit = editor.contentLimit(of: response, in: exchange)
+        else { return .goesOn }
+        if response.content.bytes != nil { return settleFilters() }
+        guard outward.triedIfWhole != outward.postIndex, call.stream != nil else { return .goesOn }
+        outward.triedIfWhole = outward.postIndex
+        let most = min(limit, response.content.limit ?? .max)
+        guard response.content.length ?? 0 <= most, outward.early.count <= most else { return .goesOn }
+        phase = .collectingResponse
+        outward.collected = outward.early
+        outward.early = []
+        outward.wantedIfWhole = most
+        outward.isWantedByEditor = true
+        call.stream?.resume()
+        return .over
+    }
+
+    /// Lets content that is whole pass the filters of wares that were asked before: they must not see what is made of it now.
+    private func settleFilters() -> Aftermath {
+        guard !exchange.responseFilters.isEmpty, let bytes = response.content.bytes else { return .goesOn }
+        do {
+            var filtered = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
+            filtered += try finish(exchange.responseFilters)
+            exchange.responseFilters.removeAll()
+            response.content.bytes = filtered
+            response.content.extent = .length(filtered.count)
+            return .goesOn
+        } catch {
+            fail(GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)"))
+            return .over
+        }
+    }
+
     /// More of it came.
     func smallResponseCame() {
         if let limit = outward.wantedIfWhole, outward.collected.count > limit {
             smallResponseEnded()
-        } else {
+        } else if !outward.isWantedByEditor {
             watchSmallResponse()
         }
     }
@@ -234,6 +269,7 @@ extension ExchangeDriver {
         guard phase == .collectingResponse, outward.wantedIfWhole != nil else { return }
         pauseTimer?.clear()
         outward.wantedIfWhole = nil
+        outward.isWantedByEditor = false
         call.stream?.pause()
         outward.early = outward.collected
         outward.collected = []

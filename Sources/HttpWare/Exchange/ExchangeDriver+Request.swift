@@ -163,6 +163,7 @@ extension ExchangeDriver: RequestReceiver {
         }
         if let limit = chain.middlewares[index].whole, takeWholeContent(upTo: limit) == .over { return .stopped }
         if chain.middlewares[index].needsBeginning, awaitContent() == .over { return .stopped }
+        if let editor = chain.middlewares[index].editor, takeEditableContent(by: editor) == .over { return .stopped }
         return .come
     }
 
@@ -290,6 +291,33 @@ extension ExchangeDriver: RequestReceiver {
         return .over
     }
 
+    /// Puts all of the content into `request.content.bytes` if the ware edits it and there is not too much of it.
+    private func takeEditableContent(by editor: any ContentEditor) -> Aftermath {
+        guard inward.triedEditor != inward.index, !request.content.isEmpty, request.content.bytes == nil,
+            request.upgrade == nil, let limit = editor.contentLimit(of: request, in: exchange)
+        else { return .goesOn }
+        inward.triedEditor = inward.index
+        guard request.content.length ?? 0 <= limit, inward.held.count <= limit else { return .goesOn }
+        if inward.isWhole {
+            takeHeld(into: &request.content)
+            return .goesOn
+        }
+        inward.wantedByEditor = limit
+        takeRequestBack()
+        phase = .collectingRequest
+        setDeadline()
+        if askForContent() == .goesOn { sink?.resumeRequest() }
+        return .over
+    }
+
+    /// There is more of it than the ware edits: it is asked without it, and the content streams on.
+    private func editableOutgrew() {
+        inward.wantedByEditor = nil
+        phase = .middlewares
+        if inward.held.count >= 65536 { sink?.pauseRequest() }
+        runMiddlewares()
+    }
+
     /// Whether the rest of the content decides if the client gets that response: a ware limits it, nobody else reads it, and how
     /// much it is was not said. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
     private func mustCountContent(before status: HttpStatus) -> Bool {
@@ -361,6 +389,7 @@ extension ExchangeDriver: RequestReceiver {
             if call.isForwarding { _ = forward(bytes) }
         case .middlewares, .collectingRequest, .connecting:
             inward.held.append(contentsOf: bytes)
+            if let limit = inward.wantedByEditor, inward.held.count > limit { return editableOutgrew() }
             if phase != .collectingRequest, inward.held.count >= 65536 { sink?.pauseRequest() }
         case .awaitingContent:
             inward.held.append(contentsOf: bytes)
@@ -401,6 +430,7 @@ extension ExchangeDriver: RequestReceiver {
         switch phase {
         case .collectingRequest:
             phase = .middlewares
+            inward.wantedByEditor = nil
             takeHeld(into: &exchange.heldRequest.content)
             runMiddlewares()
         case .awaitingContent: contentAwaited()

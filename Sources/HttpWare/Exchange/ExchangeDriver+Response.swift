@@ -225,6 +225,7 @@ extension ExchangeDriver: ResponseReceiver {
             }
             if let limit = chain.postwares[index].whole, takeWholeResponse(upTo: limit) == .over { return }
             if let limit = chain.postwares[index].ifWhole, takeSmallResponse(upTo: limit) == .over { return }
+            if let editor = chain.postwares[index].editor, takeEditable(by: editor) == .over { return }
             guard ask(chain.postwares[index].ware, exchange) == .goesOn else { return }
         }
         deliver()
@@ -422,6 +423,7 @@ extension ExchangeDriver: ResponseReceiver {
         }
         inward.index = outward.halfIndex + 1
         inward.skipped.forget(from: inward.index)
+        inward.triedEditor = -1
         // What a ware further in put into the request is not in it any more.
         if let bound = exchange.boundAuthority, bound.ware ?? .max > outward.halfIndex { exchange.boundAuthority = nil }
         call.hasRetried = false
@@ -512,6 +514,7 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     private func deliverWhole(_ bytes: [UInt8], _ sink: any ResponseSink) {
+        dropUntrueTrailers()
         var bytes = bytes
         var unfiltered = bytes.count
         if !exchange.responseFilters.isEmpty {
@@ -663,7 +666,9 @@ extension ExchangeDriver: ResponseReceiver {
 
     /// A digest behind content that a filter changed is one of other bytes. RFC 9530 §2.
     private func dropUntrueTrailers() {
-        guard exchange.responseFilters.contains(where: { !$0.keepsLength }) else { return }
+        guard outward.trailers != nil,
+            exchange.isResponseContentChanged || exchange.responseFilters.contains(where: { !$0.keepsLength })
+        else { return }
         for name in HttpFields.digests { outward.trailers?.remove(name) }
     }
 
@@ -711,6 +716,7 @@ extension ExchangeDriver: ResponseReceiver {
         case .collectingResponse:
             if outward.wantedIfWhole != nil {
                 outward.wantedIfWhole = nil
+                outward.isWantedByEditor = false
                 pauseTimer?.clear()
             }
             phase = .responseWares

@@ -346,6 +346,9 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// All of the request's content went upstream.
     func endUp(_ upstream: any UpstreamStream) -> Aftermath {
+        if exchange.isRequestContentChanged {
+            for name in HttpFields.digests { inward.trailers?.remove(name) }
+        }
         if inward.trailers != nil, !trailersArePassable() { return .over }
         upstream.sendEnd(inward.trailers)
         guard aftermath == .goesOn else { return .over }

@@ -253,7 +253,7 @@ final class ExchangeDriver: LoopTimerHandler {
         case .clientLeft: break
         }
         letGo()
-        if outward.isBackground { server.backgroundCount -= 1 }
+        if outward.isBackground, !outward.isBeside { server.backgroundCount -= 1 }
         server.recycle(self)
     }
 
@@ -348,7 +348,7 @@ final class ExchangeDriver: LoopTimerHandler {
                 ended(hold)
             } else if phase == .awaitingContent {
                 contentAwaited()
-            } else if outward.wantedIfWhole != nil {
+            } else if outward.wantedIfWhole != nil, !outward.isWantedByEditor {
                 smallResponseEnded()
             } else {
                 requestPaused()

@@ -21,6 +21,10 @@ struct RequestProgress {
     /// The beginning of the content was waited for; since when, in nanoseconds of the loop's clock.
     var hasAwaited = false
     var awaitedSince: Int64 = 0
+    /// The content is collected for an editor if there is no more of it than so many bytes; `nil` otherwise.
+    var wantedByEditor: Int?
+    /// The editor for which that was tried last.
+    var triedEditor = -1
     /// The client was told to send its content.
     var hasSentContinue = false
     var trailers: HttpFields?
@@ -72,6 +76,8 @@ struct ResponseProgress {
     var collected: [UInt8] = []
     /// What is collected is wanted only if it is whole within so many bytes; `nil` otherwise.
     var wantedIfWhole: Int?
+    /// It is waited for, however slowly it comes.
+    var isWantedByEditor = false
     /// The postware for which that was tried last.
     var triedIfWhole = -1
     /// Content that came before the wares had answered: it goes out behind the head.
@@ -88,6 +94,8 @@ struct ResponseProgress {
     var upstreamEndedTunnel = false
     /// The exchange has no client: no client is told of what happens, and no postware is asked.
     var isBackground = false
+    /// It goes beside another exchange, and does not count among those that take its place.
+    var isBeside = false
     /// The client was there once, and left.
     var hasClientLeft = false
 }

@@ -138,16 +138,18 @@ public final class Pattern: @unchecked Sendable {
 
     /// The leftmost match.
     public func firstMatch(in subject: UnsafeRawBufferPointer) throws(LimitReached) -> Match? {
-        try search(subject) { workspace in
-            // One pair for the whole and one for each group, as the match data was made from this code.
-            guard let offsets = pcre2_get_ovector_pointer_8(workspace.data) else { return Match(ranges: []) }
-            return Match(
-                ranges: (0...groupCount).map { group in
-                    let (start, end) = (offsets[2 * group], offsets[2 * group + 1])
-                    // PCRE2_UNSET is -1 here, for a group that took no part.
-                    return 0 <= start && start <= end && end <= subject.count ? start..<end : nil
-                })
-        }
+        try search(subject) { match(in: $0, of: subject) }
+    }
+
+    private func match(in workspace: Workspace, of subject: UnsafeRawBufferPointer) -> Match {
+        // One pair for the whole and one for each group, as the match data was made from this code.
+        guard let offsets = pcre2_get_ovector_pointer_8(workspace.data) else { return Match(ranges: []) }
+        return Match(
+            ranges: (0...groupCount).map { group in
+                let (start, end) = (offsets[2 * group], offsets[2 * group + 1])
+                // PCRE2_UNSET is -1 here, for a group that took no part.
+                return 0 <= start && start <= end && end <= subject.count ? start..<end : nil
+            })
     }
 
     /// The subject with its first match replaced; `nil` where there is none.
@@ -157,8 +159,54 @@ public final class Pattern: @unchecked Sendable {
         in subject: UnsafeRawBufferPointer, with replacement: [UInt8]
     ) throws(LimitReached) -> [UInt8]? {
         guard let match = try firstMatch(in: subject) else { return nil }
-        let dollar = UInt8(ascii: "$")
         var result = [UInt8](subject[..<match.range.lowerBound])
+        Self.append(replacement, of: match, in: subject, to: &result)
+        return result + subject[match.range.upperBound...]
+    }
+
+    /// The subject with its matches replaced, from left to right and at most `most` of them, and their number; `nil` where there is
+    /// none. A result of more than `size` bytes is a limit, too, and so is the time of a match for all of them together.
+    ///
+    /// The replacement is read as for the first one. An empty match is never inside a character of UTF-8.
+    public func replacingAll(
+        in subject: UnsafeRawBufferPointer, with replacement: [UInt8], atMost most: Int = .max, upTo size: Int = .max
+    ) throws(LimitReached) -> (bytes: [UInt8], count: Int)? {
+        guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
+        defer { giveBack(workspace) }
+        let began = ContinuousClock.now
+        var result: [UInt8] = []
+        var count = 0
+        /// What comes before is in the result.
+        var copied = 0
+        var start = 0
+        while count < most, start <= subject.count {
+            guard let match = try search(subject, from: start, in: workspace, { self.match(in: $0, of: subject) })
+            else {
+                break
+            }
+            let range = match.range
+            // With \K or a lookbehind a match may begin before its search did.
+            guard range.lowerBound >= copied else { throw LimitReached() }
+            result.append(contentsOf: subject[copied..<range.lowerBound])
+            Self.append(replacement, of: match, in: subject, to: &result)
+            guard result.count <= size, began.duration(to: .now) <= limits.time else { throw LimitReached() }
+            count += 1
+            copied = range.upperBound
+            start = copied
+            if range.isEmpty {
+                repeat { start += 1 } while start < subject.count && subject[start] & 0xc0 == 0x80
+            }
+        }
+        guard count > 0 else { return nil }
+        result.append(contentsOf: subject[copied...])
+        guard result.count <= size else { throw LimitReached() }
+        return (result, count)
+    }
+
+    private static func append(
+        _ replacement: [UInt8], of match: Match, in subject: UnsafeRawBufferPointer, to result: inout [UInt8]
+    ) {
+        let dollar = UInt8(ascii: "$")
         var rest = replacement[...]
         while let byte = rest.popFirst() {
             if byte == dollar, rest.first == dollar {
@@ -172,7 +220,6 @@ public final class Pattern: @unchecked Sendable {
                 result.append(byte)
             }
         }
-        return result + subject[match.range.upperBound...]
     }
 
     // MARK: Matching
@@ -188,10 +235,16 @@ public final class Pattern: @unchecked Sendable {
     ) throws(LimitReached) -> T? {
         guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
+        return try search(subject, from: 0, in: workspace, found)
+    }
+
+    private func search<T>(
+        _ subject: UnsafeRawBufferPointer, from start: Int, in workspace: Workspace, _ found: (Workspace) -> T
+    ) throws(LimitReached) -> T? {
         var began: ContinuousClock.Instant?
         var former: ContinuousClock.Instant?
         var step = min(Self.firstStep, limits.step)
-        var offset = 0
+        var offset = start
         while true {
             let last = min(offset + step, subject.count)
             pcre2_set_offset_limit_8(workspace.context, last)

@@ -35,6 +35,13 @@ extension OptionsReader {
         find(name, for: key, into: &object, of: noun)
     }
 
+    /// Reads the name of something that the configuration defines elsewhere and that is found by its name; one that is not there is an
+    /// error.
+    public mutating func readName(_ key: String, into name: inout String?, of noun: String, doc: String = "") {
+        read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "\(doc) (a name under \(noun))")
+        if let name { _ = find(name, for: key, of: noun) }
+    }
+
     /// Reads the name of something that the configuration defines elsewhere, or has under the standard name; and finds it. One
     /// that is written and not there is an error.
     public mutating func read<Object: AnyObject & Sendable>(

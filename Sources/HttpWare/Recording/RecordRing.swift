@@ -63,6 +63,20 @@ public final class RecordRing: Sendable {
         return recorded
     }
 
+    /// Adds to what a ware noted in the exchange with that id, if that is still kept. From any thread.
+    func amend(_ id: String, _ side: WareStep.Side, place: Int, with note: String) {
+        state.withLock { state in
+            for offset in (0..<state.count).reversed() {
+                let slot = (state.first + offset) % mostRecords
+                guard state.slots[slot].id == id else { continue }
+                state.bytes -= state.slots[slot].bytes
+                state.slots[slot].record.trail.amend(side, place: place, with: note)
+                state.bytes += state.slots[slot].bytes
+                return
+            }
+        }
+    }
+
     private static func dropFirst(_ state: inout State, _ mostRecords: Int) {
         state.bytes -= state.slots[state.first].bytes
         state.first = (state.first + 1) % mostRecords

@@ -25,9 +25,13 @@ public protocol ExchangeRouter: Sendable {
     var listenerPlan: ExchangePlan { get }
     /// The plan of the exchange's request; what was captured is kept in the exchange.
     func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan
+    /// The service of that name, for requests that wares send beside the exchange; `nil` if there is none.
+    func service(named name: String) -> UpstreamService?
 }
 
 extension ExchangeRouter {
+    public func service(named name: String) -> UpstreamService? { nil }
+
     /// Costs a copy of the request, for it is stored in a class.
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
         try plan(for: exchange.heldRequest, captures: &exchange.captures)

@@ -31,10 +31,12 @@ public final class RouteTable: ExchangeRouter {
     /// The first route where it takes every request, CONNECT too: nothing is to be looked up then.
     private let only: ExchangePlan?
     public let listenerPlan: ExchangePlan
+    private let services: [String: UpstreamService]
 
     /// A table of routes, in the order in which they are to be tried.
-    public init(_ routes: [Route], listenerPlan: ExchangePlan) {
+    public init(_ routes: [Route], listenerPlan: ExchangePlan, services: [String: UpstreamService] = [:]) {
         self.routes = routes
+        self.services = services
         self.listenerPlan = listenerPlan
         // Names that are no field names are mistakes that the reader of a configuration reports.
         headers = routes.map { route in
@@ -50,6 +52,7 @@ public final class RouteTable: ExchangeRouter {
         let copy = { (plan: ExchangePlan) in
             ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route)
         }
+        services = other.services
         routes = other.routes.map { Route(match: $0.match, takesConnect: $0.takesConnect, plan: copy($0.plan)) }
         listenerPlan = copy(other.listenerPlan)
         headers = other.headers
@@ -57,6 +60,8 @@ public final class RouteTable: ExchangeRouter {
         index = other.index
         only = other.only == nil ? nil : routes.first?.plan
     }
+
+    public func service(named name: String) -> UpstreamService? { services[name] }
 
     public func plan(
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]

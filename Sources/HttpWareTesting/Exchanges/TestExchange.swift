@@ -31,6 +31,8 @@ public final class TestExchange: Sendable {
         public var route: String? = "test"
         /// The place for records of its exchanges; `nil` if they are not observed.
         public var records: RecordRing?
+        /// The ports on this host of other services, by their names.
+        public var services: [String: UInt16] = [:]
         /// The clock of wares and loops; it stands still at 2026-01-01T00:00:00Z.
         public var clock = ManualClock()
 
@@ -233,7 +235,8 @@ private final class Stage: @unchecked Sendable {
             name: "test", transport: transport, settings: settings, trustedProxies: setting.trustedProxies,
             bindAddress: setting.bind,
             router: OnePlan(
-                ExchangePlan(chain: chain, service: service, route: setting.route), captures: setting.captures))
+                ExchangePlan(chain: chain, service: service, route: setting.route), captures: setting.captures,
+                services: setting.services))
         server?.records = setting.records
         let loop = self.loop
         upstream.onRefuse = { [weak self] in
@@ -266,11 +269,19 @@ private final class Stage: @unchecked Sendable {
 private struct OnePlan: ExchangeRouter {
     let listenerPlan: ExchangePlan
     let captures: [(name: String, value: String)]
+    let services: [String: UpstreamService]
 
-    init(_ plan: ExchangePlan, captures: [(name: String, value: String)]) {
+    init(_ plan: ExchangePlan, captures: [(name: String, value: String)], services: [String: UInt16] = [:]) {
         listenerPlan = plan
         self.captures = captures
+        var made: [String: UpstreamService] = [:]
+        for (name, port) in services {
+            made[name] = UpstreamService(name: name, endpoints: [Endpoint(host: "127.0.0.1", port: port)])
+        }
+        self.services = made
     }
+
+    func service(named name: String) -> UpstreamService? { services[name] }
 
     func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
         captures = self.captures

@@ -91,17 +91,7 @@ public struct Compress: Postware, CountingWare {
             request.method != .connect, !response.fields.contains(.contentEncoding),
             !response.fields.contains(.contentRange)
         else { return false }
-        return !Compress.forbids(response.fields.values(of: .cacheControl))
-            && !Compress.forbids(request.fields.received.values(of: .cacheControl))
-    }
-
-    /// `no-transform`, RFC 9111 §5.2.1.6 and §5.2.2.6.
-    private static func forbids(_ values: [String]) -> Bool {
-        values.contains { value in
-            value.split(separator: ",").contains { directive in
-                directive.filter { $0 != " " && $0 != "\t" }.lowercased() == "no-transform"
-            }
-        }
+        return !response.fields.forbidsTransform && !request.fields.received.forbidsTransform
     }
 
     /// Whether content of that type and length is worth it.

@@ -54,8 +54,13 @@ extension MediaPattern: OptionValue {
 
 extension HttpResponse {
     /// The media type of the content, in lower case and without its parameters; empty where it has none.
+    var mediaType: String { fields.mediaType }
+}
+
+extension HttpFields {
+    /// The media type of the content, in lower case and without its parameters; empty where there is none.
     var mediaType: String {
-        guard let value = fields[.contentType] else { return "" }
+        guard let value = self[.contentType] else { return "" }
         let type = value.prefix { $0 != ";" }
         let isBlank = { (character: Character) in character == " " || character == "\t" }
         return String(String(type.drop(while: isBlank).reversed().drop(while: isBlank).reversed())).lowercased()

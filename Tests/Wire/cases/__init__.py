@@ -5,6 +5,7 @@ from . import (  # noqa: F401
     admin,
     admin_cache,
     balancing,
+    bodies,
     broker,
     cache,
     capture_files,

@@ -1,0 +1,84 @@
+import HttpWare
+
+/// What `rewriteBody` and `rewriteRequestBody` have in common: the rules, and how they are applied.
+struct BodyRewriting: Sendable {
+    let rules: [RewriteRule]
+    /// Whether content streams through the rules.
+    let streams: Bool
+    let editing: ContentEditing
+
+    static let usualTypes = ["text/*", "application/json", "application/javascript", "application/xml"]
+        .compactMap { MediaPattern($0) }
+
+    /// Applies the rules to content that is whole. Answers its new bytes and coding; `nil` if nothing was found.
+    func rewrite(
+        _ content: HttpContent, codings: [String], in exchange: Exchange
+    ) throws -> (bytes: [UInt8], coding: ContentCoding?)? {
+        var count = 0
+        let result = try editing.edit(content, codings: codings) { bytes in
+            var bytes = bytes
+            for rule in rules {
+                guard let (replaced, found) = try rule.apply(to: bytes, upTo: editing.maxBody) else { continue }
+                bytes = replaced
+                count += found
+            }
+            return count > 0 ? bytes : nil
+        }
+        exchange.note(count == 1 ? "1 replacement" : "\(count) replacements")
+        return result
+    }
+
+    /// Reads the options.
+    init(options: inout OptionsReader, ofRequests: Bool) {
+        var rules: [RewriteRule] = []
+        var types = BodyRewriting.usualTypes
+        var maxBody = ByteCount.mebibytes(1)
+        var streams = false
+        var onFailure = EditingFailure.pass
+        var patterns: [Int] = []
+        var index = 0
+        options.readEach("rules", doc: "replacements, in order; each applies to the result of those before it") {
+            options in
+            if let rule = RewriteRule(options: &options) { rules.append(rule) }
+            if options.isGiven("regex") { patterns.append(index) }
+            index += 1
+        }
+        options.require("rules")
+        let message = ofRequests ? "requests" : "responses"
+        options.read(
+            "types", into: &types, doc: "media types of the content to rewrite; text/* matches a group of types")
+        options.read(
+            "maxBody", into: &maxBody, in: .bytes(1)...RewriteRule.largestBody,
+            doc: "maximum content to rewrite, decoded and also after the replacements; not used with stream")
+        options.read(
+            "stream", into: &streams,
+            doc: "replaces texts while the content passes, whatever its size; rules must use find, not regex")
+        options.read(
+            "onFailure", into: &onFailure,
+            doc:
+                "what happens to \(message) that are too large or cannot be decoded: pass sends them unchanged, refuse answers "
+                + (ofRequests ? "413, 415 or 400" : "502"))
+        if options.isGiven("rules"), options.isEmpty("rules") {
+            options.fail(at: "rules", "is empty; write a rule such as { find: old, replace: new }")
+        }
+        if types.isEmpty { options.fail(at: "types", "is empty; write a media type such as text/html") }
+        if streams, let first = patterns.first {
+            options.fail(
+                at: "stream", "cannot be combined with rules[\(first)].regex; write find there, or remove stream")
+        }
+        if streams, options.isGiven("maxBody") {
+            options.fail(at: "maxBody", "has no effect with stream; remove one of them")
+        }
+        self.rules = rules
+        self.streams = streams
+        editing = ContentEditing(types: types, maxBody: maxBody, onFailure: onFailure)
+    }
+
+    init(
+        rules: [RewriteRule], types: [MediaPattern], maxBody: ByteCount, streams: Bool, onFailure: EditingFailure
+    ) {
+        self.rules = rules
+        self.streams = streams
+        editing = ContentEditing(types: types, maxBody: maxBody, onFailure: onFailure)
+    }
+}

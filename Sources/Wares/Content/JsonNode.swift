@@ -1,0 +1,361 @@
+/// The bytes that the nodes of a JSON text point into: the text as it came, and values that edits put into it behind that.
+struct JsonSource {
+    private(set) var bytes: [UInt8]
+    private var nodesLeft = 1_000_000
+
+    /// Takes a text that was checked.
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// A node for a value that an edit puts in. It was checked when the configuration was loaded.
+    mutating func add(_ value: [UInt8]) -> JsonNode {
+        let start = bytes.count
+        bytes += value
+        return JsonNode(start..<bytes.count)
+    }
+
+    /// Counts nodes, so that a text of many small values takes no more memory than that.
+    mutating func take(_ count: Int) throws(JsonText.Fault) {
+        nodesLeft -= count
+        guard nodesLeft >= 0 else { throw JsonText.Fault("the JSON text has too many members") }
+    }
+}
+
+/// A value of a JSON text: the bytes that it was written with, until an edit goes into it.
+struct JsonNode {
+    struct Member {
+        /// As written, with its quotes.
+        var name: Range<Int>
+        /// What the name says.
+        var text: [UInt8]
+        var value: JsonNode
+    }
+
+    indirect enum Parts {
+        case list([JsonNode])
+        case object([Member])
+    }
+
+    /// Where it is, with all that is in it.
+    private(set) var range: Range<Int>
+    /// What is in it; `nil` while nobody asked.
+    var parts: Parts?
+    /// The bytes in the source are not the value any more.
+    var isChanged = false
+
+    init(_ range: Range<Int>) { self.range = range }
+
+    /// A new object without members.
+    init(newObjectIn source: inout JsonSource) {
+        self = source.add([0x7b, 0x7d])
+        parts = .object([])
+    }
+
+    // MARK: Looking inside
+
+    /// Takes it apart, if it is an object or an array. Throws if two members have one name: readers could see different things.
+    mutating func open(_ source: inout JsonSource) throws(JsonText.Fault) {
+        guard parts == nil, let first = source.bytes[range].first, first == 0x7b || first == 0x5b else { return }
+        let bytes = source.bytes
+        if first == 0x5b {
+            var list: [JsonNode] = []
+            try JsonText.forEachPart(of: range, in: bytes) { (_, value) throws(JsonText.Fault) in
+                try source.take(1)
+                list.append(JsonNode(value))
+            }
+            parts = .list(list)
+        } else {
+            var members: [Member] = []
+            var names: Set<[UInt8]> = []
+            try JsonText.forEachPart(of: range, in: bytes) { (name, value) throws(JsonText.Fault) in
+                try source.take(1)
+                guard let name else { return }
+                let text = JsonText.text(of: name, in: bytes)
+                guard names.insert(text).inserted else {
+                    throw JsonText.Fault("an object in the JSON text has two members of the same name")
+                }
+                members.append(Member(name: name, text: text, value: JsonNode(value)))
+            }
+            parts = .object(members)
+        }
+    }
+
+    /// The index in an array that a name means; `count` for `-`. RFC 6901 §4.
+    static func index(_ name: [UInt8], count: Int) -> Int? {
+        if name == [0x2d] { return count }
+        guard (1...9).contains(name.count), name[0] != 0x30 || name.count == 1, name.allSatisfy({ $0 &- 0x30 < 10 })
+        else { return nil }
+        return name.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+
+    // MARK: Edits
+
+    /// Edits each value that the steps lead to; whether one changed. With `creating`, objects that are missing on the way are made.
+    mutating func edit(
+        _ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource, creating: Bool = false,
+        _ body: (inout JsonNode, inout JsonSource) throws(JsonText.Fault) -> Bool
+    ) throws(JsonText.Fault) -> Bool {
+        guard let step = steps.first else {
+            let hasChanged = try body(&self, &source)
+            if hasChanged { isChanged = true }
+            return hasChanged
+        }
+        let further = steps.dropFirst()
+        try open(&source)
+        var hasChanged = false
+        switch parts {
+        case .object(var members):
+            // Out of the node while it is changed: nothing is copied then.
+            parts = nil
+            defer { parts = .object(members) }
+            var isFound = false
+            for index in members.indices {
+                if case .name(let name) = step, members[index].text != name { continue }
+                isFound = true
+                if try members[index].value.edit(further, &source, creating: creating, body) { hasChanged = true }
+            }
+            if creating, !isFound, case .name(let name) = step {
+                var value = JsonNode(newObjectIn: &source)
+                if try value.edit(further, &source, creating: true, body) {
+                    members.append(JsonNode.member(name, value, &source))
+                    hasChanged = true
+                }
+            }
+        case .list(var list):
+            parts = nil
+            defer { parts = .list(list) }
+            if case .name(let name) = step {
+                if let index = JsonNode.index(name, count: list.count), index < list.count {
+                    hasChanged = try list[index].edit(further, &source, creating: creating, body)
+                }
+            } else {
+                for index in list.indices
+                where try list[index].edit(further, &source, creating: creating, body) { hasChanged = true }
+            }
+        case nil: break
+        }
+        if hasChanged { isChanged = true }
+        return hasChanged
+    }
+
+    private static func member(_ name: [UInt8], _ value: JsonNode, _ source: inout JsonSource) -> Member {
+        let written = source.add(JsonNode.quoted(name))
+        return Member(name: written.range, text: name, value: value)
+    }
+
+    /// A name as JSON. It comes from the configuration, so it is UTF-8.
+    static func quoted(_ text: [UInt8]) -> [UInt8] {
+        var output: [UInt8] = [0x22]
+        let digits = Array("0123456789abcdef".utf8)
+        for byte in text {
+            switch byte {
+            case 0x22, 0x5c: output += [0x5c, byte]
+            case ..<0x20: output += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: output.append(byte)
+            }
+        }
+        return output + [0x22]
+    }
+
+    /// Where a value is put.
+    enum Putting {
+        /// In place of the one that is there, else as a new one.
+        case set
+        /// The same in an object; before the element that is there in an array. RFC 6902 §4.1.
+        case insert
+        /// Only in place of one that is there.
+        case replace
+    }
+
+    /// Puts a value into this object or array; false if it is neither, or the name means no place in it.
+    mutating func put(
+        _ value: JsonNode, at step: JsonPointer.Step, _ putting: Putting, _ source: inout JsonSource
+    ) throws(JsonText.Fault) -> Bool {
+        try open(&source)
+        try source.take(1)
+        switch parts {
+        case .object(var members):
+            parts = nil
+            defer { parts = .object(members) }
+            guard case .name(let name) = step else {
+                for index in members.indices { members[index].value = value }
+                isChanged = isChanged || !members.isEmpty
+                return !members.isEmpty
+            }
+            if let index = members.firstIndex(where: { $0.text == name }) {
+                members[index].value = value
+            } else if putting == .replace {
+                return false
+            } else {
+                members.append(JsonNode.member(name, value, &source))
+            }
+        case .list(var list):
+            parts = nil
+            defer { parts = .list(list) }
+            guard case .name(let name) = step else {
+                for index in list.indices { list[index] = value }
+                isChanged = isChanged || !list.isEmpty
+                return !list.isEmpty
+            }
+            guard let index = JsonNode.index(name, count: list.count), index <= list.count else { return false }
+            if index < list.count, putting != .insert {
+                list[index] = value
+            } else if putting == .replace {
+                return false
+            } else {
+                list.insert(value, at: index)
+            }
+        case nil: return false
+        }
+        isChanged = true
+        return true
+    }
+
+    /// Takes what the step leads to out of this object or array; the last one, or `nil` if there is none.
+    mutating func take(_ step: JsonPointer.Step, _ source: inout JsonSource) throws(JsonText.Fault) -> JsonNode? {
+        try open(&source)
+        var taken: JsonNode?
+        switch parts {
+        case .object(var members):
+            parts = nil
+            defer { parts = .object(members) }
+            if case .name(let name) = step {
+                guard let index = members.firstIndex(where: { $0.text == name }) else { return nil }
+                taken = members.remove(at: index).value
+            } else {
+                taken = members.last?.value
+                members = []
+            }
+        case .list(var list):
+            parts = nil
+            defer { parts = .list(list) }
+            if case .name(let name) = step {
+                guard let index = JsonNode.index(name, count: list.count), index < list.count else { return nil }
+                taken = list.remove(at: index)
+            } else {
+                taken = list.last
+                list = []
+            }
+        case nil: return nil
+        }
+        if taken != nil { isChanged = true }
+        return taken
+    }
+
+    /// The value that the steps lead to, which have no star; `nil` if there is none.
+    mutating func value(_ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource) throws(JsonText.Fault)
+        -> JsonNode?
+    {
+        guard let step = steps.first else { return self }
+        guard case .name(let name) = step else { return nil }
+        try open(&source)
+        switch parts {
+        case .object(let members):
+            guard var found = members.first(where: { $0.text == name })?.value else { return nil }
+            return try found.value(steps.dropFirst(), &source)
+        case .list(let list):
+            guard let index = JsonNode.index(name, count: list.count), index < list.count else { return nil }
+            var found = list[index]
+            return try found.value(steps.dropFirst(), &source)
+        case nil: return nil
+        }
+    }
+
+    /// Gives the member another name, and removes one that has it already; false if there is no such member.
+    mutating func rename(_ name: [UInt8], to other: [UInt8], _ source: inout JsonSource) throws(JsonText.Fault) -> Bool
+    {
+        try open(&source)
+        guard case .object(var members) = parts, name != other,
+            let index = members.firstIndex(where: { $0.text == name })
+        else { return false }
+        parts = nil
+        members[index] = JsonNode.member(other, members[index].value, &source)
+        if let former = members.indices.first(where: { $0 != index && members[$0].text == other }) {
+            members.remove(at: former)
+        }
+        parts = .object(members)
+        isChanged = true
+        return true
+    }
+
+    /// Keeps only what the paths lead to; false if nothing had to go. A value that a path does not lead through goes with it.
+    mutating func keep(
+        _ paths: [ArraySlice<JsonPointer.Step>], _ source: inout JsonSource
+    ) throws(JsonText.Fault) -> Bool {
+        if paths.contains(where: \.isEmpty) { return false }
+        try open(&source)
+        var hasChanged = false
+        switch parts {
+        case .object(let members):
+            var kept: [Member] = []
+            for var member in members {
+                let further = paths.filter { $0.first == .all || $0.first == .name(member.text) }.map { $0.dropFirst() }
+                guard !further.isEmpty, try member.value.isReached(by: further, &source) else {
+                    hasChanged = true
+                    continue
+                }
+                if try member.value.keep(further, &source) { hasChanged = true }
+                kept.append(member)
+            }
+            parts = .object(kept)
+        case .list(let list):
+            var kept: [JsonNode] = []
+            for (index, element) in list.enumerated() {
+                var element = element
+                let further = paths.filter { path in
+                    guard case .name(let name)? = path.first else { return true }
+                    return JsonNode.index(name, count: list.count) == index
+                }.map { $0.dropFirst() }
+                guard !further.isEmpty, try element.isReached(by: further, &source) else {
+                    hasChanged = true
+                    continue
+                }
+                if try element.keep(further, &source) { hasChanged = true }
+                kept.append(element)
+            }
+            parts = .list(kept)
+        case nil:
+            self = source.add(Array("null".utf8))
+            hasChanged = true
+        }
+        if hasChanged { isChanged = true }
+        return hasChanged
+    }
+
+    /// Whether a path ends here, or can lead further.
+    private mutating func isReached(
+        by paths: [ArraySlice<JsonPointer.Step>], _ source: inout JsonSource
+    ) throws(JsonText.Fault) -> Bool {
+        if paths.contains(where: \.isEmpty) { return true }
+        try open(&source)
+        return parts != nil
+    }
+
+    // MARK: Writing
+
+    /// Appends the value. What no edit went into is written as it was.
+    func write(_ source: JsonSource, to output: inout [UInt8], upTo size: Int) throws(EditingFault) {
+        guard output.count <= size else { throw .tooLarge(size) }
+        guard isChanged, let parts else {
+            output += source.bytes[range]
+            return
+        }
+        switch parts {
+        case .list(let list):
+            output.append(0x5b)
+            for (index, element) in list.enumerated() {
+                if index > 0 { output.append(0x2c) }
+                try element.write(source, to: &output, upTo: size)
+            }
+            output.append(0x5d)
+        case .object(let members):
+            output.append(0x7b)
+            for (index, member) in members.enumerated() {
+                if index > 0 { output.append(0x2c) }
+                output += source.bytes[member.name]
+                output.append(0x3a)
+                try member.value.write(source, to: &output, upTo: size)
+            }
+            output.append(0x7d)
+        }
+    }
+}
