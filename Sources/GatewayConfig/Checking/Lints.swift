@@ -40,6 +40,7 @@ struct Lints {
 
     private mutating func checkReach(_ routes: [RouteDefinition], _ listeners: [ListenerDefinition]) {
         var hiders: [Int: [RouteDefinition]] = [:]
+        var doubts: [Int: [RouteDefinition]] = [:]
         var reached: Set<Int> = []
         var steps = RouteReach.mostSteps
         for listener in listeners {
@@ -47,6 +48,7 @@ struct Lints {
             for route in listener.routes.map(\.route) {
                 switch reach.addRoute(route) {
                 case .reached: reached.insert(route.index)
+                case .undecided(let others): doubts[route.index] = doubts[route.index] ?? others
                 case .matchesNothing: hiders[route.index] = hiders[route.index] ?? []
                 case .hidden(let others):
                     let known = hiders[route.index] ?? []
@@ -56,6 +58,14 @@ struct Lints {
             steps = reach.stepsLeft
         }
         for route in routes where !reached.contains(route.index) {
+            if let others = doubts[route.index] {
+                let named = others.prefix(8).map { "\($0.name) at \($0.location)" }.joined(separator: ", ")
+                diagnostics.warning(
+                    at: route.location, "routes[\(route.index)]",
+                    "may never be reached: whether earlier routes match everything that it matches is not known, because"
+                        + " their not, any or regular expressions cannot be compared with it: \(named)")
+                continue
+            }
             guard let hiders = hiders[route.index] else { continue }
             let why = hiders.isEmpty ? whyNothing(route, listeners) : why(route, hiders)
             diagnostics.warning(at: route.location, "routes[\(route.index)]", "is never reached: \(why)")

@@ -19,6 +19,10 @@ public struct RouteDefinition: Sendable {
     var chainName: Located<String>?
     var with: [ConfigNode.Entry] = []
 
+    private static let matchKeys = [
+        "method", "host", "path", "headers", "query", "cookies", "client", "scheme", "not", "any",
+    ]
+
     /// A member of `routes`.
     init(index: Int, options: inout OptionsReader) {
         var name: String?
@@ -28,6 +32,9 @@ public struct RouteDefinition: Sendable {
         location = options.location
         options.read("listener", into: &listeners)
         options.read("match") { match.read(&$0) }
+        for key in Self.matchKeys {
+            options.refuse(key, because: "is a condition; write it under match: { \(key): … }")
+        }
         options.read("service", into: &serviceName)
         options.read("chain", into: &chainName)
         if let node = options.readNode("with", type: "map of ware to options or false") {

@@ -140,7 +140,7 @@ extension ExchangeDriver: RequestReceiver {
     private func turn(of index: Int, _ chain: WareChain) -> Turn {
         if let condition = chain.middlewares[index].condition {
             do throws(Pattern.LimitReached) {
-                guard try condition.matches(request) else {
+                guard try condition.matches(request, in: exchange) else {
                     inward.skipped.insert(index)
                     if isObserved { noteSkipped(exchange, .request, index) }
                     inward.index = index + 1

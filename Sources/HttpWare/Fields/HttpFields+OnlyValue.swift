@@ -73,6 +73,20 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[found]))) }
     }
 
+    /// The values of all cookies of that name, in order. RFC 6265 §4.2.1.
+    func cookieValues(_ name: String) -> [String] {
+        var values: [String] = []
+        var next = firstIndex(of: FieldName.cookie)
+        while let line = next {
+            forEachCrumb(lines[line].value) { crumb, value in
+                guard let value, isCookie(crumb, name) else { return }
+                values.append(String(decoding: bytes[value], as: UTF8.self))
+            }
+            next = index(of: .cookie, from: line + 1)
+        }
+        return values
+    }
+
     /// Takes the cookies of that name away and leaves the bytes of the others as they are. Answers whether there were any.
     @discardableResult
     public mutating func removeCookie(_ name: String) -> Bool { removeCookie(name, isAccepted: false) }

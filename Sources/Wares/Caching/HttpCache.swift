@@ -56,7 +56,7 @@ public struct HttpCache: Middleware, Postware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method) else { return pass(unanswerable: request, in: exchange) }
         // A pattern that reaches its limit decides nothing: then the store is not used either.
-        if let bypass, (try? bypass.matches(request)) ?? true {
+        if let bypass, (try? bypass.matches(request, in: exchange)) ?? true {
             exchange.cacheResult = .bypass
             exchange.note("not for the cache: bypass matches")
             return .pass

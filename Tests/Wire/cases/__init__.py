@@ -28,6 +28,7 @@ from . import (  # noqa: F401
     limits,
     mcp,
     local_proxy,
+    matching,
     mutations,
     operations,
     own_host,
