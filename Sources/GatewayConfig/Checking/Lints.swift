@@ -7,7 +7,7 @@ struct Lints {
     var found: [ConfigError] { diagnostics.all }
 
     init(listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition]) {
-        let used = Set(routes.compactMap { $0.serviceName?.value })
+        let used = Set(routes.flatMap { [$0.serviceName?.value].compactMap(\.self) + $0.shares.map(\.name.value) })
         for service in services where !used.contains(service.name) {
             diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }
@@ -23,7 +23,7 @@ struct Lints {
         var order = ChainOrder()
         for listener in listeners {
             order.check(listener.chain)
-            for route in listener.routes { order.check(route.chain) }
+            for chain in listener.routes.flatMap(\.chains) { order.check(chain) }
         }
         diagnostics.append(order.diagnostics.all)
         diagnostics.append(KeyReach(listeners).found)

@@ -33,7 +33,7 @@ struct PathReadings {
         let kind: Int
 
         /// A request that passes its chain reaches an origin server.
-        var goesUpstream: Bool { route.service != nil }
+        var goesUpstream: Bool { route.service != nil || !route.shares.isEmpty }
     }
 
     /// Why the path decides, in words; `nil` if it does not.
@@ -41,10 +41,10 @@ struct PathReadings {
         var known: [ObjectIdentifier: (guards: [ChainEntry], kind: Int)] = [:]
         var kinds: [[GuardKey]: Int] = [:]
         var ways: [Way] = []
-        for resolved in listener.routes {
-            let chain = ObjectIdentifier(resolved.chain)
+        for (resolved, joined) in listener.routes.flatMap({ route in route.chains.map { (route, $0) } }) {
+            let chain = ObjectIdentifier(joined)
             if known[chain] == nil {
-                let guards = resolved.chain.entries.middlewares.filter { WareRegistry.restrictsAccess($0) }
+                let guards = joined.entries.middlewares.filter { WareRegistry.restrictsAccess($0) }
                 let key = guards.map { GuardKey(location: $0.location, options: $0.options) }
                 let kind = kinds[key] ?? kinds.count
                 kinds[key] = kind
@@ -62,12 +62,17 @@ struct PathReadings {
         }
         guard kinds.count > 1 else { return nil }
         var reach = RouteReach(mode: listener.mode)
-        ways.removeAll { way in
-            switch reach.addRoute(way.route) {
-            case .reached, .undecided: false
-            case .hidden, .matchesNothing: true
+        // The shares of a route stand behind one another, and are reached together.
+        var hidden: Set<Int> = []
+        var former: Int?
+        for route in ways.map(\.route) where route.index != former {
+            former = route.index
+            switch reach.addRoute(route) {
+            case .reached, .undecided: break
+            case .hidden, .matchesNothing: hidden.insert(route.index)
             }
         }
+        ways.removeAll { hidden.contains($0.route.index) }
         return difference(of: ways)
     }
 
@@ -88,7 +93,7 @@ struct PathReadings {
     private mutating func difference(of ways: [Way]) -> String? {
         var missing: [Pair: ChainEntry?] = [:]
         for (place, later) in ways.enumerated() {
-            for earlier in ways[..<place] where earlier.kind != later.kind {
+            for earlier in ways[..<place] where earlier.kind != later.kind && earlier.route.index != later.route.index {
                 stepsLeft -= 1
                 guard stepsLeft > 0 else { return "it has too many routes to compare" }
                 for (guarded, open) in [(earlier, later), (later, earlier)] where open.goesUpstream {

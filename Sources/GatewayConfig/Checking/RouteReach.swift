@@ -307,5 +307,7 @@ struct RouteReach {
 
 extension RouteDefinition {
     /// A named service takes a CONNECT only where `match.host` names the authority.
-    var takesConnect: Bool { service?.isPassthrough != false || !match.hosts.isEmpty }
+    public var takesConnect: Bool {
+        shares.isEmpty && service?.isPassthrough != false || !match.hosts.isEmpty
+    }
 }

@@ -75,7 +75,7 @@ public struct ConfigurationSchema: Sendable {
         ]
         let read = described { _ = RouteDefinition(index: 0, options: &$0) }
         return object(read, replacing: ["with": with]).adding(
-            "anyOf", [["required": ["service"]], ["required": ["chain"]]])
+            "anyOf", [["required": ["service"]], ["required": ["split"]], ["required": ["chain"]]])
     }
 
     // MARK: Chains

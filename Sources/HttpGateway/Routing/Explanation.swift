@@ -56,6 +56,11 @@ public struct Explanation: Sendable {
     public let route: ResolvedRoute?
     /// Whether the tunnel to the request's host is read, and why; `nil` where there is no tunnel, or the listener reads none.
     public let interception: String?
+    /// The service of the route that the request goes to: of several shares, the one that was chosen.
+    public var service: ServiceDefinition? {
+        guard let route = route?.route else { return nil }
+        return route.service ?? route.services.first { $0.name == run.service }
+    }
     /// The chain that runs.
     public let chain: WareChain
     /// The actions of the gateway's own code for the request.

@@ -67,6 +67,8 @@ public struct DryRun: Sendable {
 
     /// The plan that was chosen; the listener's own where no route matched or the request could not be read.
     public fileprivate(set) var plan: ExchangePlan
+    /// The name of the service that the plan has.
+    public var service: String? { plan.service?.name }
     /// The request as the gateway read it; `nil` where it could not.
     public fileprivate(set) var request: HttpRequest?
     /// A route was looked for: the request could be read, and is of a form that the listener takes.
@@ -214,7 +216,7 @@ private struct DryRouter: ExchangeRouter {
         }
         // They are middlewares all, so none is on the wrong side.
         let chain = (try? WareChain(middlewares: entries, postwares: [])) ?? .empty
-        return ExchangePlan(chain: chain, service: plan.service, route: plan.route)
+        return ExchangePlan(chain: chain, service: plan.service, route: plan.route, isShare: plan.isShare)
     }
 }
 

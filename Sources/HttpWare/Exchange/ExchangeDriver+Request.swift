@@ -37,6 +37,7 @@ extension ExchangeDriver: RequestReceiver {
         beginRecord()
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
+        if plan.isShare { exchange.isShare = true }
         setDeadline()
         if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.heldRequest.content.isEmpty ? nil : [] }
         phase = .middlewares

@@ -126,6 +126,38 @@ extension HttpFields {
         return true
     }
 
+    /// Takes the cookies of that name away as if they had never come, and gives the value of each, as bytes that are valid during the call
+    /// only. For what is between the client and the gateway; before any ware sees the fields.
+    mutating func takeCookie(_ name: String, _ body: (UnsafeRawBufferPointer) -> Void) {
+        var next = firstIndex(of: FieldName.cookie)
+        while let line = next {
+            next = index(of: .cookie, from: line + 1)
+            var isFound = false
+            var hasOthers = false
+            forEachCrumb(lines[line].value) { crumb, value in
+                if let value, isCookie(crumb, name) {
+                    isFound = true
+                    bytes.withUnsafeBytes { body(.init(rebasing: $0[value])) }
+                } else {
+                    hasOthers = true
+                }
+            }
+            guard isFound else { continue }
+            guard hasOthers else {
+                noteChange()
+                lines[line].flags |= Line.removed | Line.hopByHop
+                continue
+            }
+            var rest: [UInt8] = []
+            forEachCrumb(lines[line].value) { crumb, value in
+                if value != nil, isCookie(crumb, name) { return }
+                if !rest.isEmpty { rest += [0x3b, 0x20] }
+                rest += bytes[crumb]
+            }
+            setValue(rest, ofLine: line)
+        }
+    }
+
     /// Gives the place of each piece between semicolons, without the white space around it, and of its value: behind the first
     /// `=`, without quotes around it; `nil` where there is none.
     private func forEachCrumb(_ value: Range<Int>, _ body: (_ crumb: Range<Int>, _ value: Range<Int>?) -> Void) {

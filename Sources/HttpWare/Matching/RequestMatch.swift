@@ -145,7 +145,8 @@ public struct RequestMatch: Sendable, Hashable {
             }
             var member = RequestMatch()
             member.read(&options, use, level: level + 1, &members)
-            if member.isEmpty, options.isMap, !options.hasErrors {
+            let isRead = options.isMap && options.entries.allSatisfy { options.known.contains($0.key) }
+            if member.isEmpty, isRead, !options.hasErrors {
                 options.fail("matches every request; write host, path, headers or another key")
             }
             result.append(member)

@@ -8,12 +8,15 @@ public final class RouteTable: ExchangeRouter {
         let match: RequestMatch
         let takesConnect: Bool
         let plan: ExchangePlan
+        let split: RouteSplit?
 
-        /// Makes a route. Without `takesConnect` a CONNECT passes it by, whatever it asks.
-        public init(match: RequestMatch, takesConnect: Bool = true, plan: ExchangePlan) {
+        /// Makes a route. Without `takesConnect` a CONNECT passes it by, whatever it asks. With `split`, that chooses the plan of an
+        /// exchange.
+        public init(match: RequestMatch, takesConnect: Bool = true, plan: ExchangePlan, split: RouteSplit? = nil) {
             self.match = match
             self.takesConnect = takesConnect
             self.plan = plan
+            self.split = split
         }
     }
 
@@ -37,15 +40,19 @@ public final class RouteTable: ExchangeRouter {
         self.listenerPlan = listenerPlan
         capturing = routes.map { $0.match.paths.filter { !$0.captures.isEmpty } }
         index = RouteIndex(routes.map(\.match))
-        only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect ? $0.plan : nil }
+        only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect && $0.split == nil ? $0.plan : nil }
     }
 
     /// The same routes with plans of its own: loops that do not share plans do not wait for each other's reference counts.
     public init(copying other: RouteTable) {
         let copy = { (plan: ExchangePlan) in
-            ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route)
+            ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route, isShare: plan.isShare)
         }
-        routes = other.routes.map { Route(match: $0.match, takesConnect: $0.takesConnect, plan: copy($0.plan)) }
+        routes = other.routes.map { route in
+            Route(
+                match: route.match, takesConnect: route.takesConnect, plan: copy(route.plan),
+                split: route.split.map { RouteSplit(copying: $0, copy) })
+        }
         listenerPlan = copy(other.listenerPlan)
         capturing = other.capturing
         index = other.index
@@ -56,18 +63,22 @@ public final class RouteTable: ExchangeRouter {
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan {
         var request = copy request
-        return try plan(for: &request, from: nil, &captures)
+        var split: RouteSplit?
+        return try plan(for: &request, from: nil, &captures, &split)
     }
 
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
-        try plan(for: &exchange.heldRequest, from: exchange, &exchange.captures)
+        var split: RouteSplit?
+        let plan = try plan(for: &exchange.heldRequest, from: exchange, &exchange.captures, &split)
+        return split?.plan(for: exchange) ?? plan
     }
 
     /// Here and below the request is `inout` only so that it is not copied out of the exchange. Without an exchange, no condition on the
     /// client's address holds.
     @inline(__always)
     private func plan(
-        for request: inout HttpRequest, from exchange: Exchange?, _ captures: inout [(name: String, value: String)]
+        for request: inout HttpRequest, from exchange: Exchange?, _ captures: inout [(name: String, value: String)],
+        _ split: inout RouteSplit?
     ) throws(Pattern.LimitReached) -> ExchangePlan {
         if let only { return only }
         let found = find(&request, exchange)
@@ -75,6 +86,7 @@ public final class RouteTable: ExchangeRouter {
         if found.isUndecided { throw Pattern.LimitReached() }
         let route = Int(found.route)
         if !capturing[route].isEmpty { capture(capturing[route], request, &captures) }
+        split = routes[route].split
         return routes[route].plan
     }
 

@@ -41,6 +41,7 @@ from . import (  # noqa: F401
     replays,
     resilience,
     rules,
+    shares,
     socks,
     targets,
     tls,
