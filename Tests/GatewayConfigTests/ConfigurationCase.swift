@@ -98,8 +98,19 @@ extension GatewayConfiguration {
             lines.append("  paths \(listener.refusesAmbiguousPaths ? "strict" : "lenient")")
             lines.append("  chain \(Self.shown(listener.chain))")
             for resolved in listener.routes {
-                let service = resolved.route.service?.name ?? "-"
-                lines.append("  route \(resolved.route.name) → \(service): \(Self.shown(resolved.chain))")
+                let route = resolved.route
+                guard route.shares.isEmpty else {
+                    let chains = resolved.chains.map(Self.shown)
+                    for (share, chain) in zip(route.shares, chains) {
+                        lines.append("  route \(route.name) → \(share.weight) × \(share.serviceName): \(chain)")
+                    }
+                    if let sticky = route.sticky {
+                        lines.append("  sticky \(sticky.means) ttl \(sticky.ttl.optionText) keys \(sticky.keys)")
+                    }
+                    continue
+                }
+                let service = route.service?.name ?? "-"
+                lines.append("  route \(route.name) → \(service): \(Self.shown(resolved.chain))")
             }
         }
         for service in services {

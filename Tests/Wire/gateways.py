@@ -16,7 +16,7 @@ class OwnGateway:
     def __init__(self, t: Trial, folder: str, config: str, *, workers: int = 1, patience: float = 2.0, **ports: int):
         place = t.setup.place
         self.t, self.patience, self.web, self.admin = t, patience, free_port(), free_port()
-        file = place.subfolder(folder) / "httpware.yaml"
+        self.file = file = place.subfolder(folder) / "httpware.yaml"
         file.write_text(config.format(web=self.web, admin=self.admin, **ports))
         self.process: Process = place.command(
             [t.setup.binary, "run", "-c", str(file), "--workers", str(workers)], [self.web, self.admin])

@@ -212,8 +212,15 @@ struct ChainBuilder {
         let label = common.first { $0.key == "as" }?.value.text
         labels.insert(label ?? name)
         if let label { relabelled[name] = label }
-        for node in common.first(where: { $0.key == "if" })?.value["responder"]?.members ?? [] {
-            responders.append(("\(name).if.responder", node))
+        if let node = common.first(where: { $0.key == "if" })?.value { noteResponders("\(name).if", node, level: 0) }
+    }
+
+    /// Those of a condition, and of the members of its `not` and `any`, as deep as these may be.
+    private mutating func noteResponders(_ keyPath: String, _ node: ConfigNode, level: Int) {
+        for node in node["responder"]?.members ?? [] { responders.append(("\(keyPath).responder", node)) }
+        guard level < RequestMatch.mostLevels else { return }
+        for key in ["not", "any"] {
+            for member in node[key]?.members ?? [] { noteResponders("\(keyPath).\(key)", member, level: level + 1) }
         }
     }
 

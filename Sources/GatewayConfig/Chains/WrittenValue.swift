@@ -46,7 +46,7 @@ extension GatewayConfiguration {
         mutating func add(_ node: ConfigNode, _ path: String, key: String) {
             switch node.content {
             case .scalar(let text, _):
-                let isSecret = node.isSecret || secrets.contains(key)
+                let isSecret = node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
                 values.append(WrittenValue(path: path, text: isSecret ? nil : text, location: node.location))
             case .list(let members):
                 for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }

@@ -73,7 +73,7 @@ struct ConfigurationChecker {
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
         for index in listeners.indices {
-            let chains = [listeners[index].chain] + listeners[index].routes.map(\.chain)
+            let chains = [listeners[index].chain] + listeners[index].routes.flatMap(\.chains)
             listeners[index].hasPlaceholders = chains.contains { chain in
                 chain.entries.middlewares.contains { ($0.ware as? any CredentialUser)?.replacesPlaceholders == true }
             }
@@ -81,7 +81,7 @@ struct ConfigurationChecker {
         let pathReadings = PathReadings(&listeners)
         var credentialRules = CredentialRules()
         for listener in listeners {
-            for chain in [listener.chain] + listener.routes.map(\.chain) { credentialRules.check(chain) }
+            for chain in [listener.chain] + listener.routes.flatMap(\.chains) { credentialRules.check(chain) }
             for route in listener.routes where route.route.service?.isPassthrough == true {
                 credentialRules.checkPassthrough(route.chain)
             }
@@ -178,7 +178,7 @@ struct ConfigurationChecker {
     /// Placeholders that nobody replaces, and listeners whose clients have placeholders and can open no tunnel.
     private mutating func warnOfPlaceholders(_ credentials: [ConfiguredCredential], _ listeners: [ListenerDefinition]) {
         var replaced: Set<ObjectIdentifier> = []
-        for entry in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }).flatMap(\.entries.middlewares) {
+        for entry in listeners.flatMap({ [$0.chain] + $0.routes.flatMap(\.chains) }).flatMap(\.entries.middlewares) {
             guard let user = entry.ware as? any CredentialUser, user.replacesPlaceholders else { continue }
             if let credential = user.credential { replaced.insert(ObjectIdentifier(credential)) }
         }
@@ -321,6 +321,19 @@ struct ConfigurationChecker {
                         "there is no service \(name.value.quotedForErrors)\(near)")
                 }
             }
+            for share in routes[index].shares.indices {
+                let name = routes[index].shares[share].name
+                let shown = "\(keyPath).split[\(share)].service"
+                routes[index].shares[share].service = byName[name.value]
+                if byName[name.value] == nil {
+                    let near = didYouMean(name.value, among: byName.keys.sorted())
+                    diagnostics.error(
+                        at: name.location, shown, "there is no service \(name.value.quotedForErrors)\(near)")
+                } else if byName[name.value]?.isPassthrough == true {
+                    diagnostics.error(
+                        at: name.location, shown, "passthrough goes where the client asks, and cannot be a share")
+                }
+            }
             for name in routes[index].listeners where !listenerNames.contains(name.value) {
                 let near = didYouMean(name.value, among: listenerNames.sorted())
                 diagnostics.error(
@@ -348,29 +361,40 @@ struct ConfigurationChecker {
         var joined: [[String]: WareChain] = [:]
         var captures: [[String]: [NeededCapture]] = [:]
         for route in routes {
-            var own = [
-                chains.chain(route.chainName, for: "routes[\(route.index)].chain"),
-                ofServices[route.service?.name ?? ""] ?? .init(),
-            ]
+            let services = route.shares.isEmpty ? [route.service] : route.shares.map(\.service)
+            // A chain that several shares have is changed once, so that they have the same wares.
+            var ofChain: [String: Int] = [:]
+            var own = [chains.chain(route.chainName, for: "routes[\(route.index)].chain")]
+            let places = services.map { service -> Int in
+                let name = service?.chainName?.value ?? ""
+                if let place = ofChain[name] { return place }
+                ofChain[name] = own.count
+                own.append(ofServices[service?.name ?? ""] ?? .init())
+                return own.count - 1
+            }
             var overrides = RouteOverrides(of: route)
             overrides.apply(to: &own, outOfReach: ofListeners, builder: &builder)
             diagnostics.append(overrides.diagnostics.all)
+            let isShared = route.with.isEmpty
             for index in listeners.indices where route.serves(listeners[index]) {
-                let names = [listeners[index].chainName, route.chainName, route.service?.chainName].map {
-                    $0?.value ?? ""
+                let chains = zip(services, places).map { service, place -> WareChain in
+                    let names = [listeners[index].chainName, route.chainName, service?.chainName].map {
+                        $0?.value ?? ""
+                    }
+                    let needed =
+                        (isShared ? captures[names] : nil)
+                        ?? ([own[0], own[place]] + [ofListeners[index]]).flatMap(\.captures)
+                    references.note(needed, for: route.match.paths)
+                    let chain =
+                        (isShared ? joined[names] : nil)
+                        ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[place])
+                    if isShared {
+                        joined[names] = chain
+                        captures[names] = needed
+                    }
+                    return chain
                 }
-                let isShared = route.with.isEmpty
-                let needed =
-                    (isShared ? captures[names] : nil) ?? (own + [ofListeners[index]]).flatMap(\.captures)
-                references.note(needed, for: route.match.paths)
-                let chain =
-                    (isShared ? joined[names] : nil)
-                    ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[1])
-                if isShared {
-                    joined[names] = chain
-                    captures[names] = needed
-                }
-                listeners[index].routes.append(ResolvedRoute(route: route, chain: chain))
+                listeners[index].routes.append(ResolvedRoute(route: route, chains: chains))
             }
         }
     }

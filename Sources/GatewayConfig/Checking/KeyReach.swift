@@ -32,11 +32,24 @@ struct KeyReach {
         for listener in listeners {
             _ = walk(listener.chain, Known(listener))
             for route in listener.routes {
-                let known = walk(route.chain, Known(listener))
-                guard let service = route.route.service, let key = service.hashKey else { continue }
-                for part in key.parts {
-                    note(
-                        Use(place: service.hashKeyLocation, path: "services.\(service.name).hashKey", key: part), known)
+                if case .hashKey(let key)? = route.route.sticky?.means, let place = route.route.sticky?.location {
+                    // The share is chosen before any ware runs.
+                    for part in key.parts {
+                        note(
+                            Use(place: place, path: "routes[\(route.route.index)].sticky.hashKey", key: part),
+                            Known(listener))
+                    }
+                }
+                let services = route.route.shares.isEmpty ? [route.route.service] : route.route.shares.map(\.service)
+                for (service, chain) in zip(services, route.chains) {
+                    let known = walk(chain, Known(listener))
+                    guard let service, let key = service.hashKey else { continue }
+                    for part in key.parts {
+                        note(
+                            Use(
+                                place: service.hashKeyLocation, path: "services.\(service.name).hashKey", key: part),
+                            known)
+                    }
                 }
             }
         }

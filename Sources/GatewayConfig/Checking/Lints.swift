@@ -11,7 +11,8 @@ struct Lints {
         listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition],
         namedServices: Set<String>
     ) {
-        let used = namedServices.union(routes.compactMap { $0.serviceName?.value })
+        let used = namedServices.union(
+            routes.flatMap { [$0.serviceName?.value].compactMap(\.self) + $0.shares.map(\.name.value) })
         for service in services where !used.contains(service.name) {
             diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }
@@ -27,7 +28,7 @@ struct Lints {
         var order = ChainOrder()
         for listener in listeners {
             order.check(listener.chain)
-            for route in listener.routes { order.check(route.chain) }
+            for chain in listener.routes.flatMap(\.chains) { order.check(chain) }
         }
         diagnostics.append(order.diagnostics.all)
         diagnostics.append(KeyReach(listeners).found)
@@ -44,6 +45,7 @@ struct Lints {
 
     private mutating func checkReach(_ routes: [RouteDefinition], _ listeners: [ListenerDefinition]) {
         var hiders: [Int: [RouteDefinition]] = [:]
+        var doubts: [Int: [RouteDefinition]] = [:]
         var reached: Set<Int> = []
         var steps = RouteReach.mostSteps
         for listener in listeners {
@@ -51,6 +53,7 @@ struct Lints {
             for route in listener.routes.map(\.route) {
                 switch reach.addRoute(route) {
                 case .reached: reached.insert(route.index)
+                case .undecided(let others): doubts[route.index] = doubts[route.index] ?? others
                 case .matchesNothing: hiders[route.index] = hiders[route.index] ?? []
                 case .hidden(let others):
                     let known = hiders[route.index] ?? []
@@ -60,6 +63,14 @@ struct Lints {
             steps = reach.stepsLeft
         }
         for route in routes where !reached.contains(route.index) {
+            if let others = doubts[route.index] {
+                let named = others.prefix(8).map { "\($0.name) at \($0.location)" }.joined(separator: ", ")
+                diagnostics.warning(
+                    at: route.location, "routes[\(route.index)]",
+                    "may never be reached: whether earlier routes match everything that it matches is not known, because"
+                        + " their not, any or regular expressions cannot be compared with it: \(named)")
+                continue
+            }
             guard let hiders = hiders[route.index] else { continue }
             let why = hiders.isEmpty ? whyNothing(route, listeners) : why(route, hiders)
             diagnostics.warning(at: route.location, "routes[\(route.index)]", "is never reached: \(why)")

@@ -33,7 +33,7 @@ struct PathReadings {
         let kind: Int
 
         /// A request that passes its chain reaches an origin server.
-        var goesUpstream: Bool { route.service != nil }
+        var goesUpstream: Bool { route.service != nil || !route.shares.isEmpty }
     }
 
     /// Why the path decides, in words; `nil` if it does not.
@@ -41,10 +41,10 @@ struct PathReadings {
         var known: [ObjectIdentifier: (guards: [ChainEntry], kind: Int)] = [:]
         var kinds: [[GuardKey]: Int] = [:]
         var ways: [Way] = []
-        for resolved in listener.routes {
-            let chain = ObjectIdentifier(resolved.chain)
+        for (resolved, joined) in listener.routes.flatMap({ route in route.chains.map { (route, $0) } }) {
+            let chain = ObjectIdentifier(joined)
             if known[chain] == nil {
-                let guards = resolved.chain.entries.middlewares.filter { WareRegistry.restrictsAccess($0) }
+                let guards = joined.entries.middlewares.filter { WareRegistry.restrictsAccess($0) }
                 let key = guards.map { GuardKey(location: $0.location, options: $0.options) }
                 let kind = kinds[key] ?? kinds.count
                 kinds[key] = kind
@@ -62,10 +62,17 @@ struct PathReadings {
         }
         guard kinds.count > 1 else { return nil }
         var reach = RouteReach(mode: listener.mode)
-        ways.removeAll { way in
-            if case .reached = reach.addRoute(way.route) { return false }
-            return true
+        // The shares of a route stand behind one another, and are reached together.
+        var hidden: Set<Int> = []
+        var former: Int?
+        for route in ways.map(\.route) where route.index != former {
+            former = route.index
+            switch reach.addRoute(route) {
+            case .reached, .undecided: break
+            case .hidden, .matchesNothing: hidden.insert(route.index)
+            }
         }
+        ways.removeAll { hidden.contains($0.route.index) }
         return difference(of: ways)
     }
 
@@ -77,8 +84,8 @@ struct PathReadings {
 
     /// Whether the condition of an entry holds for some paths of the way and not for others.
     private static func isDecidedByPath(_ entry: ChainEntry, in way: Way) -> Bool {
-        guard let asked = entry.condition?.options.request.paths, !asked.isEmpty else { return false }
-        if isCovered(way.route.match.paths, by: asked) { return false }
+        guard let asked = entry.condition?.options.request, asked.asksPath else { return false }
+        if !asked.asksPathInMembers, isCovered(way.route.match, by: asked) { return false }
         return !way.guards.contains { $0.condition == nil && isSame($0, entry) }
     }
 
@@ -86,7 +93,7 @@ struct PathReadings {
     private mutating func difference(of ways: [Way]) -> String? {
         var missing: [Pair: ChainEntry?] = [:]
         for (place, later) in ways.enumerated() {
-            for earlier in ways[..<place] where earlier.kind != later.kind {
+            for earlier in ways[..<place] where earlier.kind != later.kind && earlier.route.index != later.route.index {
                 stepsLeft -= 1
                 guard stepsLeft > 0 else { return "it has too many routes to compare" }
                 for (guarded, open) in [(earlier, later), (later, earlier)] where open.goesUpstream {
@@ -132,7 +139,7 @@ struct PathReadings {
                 || one.hosts.contains(where: { host in other.hosts.contains { isShared(host, $0) } })
         else { return false }
         // Else the earlier one takes each path of the later one.
-        return !isCovered(other.paths, by: one.paths)
+        return one.asksPathInMembers || !isCovered(other, by: one)
     }
 
     /// Whether one host can be meant by both patterns.
@@ -148,24 +155,19 @@ struct PathReadings {
         }
     }
 
-    /// Whether the patterns of `others` surely match each path that these match; none match every path.
-    private static func isCovered(_ patterns: [PathPattern], by others: [PathPattern]) -> Bool {
-        if others.isEmpty { return true }
-        return !patterns.isEmpty
-            && patterns.allSatisfy { pattern in others.contains { covers($0, pattern) } }
+    /// Whether the path of the other match surely is each path that this one matches, as far as the two name it outside of `not` and
+    /// `any`.
+    private static func isCovered(_ narrow: RequestMatch, by wide: RequestMatch) -> Bool {
+        if wide.paths.isEmpty, wide.pathExpressions.isEmpty { return true }
+        if narrow.paths.isEmpty, narrow.pathExpressions.isEmpty { return false }
+        return narrow.paths.allSatisfy { pattern in wide.paths.contains { $0.covers(pattern) } }
+            && narrow.pathExpressions.allSatisfy(wide.pathExpressions.contains)
     }
+}
 
-    private static func covers(_ wide: PathPattern, _ narrow: PathPattern) -> Bool {
-        guard
-            wide.isPrefix
-                ? wide.segments.count <= narrow.segments.count
-                : !narrow.isPrefix && wide.segments.count == narrow.segments.count
-        else { return false }
-        return zip(wide.segments, narrow.segments).allSatisfy { wide, narrow in
-            switch narrow {
-            case .text(let text): wide.matches(text)
-            case .glob, .capture: wide == .capture || wide == narrow
-            }
-        }
+extension RequestMatch {
+    /// Whether a member of `not` or `any` asks for the path.
+    fileprivate var asksPathInMembers: Bool {
+        not.contains(where: \.asksPath) || any.contains(where: \.asksPath)
     }
 }

@@ -2,11 +2,15 @@ import HttpWare
 
 /// Whether any request can reach a route, or those before it take all of what it matches.
 ///
-/// All that a route asks for is positive, so only a few of the requests that it matches are examined: the requests that other
-/// routes are the least likely to match. For a host, a method or a segment that is left open, such a request has a value that
-/// no pattern names. For `/prefix/**`, its path ends there, or continues with an empty or an unnamed segment. If the earlier
-/// routes take each of these requests, they take everything. So the answer is exact, but for regular expressions, of
-/// which only equal ones are known to match the same; then, and when the work would be too much, a route counts as reached.
+/// Only a few of the requests that a route matches are examined: the requests that other routes are the least likely to match
+/// (`RouteProbe`). For a host, a method or a segment that is left open, such a request has a value that no pattern names. For
+/// `/prefix/**`, its path ends there, or continues with an empty or an unnamed segment. If the earlier routes take each of these
+/// requests, they take everything, as long as what they ask is positive. So the answer is exact for such routes, but for regular
+/// expressions of values, of which only equal ones are known to match the same; then, and when the work would be too much, a route
+/// counts as reached.
+///
+/// An earlier route with `not`, `any` or a regular expression for the path may match a probe and yet not all that it stands for. A
+/// probe that it does not match is reached all the same; where all are matched, the answer is not known.
 ///
 /// The earlier routes stand in tries of their paths, one for each exact host and one for all others.
 struct RouteReach {
@@ -15,6 +19,8 @@ struct RouteReach {
         case reached
         /// Earlier routes, in file order, match everything that it matches.
         case hidden(by: [RouteDefinition])
+        /// Earlier routes may match everything that it matches; these have conditions that cannot be compared with it.
+        case undecided(by: [RouteDefinition])
         /// No request that the listener accepts can match it.
         case matchesNothing
     }
@@ -24,12 +30,15 @@ struct RouteReach {
     private var tries: [[UInt8]: Node] = [:]
     /// Those without an exact host.
     private let others = Node()
+    /// Any route asks for a scheme.
+    private var asksSchemes = false
     /// How many comparisons may still be made; after that all routes count as reached.
     private(set) var stepsLeft: Int
 
     /// The most steps for all listeners together.
     static let mostSteps = 1_000_000
-    private static let mostChoices = 256
+    /// The most conditions of earlier routes that are looked at to find a request that is reached.
+    private static let mostWitnesses = 32
 
     init(mode: ListenerDefinition.Mode, steps: Int = RouteReach.mostSteps) {
         self.mode = mode
@@ -38,121 +47,95 @@ struct RouteReach {
 
     /// Judges the next route, and counts it among the earlier ones from then on.
     mutating func addRoute(_ route: RouteDefinition) -> Finding {
+        if !asksSchemes { asksSchemes = route.match.asksScheme }
         let finding = judge(route)
         insert(route)
         return finding
     }
 
     private mutating func judge(_ route: RouteDefinition) -> Finding {
-        guard let probes = probes(of: route), stepsLeft > 0 else { return .reached }
+        guard stepsLeft > 0 else { return .reached }
+        var probes: [RouteProbe] = []
+        for match in route.match.variants {
+            guard let some = self.probes(of: match, route) else { return .reached }
+            probes += some
+        }
         if probes.isEmpty { return .matchesNothing }
-        var takers: Set<Int> = []
-        for probe in probes where !isTaken(probe, route, among: nil, &takers) { return .reached }
+        var takers = Takers()
+        var taking = Taking.yes
+        for probe in probes {
+            taking = min(taking, isTaken(probe, among: nil, &takers))
+            if taking == .no { return .reached }
+        }
+        if taking == .perhaps {
+            if hasWitness(route, takers) || stepsLeft <= 0 { return .reached }
+            return .undecided(by: takers.doubtful.sorted().map { routes[$0] })
+        }
         // One that takes everything says more than several that do so together.
-        if takers.count > 1 {
-            for taker in takers.sorted() {
-                var alone: Set<Int> = []
-                if probes.allSatisfy({ isTaken($0, route, among: taker, &alone) }) {
+        if takers.sure.count > 1 {
+            for taker in takers.sure.sorted() {
+                var alone = Takers()
+                if probes.allSatisfy({ isTaken($0, among: taker, &alone) == .yes }) {
                     return .hidden(by: [routes[taker]])
                 }
             }
         }
-        return .hidden(by: takers.sorted().map { routes[$0] })
+        return .hidden(by: takers.sure.sorted().map { routes[$0] })
     }
 
-    // MARK: Requests
-
-    /// All of a request but its path.
-    private struct Probe {
-        enum Form { case path, asterisk, authority }
-
-        var form = Form.path
-        /// `nil`: one that no route names.
-        var method: HttpMethod?
-        /// `nil`: one that no route names, or none.
-        var host: HostPattern?
-        /// The bytes of that host.
-        var hostBytes: [UInt8] = []
-        var headers: [(name: FieldName, value: ValueMatch)] = []
-        var query: [(name: String, value: ValueMatch)] = []
+    private func probes(of match: RequestMatch, _ route: RouteDefinition) -> [RouteProbe]? {
+        RouteProbe.all(of: match, takesConnect: route.takesConnect, mode: mode, schemes: asksSchemes)
     }
 
-    /// A byte that no pattern holds, as patterns are normalised.
-    private static let unnamed: UInt8 = 0x01
+    /// Whether a request that is among those which a doubtful route leaves to others is taken by none.
+    private mutating func hasWitness(_ route: RouteDefinition, _ takers: Takers) -> Bool {
+        let left = takers.doubtful.sorted().flatMap { routes[$0].match.not }.prefix(Self.mostWitnesses)
+        for member in left {
+            for match in route.match.variants.flatMap({ $0.narrowed(by: member).variants }).prefix(Self.mostWitnesses) {
+                for probe in probes(of: match, route) ?? [] {
+                    var some = Takers()
+                    if isTaken(probe, among: nil, &some) == .no { return true }
+                }
+            }
+        }
+        return false
+    }
 
-    /// The requests to look at; `nil` where they would be too many.
-    private func probes(of route: RouteDefinition) -> [Probe]? {
+    // MARK: Taking
+
+    /// Whether earlier routes match a request, and all that it stands for.
+    private enum Taking: Int, Comparable {
+        case no, perhaps, yes
+
+        static func < (left: Taking, right: Taking) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// The routes that took a request.
+    private struct Takers {
+        var sure: Set<Int> = []
+        /// Those that match it, and perhaps not all that it stands for.
+        var doubtful: Set<Int> = []
+    }
+
+    /// A route at a place of a trie. One that stands there for its regular expressions has to match by one of these.
+    private struct Place: Hashable {
+        let route: Int
+        let isByExpression: Bool
+    }
+
+    /// How an earlier route stands to the request; its patterns of paths have led there.
+    private mutating func standing(_ place: Place, _ probe: RouteProbe, _ path: RouteProbe.Path?) -> Standing {
+        let route = routes[place.route]
         let match = route.match
-        var result: [Probe] = []
-        for method in match.methods.isEmpty ? [nil] : match.methods.map(Optional.some) where method != .connect {
-            result.append(Probe(method: method))
+        stepsLeft -= 1 + match.memberCount
+        if probe.form != .path, !match.paths.isEmpty || !match.pathExpressions.isEmpty { return .never }
+        if probe.form == .authority, !route.takesConnect { return .never }
+        var standing = probe.standing(match, at: path)
+        if place.isByExpression, standing > .never {
+            if path != nil { stepsLeft -= 10 * match.pathExpressions.count }
+            standing = min(standing, probe.pathStanding([], match.pathExpressions, at: path))
         }
-        if match.paths.isEmpty, match.query.isEmpty {
-            // `OPTIONS *` and CONNECT have no path.
-            if match.methods.isEmpty || match.methods.contains(.options) {
-                result.append(Probe(form: .asterisk, method: .options))
-            }
-            if mode == .forward, route.takesConnect, match.methods.isEmpty || match.methods.contains(.connect) {
-                result.append(Probe(form: .authority, method: .connect))
-            }
-        }
-        if !match.hosts.isEmpty {
-            result = result.flatMap { probe in
-                match.hosts.map { host in
-                    var probe = probe
-                    probe.host = host
-                    probe.hostBytes = host.isWildcard ? [Self.unnamed] + host.name : host.name
-                    return probe
-                }
-            }
-        }
-        for named in match.headers {
-            guard let name = FieldName(named.name), result.count * named.values.count <= Self.mostChoices else {
-                return nil
-            }
-            result = result.flatMap { probe in
-                named.values.map { value in
-                    var probe = probe
-                    probe.headers.append((name, value))
-                    return probe
-                }
-            }
-        }
-        for named in match.query {
-            guard result.count * named.values.count <= Self.mostChoices else { return nil }
-            result = result.flatMap { probe in
-                named.values.map { value in
-                    var probe = probe
-                    probe.query.append((named.name, value))
-                    return probe
-                }
-            }
-        }
-        return result.count <= Self.mostChoices ? result : nil
-    }
-
-    /// Whether an earlier route matches the request, its path aside.
-    private mutating func takes(_ index: Int, _ probe: Probe) -> Bool {
-        stepsLeft -= 1
-        let route = routes[index]
-        let match = route.match
-        if !match.methods.isEmpty, !match.methods.contains(where: { $0 == probe.method }) { return false }
-        switch probe.form {
-        case .path: break
-        case .asterisk: if !match.paths.isEmpty || !match.query.isEmpty { return false }
-        case .authority: if !match.paths.isEmpty || !match.query.isEmpty || !route.takesConnect { return false }
-        }
-        if !match.hosts.isEmpty {
-            guard let host = probe.host,
-                match.hosts.contains(where: { $0.matches(probe.hostBytes.span, port: host.port) })
-            else { return false }
-        }
-        return match.headers.allSatisfy { named in
-            probe.headers.contains { $0.name == FieldName(named.name) && $0.value.isSurely(oneOf: named.values) }
-        }
-            && match.query.allSatisfy { named in
-                probe.query.contains { $0.name == named.name && $0.value.isSurely(oneOf: named.values) }
-            }
+        return standing
     }
 
     // MARK: Paths
@@ -164,8 +147,8 @@ struct RouteReach {
         var open: [(segment: PathPattern.Segment, node: Node)] = []
         private var openPlaces: [PathPattern.Segment: Int] = [:]
         /// The routes with a pattern that ends here, and those with a pattern that continues with `**`.
-        var ends: [Int] = []
-        var prefixes: [Int] = []
+        var ends: [Place] = []
+        var prefixes: [Place] = []
 
         func children(_ segment: [UInt8]) -> [Node] {
             let text = texts[segment].map { [$0] } ?? []
@@ -186,61 +169,101 @@ struct RouteReach {
     }
 
     private mutating func insert(_ route: RouteDefinition) {
-        let index = routes.count
+        let place = Place(route: routes.count, isByExpression: false)
         routes.append(route)
+        let match = route.match
         var roots: [Node] = []
-        for host in route.match.hosts where !host.isWildcard {
+        for host in match.hosts where !host.isWildcard {
             let node = tries[host.name] ?? Node()
             tries[host.name] = node
             if !roots.contains(where: { $0 === node }) { roots.append(node) }
         }
-        if route.match.hosts.isEmpty || route.match.hosts.contains(where: \.isWildcard) { roots.append(others) }
+        if match.hosts.isEmpty || match.hosts.contains(where: \.isWildcard) { roots.append(others) }
         for root in roots {
-            if route.match.paths.isEmpty { root.prefixes.append(index) }
-            for path in route.match.paths {
+            if !match.pathExpressions.isEmpty {
+                root.prefixes.append(Place(route: place.route, isByExpression: true))
+            } else if match.paths.isEmpty {
+                root.prefixes.append(place)
+            }
+            for path in match.paths {
                 let node = path.segments.reduce(root) { $0.child($1) }
-                if path.isPrefix { node.prefixes.append(index) } else { node.ends.append(index) }
+                if path.isPrefix { node.prefixes.append(place) } else { node.ends.append(place) }
             }
         }
     }
 
+    /// A walk through the tries: the places that one of a route's patterns leads to.
+    private struct Walk {
+        let probe: RouteProbe
+        let pattern: PathPattern?
+        /// Only this route counts; `nil`: all.
+        let only: Int?
+        var path: [UInt8] = []
+        /// Only one path is possible.
+        var isExact: Bool
+        /// Places on the way whose routes may match, which is not known before the path is whole.
+        var passed: [Place] = []
+    }
+
     /// Whether earlier routes, or that one, take the request, whatever path of the route's it has.
-    private mutating func isTaken(
-        _ probe: Probe, _ route: RouteDefinition, among only: Int?, _ takers: inout Set<Int>
-    ) -> Bool {
+    private mutating func isTaken(_ probe: RouteProbe, among only: Int?, _ takers: inout Takers) -> Taking {
         let exact = probe.host.flatMap { $0.isWildcard ? nil : tries[$0.name] }
         let roots = [others, exact].compactMap(\.self)
-        if probe.form != .path {
-            return findTaker(roots.flatMap(\.prefixes), probe, only, &takers)
+        var walk = Walk(probe: probe, pattern: nil, only: only, isExact: false)
+        let isUnknown = !probe.match.pathExpressions.isEmpty
+        if probe.form != .path || isUnknown {
+            // Which paths an expression matches is not known: only what takes every path counts.
+            let taking = take(roots.flatMap(\.prefixes), nil, &walk, &takers)
+            return taking == .perhaps && isUnknown ? .no : taking
         }
-        if route.match.paths.isEmpty {
-            return isTaken(roots, [], isPrefix: true, isRoot: true, probe, only, &takers)
+        if probe.match.paths.isEmpty {
+            return isTaken(roots, [], isPrefix: true, isRoot: true, walk, &takers)
         }
-        return route.match.paths.allSatisfy { path in
-            isTaken(roots, path.segments[...], isPrefix: path.isPrefix, isRoot: true, probe, only, &takers)
+        var taking = Taking.yes
+        for path in probe.match.paths where taking > .no {
+            let isExact = !path.isPrefix && path.segments.allSatisfy { if case .text = $0 { true } else { false } }
+            walk = Walk(probe: probe, pattern: path, only: only, isExact: isExact)
+            taking = min(
+                taking,
+                isTaken(roots, path.segments[...], isPrefix: path.isPrefix, isRoot: true, walk, &takers))
         }
+        return taking
     }
 
     private mutating func isTaken(
-        _ start: [Node], _ segments: ArraySlice<PathPattern.Segment>, isPrefix: Bool, isRoot: Bool, _ probe: Probe,
-        _ only: Int?, _ takers: inout Set<Int>
-    ) -> Bool {
+        _ start: [Node], _ segments: ArraySlice<PathPattern.Segment>, isPrefix: Bool, isRoot: Bool, _ walk: Walk,
+        _ takers: inout Takers
+    ) -> Taking {
+        var walk = walk
         var nodes = start
         for segment in segments {
-            if findTaker(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
-            nodes = children(of: nodes, Self.least(segment))
-            if nodes.isEmpty { return false }
+            if take(nodes.flatMap(\.prefixes), nil, &walk, &takers) == .yes { return .yes }
+            let least = Self.least(segment)
+            walk.path += [UInt8(ascii: "/")] + least
+            nodes = children(of: nodes, least)
+            if nodes.isEmpty, walk.passed.isEmpty { return .no }
         }
-        if findTaker(nodes.flatMap(\.prefixes), probe, only, &takers) { return true }
+        if take(nodes.flatMap(\.prefixes), nil, &walk, &takers) == .yes { return .yes }
         // A path is never empty: behind the root at least one segment follows.
-        let endsHere = !(isRoot && segments.isEmpty)
-        if endsHere, !findTaker(nodes.flatMap(\.ends), probe, only, &takers) { return false }
-        guard isPrefix else { return true }
-        for further in [[], [Self.unnamed]] {
-            let next = children(of: nodes, further)
-            if next.isEmpty || !isTaken(next, [], isPrefix: true, isRoot: false, probe, only, &takers) { return false }
+        var taking = Taking.yes
+        if !(isRoot && segments.isEmpty) {
+            let path = RouteProbe.Path(bytes: walk.path, isExact: walk.isExact, pattern: walk.pattern)
+            var end = walk
+            end.passed = []
+            taking = take(nodes.flatMap(\.ends) + walk.passed, path, &end, &takers)
+            if taking == .no { return .no }
         }
-        return true
+        // Behind the last node, one segment more says nothing new of the routes that were passed.
+        guard isPrefix, !nodes.isEmpty else { return taking }
+        for further in [[], [RouteProbe.unnamed]] {
+            let next = children(of: nodes, further)
+            if next.isEmpty, walk.passed.isEmpty { return .no }
+            var longer = walk
+            longer.path += [UInt8(ascii: "/")] + further
+            taking = min(taking, isTaken(next, [], isPrefix: true, isRoot: false, longer, &takers))
+            if taking == .no { return .no }
+        }
+        return taking
     }
 
     /// The places behind these, by a segment; none where the work is too much.
@@ -249,41 +272,42 @@ struct RouteReach {
         return stepsLeft > 0 ? nodes.flatMap { $0.children(segment) } : []
     }
 
-    /// Whether one of the routes takes the request; the first that does is remembered.
-    private mutating func findTaker(_ indices: [Int], _ probe: Probe, _ only: Int?, _ takers: inout Set<Int>) -> Bool {
-        for index in indices where only == nil || only == index {
-            if stepsLeft > 0, takes(index, probe) {
-                takers.insert(index)
-                return true
+    /// Whether one of the routes takes the request; the first that does is remembered. Without a path, those that depend on it are
+    /// left for later.
+    private mutating func take(
+        _ places: [Place], _ path: RouteProbe.Path?, _ walk: inout Walk, _ takers: inout Takers
+    ) -> Taking {
+        var doubtful: Int?
+        for place in places where walk.only == nil || walk.only == place.route {
+            guard stepsLeft > 0 else { return .no }
+            switch standing(place, walk.probe, path) {
+            case .always:
+                takers.sure.insert(place.route)
+                return .yes
+            case .here, .unknown:
+                if path == nil, walk.probe.form == .path { walk.passed.append(place) }
+                doubtful = doubtful ?? place.route
+            case .notHere, .never: break
             }
         }
-        return false
+        guard let doubtful else { return .no }
+        if path != nil || walk.probe.form != .path { takers.doubtful.insert(doubtful) }
+        return .perhaps
     }
 
     /// Of the segments that this one matches, the segment that the fewest others match.
     private static func least(_ segment: PathPattern.Segment) -> [UInt8] {
         switch segment {
         case .text(let text): text
-        case .glob(let glob): glob.map { $0 == UInt8(ascii: "*") ? unnamed : $0 }
-        case .capture: [unnamed]
+        case .glob(let glob): glob.map { $0 == UInt8(ascii: "*") ? RouteProbe.unnamed : $0 }
+        case .capture: [RouteProbe.unnamed]
         }
     }
 }
 
 extension RouteDefinition {
     /// A named service takes a CONNECT only where `match.host` names the authority.
-    var takesConnect: Bool { service?.isPassthrough != false || !match.hosts.isEmpty }
-}
-
-extension ValueMatch {
-    /// Whether every value that this one matches is among the others.
-    fileprivate func isSurely(oneOf others: [ValueMatch]) -> Bool {
-        others.contains { other in
-            if self == other { return true }
-            guard case .pattern(let pattern) = other else { return false }
-            if ["", "^", ".*", "^.*"].contains(pattern.source) { return true }
-            guard case .exactly(let value) = self else { return false }
-            return Array(value.utf8).withUnsafeBytes { (try? pattern.matches($0)) ?? false }
-        }
+    public var takesConnect: Bool {
+        shares.isEmpty && service?.isPassthrough != false || !match.hosts.isEmpty
     }
 }

@@ -87,7 +87,7 @@ struct Safety {
             chain.entries.middlewares.contains { $0.condition == nil && WareRegistry.isGuard($0.ware) }
         }
         guard !isGuarded(listener.chain),
-            listener.routes.isEmpty || !listener.routes.allSatisfy({ isGuarded($0.chain) })
+            listener.routes.isEmpty || !listener.routes.allSatisfy({ $0.chains.allSatisfy(isGuarded) })
         else {
             return
         }

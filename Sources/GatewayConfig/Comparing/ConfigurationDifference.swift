@@ -67,6 +67,7 @@ public struct ConfigurationDifference: Sendable {
             case "routes":
                 // The key is a label or a ware's name: a secret option of one ware is secret in all.
                 let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
+                    .union([["sticky", "key"]])
                 compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
             case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])

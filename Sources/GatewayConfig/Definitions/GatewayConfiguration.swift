@@ -94,7 +94,8 @@ extension GatewayConfiguration {
             texts.formUnion(secrets.compactMap { $0?.revealed })
         }
         for store in stores { texts.formUnion(store.store.definition.kind.secretTexts) }
-        for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
+        texts.formUnion(routes.flatMap { $0.sticky?.keys ?? [] }.map(\.revealed))
+        for chain in listeners.flatMap({ [$0.chain] + $0.routes.flatMap(\.chains) }) {
             for entry in chain.entries.middlewares + chain.entries.postwares {
                 texts.formUnion(entry.options.secretTexts)
             }

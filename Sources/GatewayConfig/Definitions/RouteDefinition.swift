@@ -10,14 +10,24 @@ public struct RouteDefinition: Sendable {
     public let location: SourceLocation
     /// The conditions for a request; empty: none.
     public internal(set) var match = RequestMatch()
-    /// `nil`: the chain answers, and a request that passes all of it is answered 404.
+    /// `nil`: several services share the requests, or the chain answers, and a request that passes all of it is answered 404.
     public internal(set) var service: ServiceDefinition?
+    /// The services that share the requests; empty without `split`.
+    public internal(set) var shares: [RouteShare] = []
+    /// How clients stay with their share; `nil`: each request is drawn.
+    public internal(set) var sticky: RouteSticky?
+    /// The services that the requests may go to.
+    public var services: [ServiceDefinition] { service.map { [$0] } ?? shares.compactMap(\.service) }
 
     /// The names of the listeners that it serves; none: all.
     var listeners: [Located<String>] = []
     var serviceName: Located<String>?
     var chainName: Located<String>?
     var with: [ConfigNode.Entry] = []
+
+    private static let matchKeys = [
+        "method", "host", "path", "headers", "query", "cookies", "client", "scheme", "not", "any",
+    ]
 
     /// A member of `routes`.
     init(index: Int, options: inout OptionsReader) {
@@ -28,7 +38,17 @@ public struct RouteDefinition: Sendable {
         location = options.location
         options.read("listener", into: &listeners)
         options.read("match") { match.read(&$0) }
+        for key in Self.matchKeys {
+            options.refuse(key, because: "is a condition; write it under match: { \(key): … }")
+        }
         options.read("service", into: &serviceName)
+        shares = Self.readShares(&options)
+        let isSticky = options.isGiven("sticky")
+        options.read("sticky") { sticky = RouteSticky(&$0, isGiven: isSticky) }
+        if options.isGiven("split"), options.isGiven("service") {
+            options.fail(at: "split", "cannot be combined with service; write only one of service or split")
+        }
+        if isSticky, !options.isGiven("split") { options.fail(at: "sticky", "belongs to split") }
         options.read("chain", into: &chainName)
         if let node = options.readNode("with", type: "map of ware to options or false") {
             if let entries = node.entries {
@@ -37,8 +57,8 @@ public struct RouteDefinition: Sendable {
                 options.fail(at: "with", "\(node.shown) is not a map; write ware: {options}, or ware: false")
             }
         }
-        if options.isMap, !options.isGiven("service"), !options.isGiven("chain") {
-            options.fail("has neither a service nor a chain; write one of them")
+        if options.isMap, !options.isGiven("service"), !options.isGiven("split"), !options.isGiven("chain") {
+            options.fail("has no service, split or chain; write one of them")
         }
     }
 }
@@ -47,6 +67,8 @@ public struct RouteDefinition: Sendable {
 public struct ResolvedRoute: Sendable {
     /// The route itself.
     public let route: RouteDefinition
-    /// The chains of the listener, the route and its service, joined.
-    public let chain: WareChain
+    /// The chains of the listener, the route and its service, joined; of several services, with that of the first.
+    public var chain: WareChain { chains[0] }
+    /// The same for each share of the route, in their order; one without shares.
+    public let chains: [WareChain]
 }

@@ -75,7 +75,7 @@ public struct ConfigurationSchema: Sendable {
         ]
         let read = described { _ = RouteDefinition(index: 0, options: &$0) }
         return object(read, replacing: ["with": with]).adding(
-            "anyOf", [["required": ["service"]], ["required": ["chain"]]])
+            "anyOf", [["required": ["service"]], ["required": ["split"]], ["required": ["chain"]]])
     }
 
     // MARK: Chains
@@ -94,6 +94,14 @@ public struct ConfigurationSchema: Sendable {
     private var definitions: [(String, ConfigNode)] {
         [
             ("interpolated", ["description": "a text with a variable", "type": "string", "pattern": #"\$[{$]"#]),
+            (
+                "match",
+                object { options in
+                    var match = RequestMatch()
+                    match.read(&options)
+                }
+            ),
+            ("condition", object { _ = ConditionOptions(options: &$0, isPostware: true) }),
             ("middleware", entry(wares.filter { $0.side != .postware }, isPostware: false)),
             ("postware", entry(wares.filter { $0.side == .postware || $0.side == .either }, isPostware: true)),
         ] + wares.map { ($0.name, object($0.options).describing($0.about.sentence)) }
@@ -105,7 +113,7 @@ public struct ConfigurationSchema: Sendable {
         var properties: [(String, ConfigNode)] = [("use", ["type": "string", "minLength": 1])]
         properties += wares.map { ($0.name, ["$ref": .text("#/$defs/\($0.name)")]) }
         let condition = described { _ = ConditionOptions(options: &$0, isPostware: isPostware) }.filter {
-            isPostware || !ConditionOptions.responseKeys.contains($0.key)
+            isPostware || !ResponseMatch.keys.contains($0.key)
         }
         properties += [
             ("if", object(condition).describing("when the ware runs")),

@@ -61,6 +61,7 @@ extension OptionShape {
         case .names(let key, let value):
             ["anyOf": [OptionShape.list(of: key.schema), OptionShape.map(key, value.schema)]]
         case .any: true
+        case .definitions(let name): OptionShape.list(of: ["$ref": .text("#/$defs/\(name)")])
         case .options, .optionsList: nil
         }
     }

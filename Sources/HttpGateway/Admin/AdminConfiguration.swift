@@ -74,6 +74,7 @@ extension AdminEndpoint {
                     ("at", .text("\(resolved.route.location)")),
                     ("match", .list(matches["routes[\(resolved.route.index)"] ?? [])),
                     ("service", .optional(resolved.route.service?.name)),
+                    ("split", .list(resolved.route.shares.map(\.json))),
                     ("chain", chain(resolved.chain)),
                 ])
             }

@@ -49,6 +49,7 @@ extension AdminEndpoint {
         }
         return .object([
             ("services", .list(services)),
+            ("splits", .list(status.configuration.routes.filter { !$0.shares.isEmpty }.map(split))),
             (
                 "passthrough",
                 .object([
@@ -62,6 +63,14 @@ extension AdminEndpoint {
                     ),
                 ])
             ),
+        ])
+    }
+
+    /// A route whose requests several services share.
+    private static func split(_ route: RouteDefinition) -> Json {
+        .object([
+            ("route", .text(route.name)), ("at", .text("\(route.location)")),
+            ("sticky", .optional(route.sticky?.words)), ("shares", .list(route.shares.map(\.json))),
         ])
     }
 
@@ -101,6 +110,11 @@ extension AdminEndpoint {
         guard let report = notes?.noteIfMade(RetryBudget.self)?.report else { return .null }
         return .object([("sent", .number(report.retries)), ("denied", .number(report.denied))])
     }
+}
+
+extension RouteShare {
+    /// The share as the admin listener reports it.
+    var json: Json { .object([("service", .text(serviceName)), ("weight", .number(weight))]) }
 }
 
 /// The connections to one endpoint, over all loops.

@@ -8,7 +8,7 @@ extension GatewayConfiguration {
         var result: [(label: String, parts: [Part])] = []
         var places: [String: Int] = [:]
         var seen: Set<ObjectIdentifier> = []
-        for chain in listeners.flatMap({ [$0.chain] + $0.routes.map(\.chain) }) {
+        for chain in listeners.flatMap({ [$0.chain] + $0.routes.flatMap(\.chains) }) {
             for entry in chain.entries.middlewares + chain.entries.postwares {
                 guard let found = part(entry.ware), seen.insert(ObjectIdentifier(found as AnyObject)).inserted else {
                     continue

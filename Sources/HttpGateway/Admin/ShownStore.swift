@@ -30,13 +30,14 @@ struct ShownStore: Sendable {
         return stores
     }
 
-    /// Whether keys in it go on with who asked.
+    /// Whether keys in it may go on with who asked, or with a share of the route.
     func isOfPeople(_ configuration: GatewayConfiguration) -> Bool {
-        ShownStore.wares(configuration).contains { $0.ware.keepsPeopleApart && $0.ware.store === store }
+        configuration.routes.contains { !$0.shares.isEmpty }
+            || ShownStore.wares(configuration).contains { $0.ware.keepsPeopleApart && $0.ware.store === store }
     }
 
     private static func wares(_ configuration: GatewayConfiguration) -> [(entry: ChainEntry, ware: any CachingWare)] {
-        configuration.listeners.flatMap { [$0.chain] + $0.routes.map(\.chain) }.flatMap(\.entries.middlewares)
+        configuration.listeners.flatMap { [$0.chain] + $0.routes.flatMap(\.chains) }.flatMap(\.entries.middlewares)
             .compactMap { entry in (entry.ware as? any CachingWare).map { (entry, $0) } }
     }
 }

@@ -95,7 +95,15 @@ public struct Inheritance: Sendable {
             try takeDescriptor(descriptor, name: String(rest.dropFirst()), isManagers: mark == "!")
         }
         _ = fcntl(ready, F_SETFD, FD_CLOEXEC)
+        takeSecret(ready)
         predecessor = ready
+    }
+
+    /// Takes the secret that the gateway whose place this one takes has sent; one of an older version sends none.
+    private func takeSecret(_ descriptor: Int32) {
+        var secret = [UInt8](repeating: 0, count: ProcessSecret.count)
+        guard recv(descriptor, &secret, secret.count, Int32(MSG_DONTWAIT)) == secret.count else { return }
+        ProcessSecret.adopt(secret)
     }
 
     private mutating func takeDescriptor(_ descriptor: Int32, name: String, isManagers: Bool) throws(InheritanceError) {

@@ -42,6 +42,8 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
             Socket.close(ends[0])
             throw error
         }
+        // Before anything else comes there: the new process finds it when it starts.
+        ProcessSecret.bytes.withUnsafeBytes { _ = Socket.write(ends[0], $0) }
         self.told = told
         socket = SocketEvents(loop: loop, descriptor: ends[0])
         timer = LoopTimer(loop: loop)

@@ -56,6 +56,11 @@ public struct Explanation: Sendable {
     public let route: ResolvedRoute?
     /// Whether the tunnel to the request's host is read, and why; `nil` where there is no tunnel, or the listener reads none.
     public let interception: String?
+    /// The service of the route that the request goes to: of several shares, the one that was chosen.
+    public var service: ServiceDefinition? {
+        guard let route = route?.route else { return nil }
+        return route.service ?? route.services.first { $0.name == run.service }
+    }
     /// The chain that runs.
     public let chain: WareChain
     /// The actions of the gateway's own code for the request.
@@ -206,7 +211,7 @@ public struct Explanation: Sendable {
                 route: route, part: "host",
                 reason: "a named service accepts CONNECT only if match.host names the authority")
         }
-        guard let mismatch = try? route.match.mismatch(with: request) else {
+        guard let mismatch = try? route.match.mismatch(with: request, from: run.source) else {
             return Passed(route: route, part: Passed.undecided, reason: "a pattern takes too long to decide")
         }
         let match = route.match
@@ -217,10 +222,17 @@ public struct Explanation: Sendable {
             if request.method == .connect {
                 return Passed(route: route, part: "path", reason: "path never matches CONNECT")
             }
-            return not("path", match.paths.map(\.source))
+            return not("path", match.pathWords)
         // Their values may be secret.
         case .header(let name): return Passed(route: route, part: "header", reason: "header \(name) does not match")
         case .query(let name): return Passed(route: route, part: "query", reason: "query \(name) does not match")
+        case .cookie(let name): return Passed(route: route, part: "cookie", reason: "cookie \(name) does not match")
+        case .client: return not("client", match.clients.map(\.description))
+        case .scheme: return not("scheme", match.schemes.map(\.rawValue))
+        case .not(let place):
+            let which = match.not.count > 1 ? "not[\(place)]" : "not"
+            return Passed(route: route, part: "not", reason: "the request meets \(which)")
+        case .any: return Passed(route: route, part: "any", reason: "the request meets no member of any")
         }
 
         func not(_ part: String, _ wanted: [String]) -> Passed {

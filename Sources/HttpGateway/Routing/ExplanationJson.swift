@@ -32,7 +32,9 @@ public struct ExplanationJson {
             ("passed", .list(explanation.passed.map(passed))),
             ("route", explanation.route.map { route($0.route) } ?? .null),
             ("captures", .object(run.captures.map { ($0.name, shown($0.value)) })),
-            ("service", explanation.route?.route.service.map(service) ?? .null),
+            ("service", explanation.service.map(service) ?? .null),
+            ("split", .list((explanation.route?.route.shares ?? []).map(\.json))),
+            ("sticky", (explanation.route?.route.sticky?.words).map(shown) ?? .null),
             (
                 "middlewares",
                 .list(zip(explanation.chain.entries.middlewares, run.middlewares).map { middleware($0, $1) })

@@ -33,21 +33,34 @@ public struct ExplanationMask {
 
 extension ConditionOptions {
     /// In words: `method GET or HEAD, status 5xx`.
+    public var words: String { request.words }
+}
+
+extension RequestMatch {
+    /// In words: `method GET or HEAD, not (path /health)`.
     public var words: String {
         var parts: [String] = []
         func add(_ key: String, _ values: [String]) {
             if !values.isEmpty { parts.append("\(key) \(values.joined(separator: " or "))") }
         }
-        add("method", request.methods.map(\.name))
-        add("host", request.hosts.map(\.source))
-        add("path", request.paths.map(\.source))
-        for header in request.headers { add("header \(header.name)", header.values.map(\.optionText)) }
-        for query in request.query { add("query \(query.name)", query.values.map(\.optionText)) }
-        add("status", statuses.map { ["\($0)"] } ?? [])
-        add("responder", responders)
-        for header in responseHeaders { add("response header \(header.name)", header.values.map(\.optionText)) }
+        add("method", methods.map(\.name))
+        add("scheme", schemes.map(\.rawValue))
+        add("host", hosts.map(\.source))
+        add("path", pathWords)
+        add("client", clients.map(\.description))
+        for header in headers { add("header \(header.name)", header.values.map(\.optionText)) }
+        for cookie in cookies { add("cookie \(cookie.name)", cookie.values.map(\.optionText)) }
+        for query in query { add("query \(query.name)", query.values.map(\.optionText)) }
+        add("status", response.statuses.map { ["\($0)"] } ?? [])
+        add("responder", response.responders)
+        for header in response.headers { add("response header \(header.name)", header.values.map(\.optionText)) }
+        add("not", not.map { "(\($0.words))" })
+        add("any of", any.map { "(\($0.words))" })
         return parts.joined(separator: ", ")
     }
+
+    /// The patterns and expressions of the path, as they are written.
+    var pathWords: [String] { paths.map(\.source) + pathExpressions.map { "~" + $0.source } }
 }
 
 extension ChainEntry {

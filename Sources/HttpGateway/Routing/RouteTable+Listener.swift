@@ -2,7 +2,7 @@ import GatewayConfig
 import HttpWare
 
 extension RouteTable {
-    /// The routes of one listener, each joined with its service; services are made once and shared by name.
+    /// The routes of one listener, each joined with its services; services are made once and shared by name.
     /// `changing` makes other chains of theirs.
     convenience init(
         _ listener: ListenerDefinition, services: [String: UpstreamService],
@@ -11,18 +11,40 @@ extension RouteTable {
         self.init(
             listener.routes.map { resolved in
                 let route = resolved.route
+                let shares = route.shares.map(\.service)
+                let plans = zip(shares.isEmpty ? [route.service] : shares, resolved.chains).map { service, chain in
+                    ExchangePlan(
+                        chain: change(chain), service: service.flatMap { services[$0.name] }, route: route.name,
+                        isShare: !shares.isEmpty)
+                }
                 return Route(
-                    match: route.match, takesConnect: route.takesConnect,
-                    plan: ExchangePlan(
-                        chain: change(resolved.chain), service: route.service.flatMap { services[$0.name] },
-                        route: route.name))
+                    match: route.match, takesConnect: route.takesConnect, plan: plans[0],
+                    split: shares.isEmpty ? nil : RouteSplit(route, plans))
             },
             listenerPlan: ExchangePlan(chain: listener.chain, service: nil, route: nil),
             services: services.filter { !$0.value.isPassthrough })
     }
 }
 
-extension RouteDefinition {
-    /// CONNECT reaches a named service only by naming the authority.
-    var takesConnect: Bool { service?.isPassthrough != false || !match.hosts.isEmpty }
+extension RouteSplit {
+    /// The shares of a route, in their order.
+    fileprivate convenience init(_ route: RouteDefinition, _ plans: [ExchangePlan]) {
+        let shares = zip(route.shares, plans).map { Share(plan: $1, weight: $0.weight) }
+        self.init(shares, route: route.name, sticky: route.sticky.map(Sticky.init))
+    }
+}
+
+extension RouteSplit.Sticky {
+    private static let purpose = "sticky"
+
+    /// As a definition has it. Without a secret of its own, the process's is used.
+    fileprivate init(_ definition: RouteSticky) {
+        var keys = definition.keys.map { SealingKey(Array($0.revealed.utf8), for: Self.purpose) }
+        if keys.isEmpty { keys = [SealingKey(ProcessSecret.bytes, for: Self.purpose)] }
+        switch definition.means {
+        case .cookie(let name): self = .cookie(name, ttl: definition.ttl, keys: keys)
+        case .header(let name): self = .header(name, ttl: definition.ttl, keys: keys)
+        case .hashKey(let key): self = .hash(key)
+        }
+    }
 }

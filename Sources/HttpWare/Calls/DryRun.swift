@@ -21,6 +21,14 @@ public struct DryRun: Sendable {
         public init(name: String) { self.name = name }
     }
 
+    /// Where a request comes from.
+    public struct Source: RequestSource, Sendable {
+        public let client: IPAddress?
+        let scheme: String
+
+        public func clientScheme(of request: HttpRequest) -> String { scheme }
+    }
+
     /// What a middleware came to.
     public enum Decision: Sendable {
         case passed
@@ -59,10 +67,14 @@ public struct DryRun: Sendable {
 
     /// The plan that was chosen; the listener's own where no route matched or the request could not be read.
     public fileprivate(set) var plan: ExchangePlan
+    /// The name of the service that the plan has.
+    public var service: String? { plan.service?.name }
     /// The request as the gateway read it; `nil` where it could not.
     public fileprivate(set) var request: HttpRequest?
     /// A route was looked for: the request could be read, and is of a form that the listener takes.
     public fileprivate(set) var isRouted: Bool
+    /// Where the request comes from, as a match sees it.
+    public fileprivate(set) var source: Source
     /// What the route's path pattern captured.
     public fileprivate(set) var captures: [(name: String, value: String)] = []
     /// One for each middleware of the plan's chain, in order.
@@ -86,6 +98,7 @@ public struct DryRun: Sendable {
     public init(_ lines: [String], setting: Setting, router: any ExchangeRouter) throws {
         plan = router.listenerPlan
         isRouted = false
+        source = Source(client: nil, scheme: "http")
         let notes = Notes(plan)
         let dryRouter = DryRouter(inner: router, notes: notes)
         let intercept = setting.intercept.map { InterceptRules($0, plan: dryRouter.watched($0.plan)) }
@@ -119,6 +132,9 @@ public struct DryRun: Sendable {
         } catch {
             driver.requestFailed(error)
         }
+        source = Source(
+            client: driver.exchange.client,
+            scheme: driver.exchange.clientScheme(of: request ?? driver.exchange.heldRequest))
         plan = notes.plan
         isRouted = notes.isRouted
         captures = driver.exchange.captures
@@ -141,8 +157,8 @@ public struct DryRun: Sendable {
         postwares = plan.chain.entries.postwares.map { entry in
             guard let condition = entry.condition else { return .runs }
             do throws(Pattern.LimitReached) {
-                guard try condition.matchesReceived(received) else { return .doesNotRun }
-                return condition.asksResponse ? .dependsOnResponse : .runs
+                let isMet = try condition.matchesReceived(received, from: source)
+                return isMet.map { $0 ? .runs : .doesNotRun } ?? .dependsOnResponse
             } catch {
                 return .undecided
             }
@@ -186,6 +202,13 @@ private struct DryRouter: ExchangeRouter {
         return watched(plan)
     }
 
+    func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
+        notes.choose(inner.listenerPlan)
+        let plan = try inner.plan(for: exchange)
+        notes.choose(plan)
+        return watched(plan)
+    }
+
     /// The same plan, whose middlewares are watched, without postwares.
     func watched(_ plan: ExchangePlan) -> ExchangePlan {
         let entries = plan.chain.entries.middlewares.enumerated().map { index, entry in
@@ -193,7 +216,7 @@ private struct DryRouter: ExchangeRouter {
         }
         // They are middlewares all, so none is on the wrong side.
         let chain = (try? WareChain(middlewares: entries, postwares: [])) ?? .empty
-        return ExchangePlan(chain: chain, service: plan.service, route: plan.route)
+        return ExchangePlan(chain: chain, service: plan.service, route: plan.route, isShare: plan.isShare)
     }
 }
 
@@ -210,7 +233,7 @@ private struct Watched: Middleware {
         var step = DryRun.Step()
         defer { notes.note(step, at: index) }
         do {
-            if let condition = entry.condition, try !condition.matches(request) {
+            if let condition = entry.condition, try !condition.matches(request, in: exchange) {
                 step.decision = .skipped
                 return .pass
             }

@@ -14,6 +14,10 @@ public final class Exchange {
     }
     /// The same, which is read without retaining it.
     @usableFromInline private(set) var heldServiceNotes: Unmanaged<ServiceNotes>?
+    /// Whether the service is one of several that share the requests of the route: others may answer the same request.
+    public internal(set) var isShare = false
+    /// What the client is given with the response, so that it stays with its share; `nil` for nearly all.
+    var shareMark: ShareMark?
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the request came in a tunnel of a forward proxy that the gateway reads.
@@ -320,6 +324,8 @@ public final class Exchange {
             heldCapture = 0
         }
         if intervention != nil { intervention = nil }
+        isShare = false
+        if shareMark != nil { shareMark = nil }
         madeId = nil
         traceId = nil
     }

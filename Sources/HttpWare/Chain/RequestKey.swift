@@ -61,6 +61,13 @@ public enum RequestKey: Sendable, Hashable {
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
     }
 
+    /// Whether the request has the key; of several, one of them.
+    func isGiven(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Bool {
+        var isGiven = false
+        forEachPart(request, exchange) { bytes in if bytes != nil { isGiven = true } }
+        return isGiven
+    }
+
     /// A number for the key of a request: another one for another key, as far as nobody can make it come otherwise on purpose (SipHash with
     /// a random seed of the process).
     public func number(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {

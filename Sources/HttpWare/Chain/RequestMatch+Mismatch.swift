@@ -6,23 +6,40 @@ extension RequestMatch {
         case header(String)
         /// The parameter of that name.
         case query(String)
+        /// The cookie of that name.
+        case cookie(String)
+        case client, scheme
+        /// It meets a member of `not`, counted from 0.
+        case not(Int)
+        /// It meets no member of `any`.
+        case any
     }
 
     /// The first of the keys that a request does not hold to; `nil` where it holds to all. Throws when a pattern runs into its limit.
-    public func mismatch(with request: HttpRequest) throws(Pattern.LimitReached) -> Mismatch? {
+    public func mismatch(
+        with request: HttpRequest, from source: some RequestSource
+    ) throws(Pattern.LimitReached) -> Mismatch? {
         if !matchesMethod(of: request) { return .method }
         if !matchesHost(of: request) { return .host }
-        if !matchesPath(of: request) { return .path }
-        for header in headers {
-            guard let name = FieldName(header.name), try request.fields.matches(name, header.values) else {
-                return .header(header.name)
-            }
+        if try !matchesPath(of: request) { return .path }
+        if !matchesScheme(of: request, from: source) { return .scheme }
+        if !matchesClient(source) { return .client }
+        for header in headers where try !request.fields.matches(header.field, header.values) {
+            return .header(header.name)
+        }
+        for cookie in cookies {
+            var one = RequestMatch()
+            one.cookies = [cookie]
+            if try !one.matchesCookies(of: request) { return .cookie(cookie.name) }
         }
         for parameter in query {
             var one = RequestMatch()
             one.query = [parameter]
             if try !one.matchesQuery(of: request) { return .query(parameter.name) }
         }
-        return nil
+        for (place, member) in not.enumerated() where try member.matches(request, from: source) { return .not(place) }
+        guard !any.isEmpty else { return nil }
+        for member in any where try member.matches(request, from: source) { return nil }
+        return .any
     }
 }

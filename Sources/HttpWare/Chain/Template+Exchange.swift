@@ -72,6 +72,7 @@ extension Placeholder {
         case .tlsSubject: exchange.clientIdentity?.subject ?? ""
         case .tlsSan: exchange.clientIdentity?.alternativeNames ?? ""
         case .principal: exchange.principal?.name ?? ""
+        case .service: exchange.service ?? ""
         case .jwt(let name): exchange.claim(name) ?? ""
         case .exchangeId: exchange.id
         case .traceId: exchange.traceId?.description ?? ""

@@ -18,6 +18,7 @@ extension ExchangeDriver: BackgroundStarter {
         inner.heldRequest = request
         inner.route = exchange.route
         inner.serviceNotes = exchange.serviceNotes
+        inner.isShare = exchange.isShare
         inner.captures = exchange.captures
         inner.principals = exchange.principals
         inner.receivedForwardedFor = exchange.receivedForwardedFor

@@ -37,6 +37,7 @@ extension ExchangeDriver: RequestReceiver {
         beginRecord()
         exchange.route = plan.route
         exchange.serviceNotes = plan.service?.notes
+        if plan.isShare { exchange.isShare = true }
         setDeadline()
         if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.heldRequest.content.isEmpty ? nil : [] }
         phase = .middlewares
@@ -140,7 +141,7 @@ extension ExchangeDriver: RequestReceiver {
     private func turn(of index: Int, _ chain: WareChain) -> Turn {
         if let condition = chain.middlewares[index].condition {
             do throws(Pattern.LimitReached) {
-                guard try condition.matches(request) else {
+                guard try condition.matches(request, in: exchange) else {
                     inward.skipped.insert(index)
                     if isObserved { noteSkipped(exchange, .request, index) }
                     inward.index = index + 1

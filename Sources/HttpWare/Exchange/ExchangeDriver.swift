@@ -315,7 +315,8 @@ final class ExchangeDriver: LoopTimerHandler {
         guard let condition = observer.condition else { return true }
         do {
             return observer.isPostware && exchange.end != .clientLeft
-                ? try condition.matches(response, in: exchange) : try condition.matches(exchange.heldRequest)
+                ? try condition.matches(response, in: exchange)
+                : try condition.matches(exchange.heldRequest, in: exchange)
         } catch {
             return true
         }

@@ -73,6 +73,20 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[found]))) }
     }
 
+    /// The values of all cookies of that name, in order. RFC 6265 §4.2.1.
+    func cookieValues(_ name: String) -> [String] {
+        var values: [String] = []
+        var next = firstIndex(of: FieldName.cookie)
+        while let line = next {
+            forEachCrumb(lines[line].value) { crumb, value in
+                guard let value, isCookie(crumb, name) else { return }
+                values.append(String(decoding: bytes[value], as: UTF8.self))
+            }
+            next = index(of: .cookie, from: line + 1)
+        }
+        return values
+    }
+
     /// Takes the cookies of that name away and leaves the bytes of the others as they are. Answers whether there were any.
     @discardableResult
     public mutating func removeCookie(_ name: String) -> Bool { removeCookie(name, isAccepted: false) }
@@ -110,6 +124,38 @@ extension HttpFields {
             lines[lines.count - 1].flags |= Line.removed | Line.accepted
         }
         return true
+    }
+
+    /// Takes the cookies of that name away as if they had never come, and gives the value of each, as bytes that are valid during the call
+    /// only. For what is between the client and the gateway; before any ware sees the fields.
+    mutating func takeCookie(_ name: String, _ body: (UnsafeRawBufferPointer) -> Void) {
+        var next = firstIndex(of: FieldName.cookie)
+        while let line = next {
+            next = index(of: .cookie, from: line + 1)
+            var isFound = false
+            var hasOthers = false
+            forEachCrumb(lines[line].value) { crumb, value in
+                if let value, isCookie(crumb, name) {
+                    isFound = true
+                    bytes.withUnsafeBytes { body(.init(rebasing: $0[value])) }
+                } else {
+                    hasOthers = true
+                }
+            }
+            guard isFound else { continue }
+            guard hasOthers else {
+                noteChange()
+                lines[line].flags |= Line.removed | Line.hopByHop
+                continue
+            }
+            var rest: [UInt8] = []
+            forEachCrumb(lines[line].value) { crumb, value in
+                if value != nil, isCookie(crumb, name) { return }
+                if !rest.isEmpty { rest += [0x3b, 0x20] }
+                rest += bytes[crumb]
+            }
+            setValue(rest, ofLine: line)
+        }
     }
 
     /// Gives the place of each piece between semicolons, without the white space around it, and of its value: behind the first

@@ -429,7 +429,7 @@ public struct HttpFields: Sendable {
     }
 
     @inline(__always)
-    private mutating func noteChange() {
+    mutating func noteChange() {
         changes = (changes ^ UInt32(truncatingIfNeeded: bytes.count)) &* 0x9e37_79b1 &+ 1
     }
 

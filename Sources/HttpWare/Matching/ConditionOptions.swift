@@ -1,35 +1,34 @@
-/// The options of an `if`, which decides whether an entry of a chain runs. All keys must match, and one member of each list.
+/// The options of an `if`, which decides whether an entry of a chain runs: a match, as a route has one. On postwares it may ask for
+/// parts of the response, too.
 ///
 /// `Condition` in room Chain decides it for an exchange.
 public struct ConditionOptions: Sendable, Hashable {
-    /// Conditions on the request as it is at this place; on postwares, on the request as received.
+    /// The conditions. On middlewares they judge the request as it is at this place; on postwares, the request as received.
     public var request = RequestMatch()
-    /// Statuses of responses, on postwares only; `nil` matches all.
-    public var statuses: StatusSet?
-    /// The makers of responses, on postwares only: `upstream`, `cache`, `gateway`, or the name of a ware.
-    public var responders: [String] = []
-    /// Fields of responses, on postwares only.
-    public var responseHeaders: [NamedMatch] = []
 
-    /// The keys with conditions on the response.
-    public static let responseKeys = ["status", "responder", "responseHeaders"]
+    /// Statuses of responses, on postwares only; `nil` matches all.
+    public var statuses: StatusSet? {
+        get { request.response.statuses }
+        set { request.response.statuses = newValue }
+    }
+
+    /// The makers of responses, on postwares only: `upstream`, `cache`, `gateway`, or the name of a ware.
+    public var responders: [String] {
+        get { request.response.responders }
+        set { request.response.responders = newValue }
+    }
+
+    /// Fields of responses, on postwares only.
+    public var responseHeaders: [NamedMatch] {
+        get { request.response.headers }
+        set { request.response.headers = newValue }
+    }
 
     /// A condition that is always met.
     public init() {}
 
     /// Reads the keys. On a middleware, those of the response are refused.
     public init(options: inout OptionsReader, isPostware: Bool) {
-        request.read(&options)
-        options.read("status", into: &statuses, doc: "statuses of the responses that match; only in postwares")
-        options.read(
-            "responder", into: &responders,
-            doc: "makers of the responses that match: upstream, cache, gateway or a ware; only in postwares")
-        responseHeaders = NamedMatch.readFields(
-            "responseHeaders", &options,
-            doc: "header fields that a response must have, each with one of the values; only in postwares")
-        guard !isPostware else { return }
-        for key in Self.responseKeys where options.isGiven(key) {
-            options.fail(at: key, "a middleware runs before there is a response; use it in postwares")
-        }
+        request.read(&options, for: isPostware ? .postware : .middleware)
     }
 }

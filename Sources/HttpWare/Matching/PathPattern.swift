@@ -43,6 +43,21 @@ public struct PathPattern: Sendable, Hashable {
         captured(in: Span(_unsafeBytes: path))
     }
 
+    /// Whether this pattern surely matches each path that the other one matches.
+    public func covers(_ narrow: PathPattern) -> Bool {
+        guard
+            isPrefix
+                ? segments.count <= narrow.segments.count
+                : !narrow.isPrefix && segments.count == narrow.segments.count
+        else { return false }
+        return zip(segments, narrow.segments).allSatisfy { wide, narrow in
+            switch narrow {
+            case .text(let text): wide.matches(text)
+            case .glob, .capture: wide == .capture || wide == narrow
+            }
+        }
+    }
+
     @inline(__always)
     private func walk(_ path: Span<UInt8>, _ capture: (Range<Int>) -> Void) -> Bool {
         let slash = UInt8(ascii: "/")

@@ -1,29 +1,81 @@
 /// The conditions of a route, or of an `if`, on a request. All keys must match, and one member of each list; an empty list matches all.
+///
+/// `not` and `any` hold further conditions of the same kind, so that *all but /health* is one match.
 public struct RequestMatch: Sendable, Hashable {
+    /// Where a match is written, which decides what it may ask.
+    public enum Use: Sendable {
+        case route, middleware, postware
+    }
+
     /// Case-sensitive (RFC 9110 §9.1).
     public var methods: [HttpMethod] = []
     /// Without regard to case.
     public var hosts: [HostPattern] = []
     /// Of the normalised path; never of a CONNECT.
     public var paths: [PathPattern] = []
+    /// Regular expressions that are searched in the normalised path. A path has to match one of these, or one of `paths`.
+    public var pathExpressions: [Pattern] = []
     /// All of these fields, each with one of its values.
     public var headers: [NamedMatch] = []
     /// All of these parameters, each with one of its values; never of a CONNECT.
     public var query: [NamedMatch] = []
+    /// All of these cookies, each with one of its values.
+    public var cookies: [NamedMatch] = []
+    /// The networks of clients, behind `trustedProxies`. A client of a Unix socket is in none.
+    public var clients: [IPNetwork] = []
+    /// The schemes that clients use; never of a CONNECT.
+    public var schemes: [UriScheme] = []
+    /// On postwares only.
+    public var response = ResponseMatch()
+    /// None of these matches.
+    public var not: [RequestMatch] = []
+    /// One of these matches; empty: nothing is asked.
+    public var any: [RequestMatch] = []
+
+    /// The most levels of `not` and `any` in one another.
+    public static let mostLevels = 8
+    /// The most conditions in all `not` and `any` of a match.
+    static let mostMembers = 256
+    private static let mostExpressions = 32
+    private static let mostNetworks = 1000
 
     /// A match for every request.
     public init() {}
 
     /// Whether every request matches.
     public var isEmpty: Bool {
-        methods.isEmpty && hosts.isEmpty && paths.isEmpty && headers.isEmpty && query.isEmpty
+        methods.isEmpty && hosts.isEmpty && paths.isEmpty && query.isEmpty && !asksMore && pathExpressions.isEmpty
+            && response.isEmpty
     }
 
-    /// Reads `method`, `host`, `path`, `headers` and `query`.
-    public mutating func read(_ options: inout OptionsReader) {
+    /// Whether it asks for more than method, host, path and query.
+    var asksMore: Bool {
+        !headers.isEmpty || !cookies.isEmpty || !clients.isEmpty || !schemes.isEmpty || !not.isEmpty || !any.isEmpty
+    }
+
+    /// Whether it, or a member of `not` or `any`, is asked of the path.
+    public var asksPath: Bool {
+        !paths.isEmpty || !pathExpressions.isEmpty || not.contains(where: \.asksPath) || any.contains(where: \.asksPath)
+    }
+
+    /// Whether it, or a member of `not` or `any`, asks something of the response.
+    public var asksResponse: Bool {
+        !response.isEmpty || not.contains(where: \.asksResponse) || any.contains(where: \.asksResponse)
+    }
+
+    // MARK: Reading
+
+    /// Reads `method`, `host`, `path`, `headers`, `query`, `cookies`, `client`, `scheme`, `not` and `any`, and what else its use may
+    /// ask.
+    public mutating func read(_ options: inout OptionsReader, for use: Use = .route) {
+        var members = 0
+        read(&options, use, level: 0, &members)
+    }
+
+    private mutating func read(_ options: inout OptionsReader, _ use: Use, level: Int, _ members: inout Int) {
         options.read("method", into: &methods, doc: "methods of the requests that match, such as [GET, HEAD]")
         options.read("host", into: &hosts, doc: "hosts of the requests that match, such as *.example.com")
-        options.read("path", into: &paths, doc: "paths of the requests that match, such as /users/{id} or /static/**")
+        readPaths(&options)
         headers = NamedMatch.readFields(
             "headers", &options,
             doc: "header fields that a request must have, each with one of the values; ~ begins a regular expression")
@@ -31,19 +83,134 @@ public struct RequestMatch: Sendable, Hashable {
             "query", &options,
             doc: "query parameters that a request must have, each with one of the values; ~ begins a regular expression"
         )
+        cookies = NamedMatch.read(
+            "cookies", &options,
+            doc: "cookies that a request must have, each with one of the values; ~ begins a regular expression")
+        options.read(
+            "client", into: &clients,
+            doc:
+                "networks of the clients whose requests match, such as 10.0.0.0/8; trustedProxies are taken into account"
+        )
+        if clients.count > Self.mostNetworks {
+            options.fail(at: "client", "has \(clients.count) networks; write at most \(Self.mostNetworks)")
+        }
+        options.read("scheme", into: &schemes, doc: "schemes of the requests that match: http or https")
+        response.read(&options, for: use)
+        guard level < Self.mostLevels else {
+            for key in ["not", "any"] {
+                options.refuse(key, because: "stands deeper than \(Self.mostLevels) levels of not and any")
+            }
+            return
+        }
+        not = readMembers(
+            "not", &options, use, level, &members,
+            doc: "conditions of the same kind; a request that meets one of them does not match")
+        any = readMembers(
+            "any", &options, use, level, &members,
+            doc: "conditions of the same kind; a request must meet one of them")
+    }
+
+    private mutating func readPaths(_ options: inout OptionsReader) {
+        var read: [PathMatch] = []
+        options.read(
+            "path", into: &read,
+            doc:
+                "paths of the requests that match, such as /users/{id}, /static/** or ~REGEX, which is searched anywhere"
+        )
+        for path in read {
+            switch path {
+            case .pattern(let pattern): paths.append(pattern)
+            case .expression(let expression): pathExpressions.append(expression)
+            }
+        }
+        if pathExpressions.count > Self.mostExpressions {
+            options.fail(
+                at: "path",
+                "has \(pathExpressions.count) regular expressions; write at most \(Self.mostExpressions)")
+        }
+    }
+
+    private func readMembers(
+        _ key: String, _ options: inout OptionsReader, _ use: Use, _ level: Int, _ members: inout Int, doc: String
+    ) -> [RequestMatch] {
+        var result: [RequestMatch] = []
+        options.readEach(key, as: use == .postware ? "condition" : "match", doc: doc) { options in
+            members += 1
+            guard members <= Self.mostMembers else {
+                options.skip()
+                if members == Self.mostMembers + 1 {
+                    options.fail("is one more than the \(Self.mostMembers) conditions that not and any may have")
+                }
+                return
+            }
+            var member = RequestMatch()
+            member.read(&options, use, level: level + 1, &members)
+            let isRead = options.isMap && options.entries.allSatisfy { options.known.contains($0.key) }
+            if member.isEmpty, isRead, !options.hasErrors {
+                options.fail("matches every request; write host, path, headers or another key")
+            }
+            result.append(member)
+        }
+        if options.isGiven(key), options.isEmpty(key), result.isEmpty {
+            options.fail(at: key, "is empty; write host, path, headers or another key")
+        }
+        return result
     }
 }
 
-/// A field or a query parameter, and its matching values.
+/// The scheme of a request's target URI, as its client knows it.
+public enum UriScheme: String, OptionWord, Hashable {
+    case http, https
+}
+
+/// The conditions of an `if` on a response; all must match.
+public struct ResponseMatch: Sendable, Hashable {
+    /// Statuses; `nil` matches all.
+    public var statuses: StatusSet?
+    /// The makers of responses: `upstream`, `cache`, `gateway`, or the name of a ware.
+    public var responders: [String] = []
+    /// Fields that the response must have, each with one of its values.
+    public var headers: [NamedMatch] = []
+
+    /// The keys.
+    public static let keys = ["status", "responder", "responseHeaders"]
+
+    /// A match for every response.
+    public init() {}
+
+    /// Whether every response matches.
+    public var isEmpty: Bool { statuses == nil && responders.isEmpty && headers.isEmpty }
+
+    /// Reads the keys. On a middleware they are refused, and a route does not know them.
+    mutating func read(_ options: inout OptionsReader, for use: RequestMatch.Use) {
+        guard use != .route else { return }
+        options.read("status", into: &statuses, doc: "statuses of the responses that match; only in postwares")
+        options.read(
+            "responder", into: &responders,
+            doc: "makers of the responses that match: upstream, cache, gateway or a ware; only in postwares")
+        headers = NamedMatch.readFields(
+            "responseHeaders", &options,
+            doc: "header fields that a response must have, each with one of the values; only in postwares")
+        guard use == .middleware else { return }
+        for key in Self.keys where options.isGiven(key) {
+            options.fail(at: key, "a middleware runs before there is a response; use it in postwares")
+        }
+    }
+}
+
+/// A field, a query parameter or a cookie, and its matching values.
 public struct NamedMatch: Sendable, Hashable {
     /// As written; field names are compared without regard to case.
-    public var name: String
+    public let name: String
+    /// The name of a field. One that is no field name is a mistake that the reader reported; it matches nothing.
+    public let field: FieldName
     /// At least one.
     public var values: [ValueMatch]
 
     /// Makes a match of its parts.
     public init(name: String, values: [ValueMatch]) {
         self.name = name
+        field = FieldName(name) ?? "x-never-there"
         self.values = values
     }
 
@@ -62,6 +229,36 @@ public struct NamedMatch: Sendable, Hashable {
             options.fail(at: key, "\(entry.key): no value is given; write a value, a list of values, or \"~.\" for any")
         }
         return map.map { NamedMatch(name: $0.key, values: $0.value) }
+    }
+}
+
+/// A path pattern, or `~regex`, which matches anywhere in the normalised path unless it is anchored.
+enum PathMatch: Sendable, Hashable {
+    case pattern(PathPattern)
+    case expression(Pattern)
+}
+
+extension PathMatch: OptionValue {
+    static let optionType = PathPattern.optionType
+    static var optionForm: OptionForm { .either([PathPattern.optionForm, .pattern("~.+")]) }
+
+    var optionText: String {
+        switch self {
+        case .pattern(let pattern): pattern.source
+        case .expression(let expression): "~" + expression.source
+        }
+    }
+
+    init(optionText: String) throws(OptionMistake) {
+        guard optionText.hasPrefix("~") else {
+            self = .pattern(try PathPattern(optionText: optionText))
+            return
+        }
+        let source = optionText.dropFirst()
+        guard !source.isEmpty else {
+            throw OptionMistake("write it behind the ~, such as ~\\.php$", problem: "the regular expression is missing")
+        }
+        self = .expression(try Pattern(String(source)))
     }
 }
 

@@ -127,6 +127,21 @@ extension OptionsReader {
         }
     }
 
+    /// Reads a list of maps that may hold such lists again. A single map stands for a list of one. It is described by the name of what
+    /// its members are, so that the description ends.
+    public mutating func readEach(
+        _ key: String, as name: String, doc: String = "", _ body: (inout OptionsReader) -> Void
+    ) {
+        let node = takeValue(key, "list of options", .definitions(name), "[]", nil, false, doc)
+        guard !isDescribing else { return }
+        let members = node?.members ?? []
+        for (index, member) in members.enumerated() {
+            let isList = if case .list = node?.content { true } else { false }
+            var nested = OptionsReader(member, keyPath: isList ? "\(path(key))[\(index)]" : path(key))
+            absorb(&nested, body)
+        }
+    }
+
     private mutating func absorb(_ nested: inout OptionsReader, _ body: (inout OptionsReader) -> Void) {
         body(&nested)
         diagnostics.append(nested.finish())

@@ -173,6 +173,9 @@ public struct OptionsReader: Sendable {
         if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), message) }
     }
 
+    /// Leaves all keys unread: the map as a whole is a mistake.
+    mutating func skip() { known += entries.map(\.key) }
+
     /// Whether there was a mistake so far.
     public var hasErrors: Bool { diagnostics.hasErrors }
 

@@ -18,6 +18,8 @@ public enum Placeholder: Sendable, Hashable {
     case jwt(String)
     /// The name of the principal that the last authenticating ware found, else of the client certificate's.
     case principal
+    /// The name of the service that the request goes to.
+    case service
     case tlsSubject
     case tlsSan
     case exchangeId
@@ -29,7 +31,8 @@ public enum Placeholder: Sendable, Hashable {
     private static let plain: [(name: String, placeholder: Placeholder)] = [
         ("request.method", .requestMethod), ("request.path", .requestPath), ("request.host", .requestHost),
         ("request.url", .requestUrl),
-        ("client.ip", .clientIp), ("peer.ip", .peerIp), ("principal", .principal), ("tls.subject", .tlsSubject),
+        ("client.ip", .clientIp), ("peer.ip", .peerIp), ("principal", .principal), ("service", .service),
+        ("tls.subject", .tlsSubject),
         ("tls.san", .tlsSan),
         ("exchange.id", .exchangeId), ("trace.id", .traceId), ("cspNonce", .cspNonce),
     ]

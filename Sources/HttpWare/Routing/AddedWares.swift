@@ -33,7 +33,9 @@ public final class AddedWares {
         let entries = plan.chain.entries
         let chain = try? WareChain(
             middlewares: first + entries.middlewares + middlewares, postwares: postwares + entries.postwares)
-        return chain.map { ExchangePlan(chain: $0, service: plan.service, route: plan.route) }
+        return chain.map {
+            ExchangePlan(chain: $0, service: plan.service, route: plan.route, isShare: plan.isShare)
+        }
     }
 
     /// The plans are others now.

@@ -7,17 +7,21 @@ public final class ExchangePlan: Sendable {
     /// The route's name.
     public let route: String?
 
-    public init(chain: WareChain, service: UpstreamService?, route: String?) {
+    /// The service is one of several that share the route's requests.
+    let isShare: Bool
+
+    public init(chain: WareChain, service: UpstreamService?, route: String?, isShare: Bool = false) {
         self.chain = chain
         self.service = service
         self.route = route
+        self.isShare = isShare
     }
 }
 
 /// Chooses the plan of a request. One instance serves all loops.
 public protocol ExchangeRouter: Sendable {
-    /// The plan of the first route that matches, and what its path pattern captured; the listener's own plan, which has no
-    /// service, when none does. Throws when a pattern runs into its limit before that is known.
+    /// The plan of the first route that matches, of its first share where it has several, and what its path pattern captured; the
+    /// listener's own plan, which has no service, when none does. Throws when a pattern runs into its limit before that is known.
     func plan(
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan

@@ -5,6 +5,9 @@
 /// a trie proves that the path of the routes there matches, and the host where it stands without a port; what is not proven,
 /// a candidate says.
 ///
+/// A route with a regular expression for the path stands at the root of its hosts, among those that are asked in their order; a
+/// table without such routes has none there. Of a route that names hosts and paths only in `any`, those lead to it.
+///
 /// Its size is bounded: a route that would stand in more than 64 places for its hosts and paths together stands only in those
 /// of its paths, and only the first 12 segments of a pattern are nodes.
 struct RouteIndex: Sendable {
@@ -15,7 +18,7 @@ struct RouteIndex: Sendable {
         static let method = Needs(rawValue: 1)
         static let host = Needs(rawValue: 2)
         static let path = Needs(rawValue: 4)
-        /// Fields or query.
+        /// What is neither method nor host nor path.
         static let more = Needs(rawValue: 8)
     }
 
@@ -176,20 +179,47 @@ extension RouteIndex {
 
         mutating func add(_ match: RequestMatch, _ route: Int32) {
             var needs: Needs = match.methods.isEmpty ? [] : .method
-            if !match.headers.isEmpty || !match.query.isEmpty { needs.insert(.more) }
+            if match.asksMore || !match.query.isEmpty { needs.insert(.more) }
+            if match.hosts.isEmpty, match.paths.isEmpty, match.pathExpressions.isEmpty, add(anyOf: match, route, needs)
+            {
+                return
+            }
+            add(match, route, needs)
+        }
+
+        /// Puts a route that asks for a host or a path only in `any` to those of its members. Answers whether each member has some, and
+        /// they are few.
+        private mutating func add(anyOf match: RequestMatch, _ route: Int32, _ needs: Needs) -> Bool {
+            var places = 0
+            for member in match.any {
+                if member.hosts.isEmpty, member.paths.isEmpty || !member.pathExpressions.isEmpty { return false }
+                places += max(1, member.hosts.count) * max(1, member.paths.count)
+            }
+            guard places > 0, places <= RouteIndex.mostPlaces else { return false }
+            for member in match.any { add(member, route, needs) }
+            return true
+        }
+
+        private mutating func add(_ match: RequestMatch, _ route: Int32, _ needs: Needs) {
             let isSpread = match.hosts.count > 1 && match.paths.count > 1
             if isSpread, match.hosts.count * match.paths.count > RouteIndex.mostPlaces {
-                return add(match.paths, route, needs.union(.host), from: RouteIndex.anyHost)
+                return add(match, route, needs.union(.host), from: RouteIndex.anyHost)
             }
-            if match.hosts.isEmpty { add(match.paths, route, needs, from: RouteIndex.anyHost) }
+            if match.hosts.isEmpty { add(match, route, needs, from: RouteIndex.anyHost) }
             for host in match.hosts {
                 let parent = host.isWildcard ? RouteIndex.wildcardHosts : RouteIndex.exactHosts
                 let root = child(Edge(parent: parent, kind: .text, text: host.name), route)
-                add(match.paths, route, host.port == nil ? needs : needs.union(.host), from: root)
+                add(match, route, host.port == nil ? needs : needs.union(.host), from: root)
             }
         }
 
-        private mutating func add(_ paths: [PathPattern], _ route: Int32, _ needs: Needs, from root: Int32) {
+        private mutating func add(_ match: RequestMatch, _ route: Int32, _ needs: Needs, from root: Int32) {
+            let paths = match.paths
+            if !match.pathExpressions.isEmpty {
+                // No segment leads there: each request with a path is asked.
+                nodes[Int(root)].prefixes.add(route, needs.union(.path))
+                return
+            }
             if paths.isEmpty { nodes[Int(root)].exact.add(route, needs) }
             for path in paths {
                 var node = root

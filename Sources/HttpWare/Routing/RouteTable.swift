@@ -8,12 +8,15 @@ public final class RouteTable: ExchangeRouter {
         let match: RequestMatch
         let takesConnect: Bool
         let plan: ExchangePlan
+        let split: RouteSplit?
 
-        /// Makes a route. Without `takesConnect` a CONNECT passes it by, whatever it asks.
-        public init(match: RequestMatch, takesConnect: Bool = true, plan: ExchangePlan) {
+        /// Makes a route. Without `takesConnect` a CONNECT passes it by, whatever it asks. With `split`, that chooses the plan of an
+        /// exchange.
+        public init(match: RequestMatch, takesConnect: Bool = true, plan: ExchangePlan, split: RouteSplit? = nil) {
             self.match = match
             self.takesConnect = takesConnect
             self.plan = plan
+            self.split = split
         }
     }
 
@@ -25,7 +28,6 @@ public final class RouteTable: ExchangeRouter {
     }
 
     private let routes: [Route]
-    private let headers: [[(name: FieldName, values: [ValueMatch])]]
     private let capturing: [[PathPattern]]
     private let index: RouteIndex
     /// The first route where it takes every request, CONNECT too: nothing is to be looked up then.
@@ -38,24 +40,23 @@ public final class RouteTable: ExchangeRouter {
         self.routes = routes
         self.services = services
         self.listenerPlan = listenerPlan
-        // Names that are no field names are mistakes that the reader of a configuration reports.
-        headers = routes.map { route in
-            route.match.headers.map { (FieldName($0.name) ?? "x-never-there", $0.values) }
-        }
         capturing = routes.map { $0.match.paths.filter { !$0.captures.isEmpty } }
         index = RouteIndex(routes.map(\.match))
-        only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect ? $0.plan : nil }
+        only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect && $0.split == nil ? $0.plan : nil }
     }
 
     /// The same routes with plans of its own: loops that do not share plans do not wait for each other's reference counts.
     public init(copying other: RouteTable) {
         let copy = { (plan: ExchangePlan) in
-            ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route)
+            ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route, isShare: plan.isShare)
+        }
+        routes = other.routes.map { route in
+            Route(
+                match: route.match, takesConnect: route.takesConnect, plan: copy(route.plan),
+                split: route.split.map { RouteSplit(copying: $0, copy) })
         }
         services = other.services
-        routes = other.routes.map { Route(match: $0.match, takesConnect: $0.takesConnect, plan: copy($0.plan)) }
         listenerPlan = copy(other.listenerPlan)
-        headers = other.headers
         capturing = other.capturing
         index = other.index
         only = other.only == nil ? nil : routes.first?.plan
@@ -67,24 +68,30 @@ public final class RouteTable: ExchangeRouter {
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan {
         var request = copy request
-        return try plan(for: &request, &captures)
+        var split: RouteSplit?
+        return try plan(for: &request, from: nil, &captures, &split)
     }
 
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
-        try plan(for: &exchange.heldRequest, &exchange.captures)
+        var split: RouteSplit?
+        let plan = try plan(for: &exchange.heldRequest, from: exchange, &exchange.captures, &split)
+        return split?.plan(for: exchange) ?? plan
     }
 
-    /// Here and below the request is `inout` only so that it is not copied out of the exchange.
+    /// Here and below the request is `inout` only so that it is not copied out of the exchange. Without an exchange, no condition on the
+    /// client's address holds.
     @inline(__always)
     private func plan(
-        for request: inout HttpRequest, _ captures: inout [(name: String, value: String)]
+        for request: inout HttpRequest, from exchange: Exchange?, _ captures: inout [(name: String, value: String)],
+        _ split: inout RouteSplit?
     ) throws(Pattern.LimitReached) -> ExchangePlan {
         if let only { return only }
-        let found = find(&request)
+        let found = find(&request, exchange)
         guard found.route != .max else { return listenerPlan }
         if found.isUndecided { throw Pattern.LimitReached() }
         let route = Int(found.route)
         if !capturing[route].isEmpty { capture(capturing[route], request, &captures) }
+        split = routes[route].split
         return routes[route].plan
     }
 
@@ -101,7 +108,7 @@ public final class RouteTable: ExchangeRouter {
 
     // MARK: Finding
 
-    private func find(_ request: inout HttpRequest) -> Found {
+    private func find(_ request: inout HttpRequest, _ exchange: Exchange?) -> Found {
         var found = Found()
         let target = request.target.bytes
         let bytes = target.span.bytes
@@ -109,68 +116,73 @@ public final class RouteTable: ExchangeRouter {
         let host = bytes.extracting(request.target.host.range)
         if index.hasHosts, host.byteCount > 0 {
             let root = index.child(of: RouteIndex.exactHosts, host, 0, host.byteCount)
-            if root >= 0 { look(from: root, path, &request, &found) }
+            if root >= 0 { look(from: root, path, &request, exchange, &found) }
             // A wildcard stands for one byte at least.
             var start = max(1, host.byteCount - index.longestSuffix)
             while start < host.byteCount {
                 if host.byte(at: start) == 0x2e, index.hasSuffix(ofLength: host.byteCount - start) {
                     let root = index.child(of: RouteIndex.wildcardHosts, host, start, host.byteCount)
-                    if root >= 0 { look(from: root, path, &request, &found) }
+                    if root >= 0 { look(from: root, path, &request, exchange, &found) }
                 }
                 start += 1
             }
         }
-        look(from: RouteIndex.anyHost, path, &request, &found)
+        look(from: RouteIndex.anyHost, path, &request, exchange, &found)
         return found
     }
 
     /// Looks among the routes of one host, or of any. CONNECT and `OPTIONS *` have no path that a pattern could match.
-    private func look(from root: Int32, _ path: RawSpan, _ request: inout HttpRequest, _ found: inout Found) {
+    private func look(
+        from root: Int32, _ path: RawSpan, _ request: inout HttpRequest, _ exchange: Exchange?, _ found: inout Found
+    ) {
         guard index.nodes[Int(root)].least < found.route else { return }
-        if path.byteCount > 0, path.byte(at: 0) == 0x2f { visit(root, path, 0, &request, &found) }
-        consider(index.nodes[Int(root)].exact, &request, &found)
+        if path.byteCount > 0, path.byte(at: 0) == 0x2f { visit(root, path, 0, &request, exchange, &found) }
+        consider(index.nodes[Int(root)].exact, &request, exchange, &found)
     }
 
     /// Looks below a node, which what lies before `start` led to: at a slash, or at the path's end.
     ///
     /// Deep nodes come first, as their routes usually stand before more general ones; then `least` saves the rest.
     private func visit(
-        _ node: Int32, _ path: RawSpan, _ start: Int, _ request: inout HttpRequest, _ found: inout Found
+        _ node: Int32, _ path: RawSpan, _ start: Int, _ request: inout HttpRequest, _ exchange: Exchange?,
+        _ found: inout Found
     ) {
         let node = index.nodes[Int(node)]
         guard node.least < found.route else { return }
         if start == path.byteCount {
-            consider(node.exact, &request, &found)
+            consider(node.exact, &request, exchange, &found)
         } else if node.hasChildren {
             let segment = start + 1
             var end = segment
             while end < path.byteCount, path.byte(at: end) != 0x2f { end += 1 }
             if node.hasTexts {
                 let child = index.child(of: node.number, path, segment, end)
-                if child >= 0 { visit(child, path, end, &request, &found) }
+                if child >= 0 { visit(child, path, end, &request, exchange, &found) }
             }
             if end > segment {
                 for place in node.globs.range {
                     let glob = index.globs[place]
                     if PathPattern.glob(glob.text, path, segment, end) {
-                        visit(glob.child, path, end, &request, &found)
+                        visit(glob.child, path, end, &request, exchange, &found)
                     }
                 }
-                if node.capture >= 0 { visit(node.capture, path, end, &request, &found) }
+                if node.capture >= 0 { visit(node.capture, path, end, &request, exchange, &found) }
             }
         }
-        consider(node.prefixes, &request, &found)
+        consider(node.prefixes, &request, exchange, &found)
     }
 
     /// Asks the routes of one place, in their order, until one matches or one that stands before them all is known.
-    private func consider(_ places: RouteIndex.Run, _ request: inout HttpRequest, _ found: inout Found) {
+    private func consider(
+        _ places: RouteIndex.Run, _ request: inout HttpRequest, _ exchange: Exchange?, _ found: inout Found
+    ) {
         for place in places.range {
             let candidate = index.candidates[place]
             guard candidate.route < found.route else { return }
             if request.method == .connect, !routes[Int(candidate.route)].takesConnect { continue }
             do throws(Pattern.LimitReached) {
                 if !candidate.isProven {
-                    guard try holds(candidate, &request) else { continue }
+                    guard try holds(candidate, &request, exchange) else { continue }
                 }
                 found = Found(route: candidate.route)
             } catch {
@@ -183,16 +195,15 @@ public final class RouteTable: ExchangeRouter {
 
     /// Whether the request is all that the place of the route does not prove.
     private func holds(
-        _ candidate: RouteIndex.Candidate, _ request: inout HttpRequest
+        _ candidate: RouteIndex.Candidate, _ request: inout HttpRequest, _ exchange: Exchange?
     ) throws(Pattern.LimitReached) -> Bool {
         let route = Int(candidate.route)
         guard routes[route].match.matchesMethod(of: request) else { return false }
         if candidate.needs.contains(.host), !routes[route].match.matchesHost(of: request) { return false }
-        if candidate.needs.contains(.path), !routes[route].match.matchesPath(of: request) { return false }
+        if candidate.needs.contains(.path), try !routes[route].match.matchesPath(of: request) { return false }
         guard candidate.needs.contains(.more) else { return true }
-        guard try routes[route].match.matchesQuery(of: request) else { return false }
-        for header in headers[route] where try !request.fields.matches(header.name, header.values) { return false }
-        return true
+        guard let exchange else { return try routes[route].match.matchesBeyondPath(request, from: UnknownSource()) }
+        return try routes[route].match.matchesBeyondPath(request, from: exchange)
     }
 
     // MARK: Captures

@@ -17,6 +17,19 @@ public enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// Encodes bytes as base64url without padding. RFC 4648 §5.
+    public static func encodeUrl(_ bytes: [UInt8]) -> String {
+        let text = encode(bytes).utf8.compactMap { byte -> UInt8? in
+            switch byte {
+            case 0x2b: 0x2d
+            case 0x2f: 0x5f
+            case 0x3d: nil
+            default: byte
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// Decodes base64url without padding, as tokens have it (RFC 7515 §2); `nil` for anything else, bits that do not count and
     /// are set included.
     @inlinable

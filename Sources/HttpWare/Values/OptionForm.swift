@@ -61,6 +61,8 @@ public indirect enum OptionShape: Sendable, Hashable {
     case options
     /// A list of such maps. One map stands for a list of one, and a text for a map with only that key.
     case optionsList(orText: String?)
+    /// A list of maps that the schema defines by that name. One map stands for a list of one.
+    case definitions(String)
     /// Anything: the ware's own affair.
     case any
 }

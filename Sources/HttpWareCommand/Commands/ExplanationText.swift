@@ -53,9 +53,16 @@ struct ExplanationText {
         for capture in explanation.run.captures {
             add("          {path.\(capture.name)} = \(capture.value)")
         }
-        guard let service = route.service else {
+        guard let service = explanation.service else {
             add("service   none; the chain must answer")
             return
+        }
+        if !route.shares.isEmpty {
+            let all = route.shares.reduce(0) { $0 + $1.weight }
+            let shares = route.shares.map { "\($0.serviceName) \($0.weight) of \(all)" }.joined(separator: ", ")
+            add(
+                "split     \(shares)\(route.sticky.map { "; sticky by \($0.words)" } ?? "; drawn at random")",
+                route.location)
         }
         add("service   \(service.name)", service.location)
         for endpoint in service.endpoints {

@@ -10,7 +10,12 @@ struct ServicesCommand: ParsableCommand {
     @OptionGroup var view: AdminView
 
     func run() throws {
-        struct All: Decodable { let services: [ServiceLines] }
-        try view.show("/v1/services", as: All.self) { ServiceLines.table($0.services) }
+        struct All: Decodable {
+            let services: [ServiceLines]
+            let splits: [SplitLines]
+        }
+        try view.show("/v1/services", as: All.self) { all in
+            ServiceLines.table(all.services) + (all.splits.isEmpty ? [] : [""] + SplitLines.table(all.splits))
+        }
     }
 }

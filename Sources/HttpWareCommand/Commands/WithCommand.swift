@@ -93,7 +93,7 @@ struct WithCommand: ParsableCommand {
         var configuration = try chosen()
         let listener = configuration.listeners[0]
         let run = PlaceholderRun(
-            configuration.credentials.map(\.credential), chains: [listener.chain] + listener.routes.map(\.chain))
+            configuration.credentials.map(\.credential), chains: [listener.chain] + listener.routes.flatMap(\.chains))
         if !run.variables.isEmpty { configuration.placeholders = run }
         let child = Child(
             folder: folder, user: user, command: command, browser: browser, url: url,

@@ -106,6 +106,12 @@ enum CacheIdentity {
         return isThere
     }
 
+    /// The key of a request that several services share: what one has answered is not for the clients of another.
+    static func share(_ key: CacheKey, in exchange: Exchange) -> CacheKey {
+        guard exchange.isShare, let service = exchange.service else { return key }
+        return CacheKey(key.bytes + "\nshare \(service)".utf8)
+    }
+
     /// Identifies the sender of the request; `nil` if nothing does. It is a digest, because keys are kept and shown.
     static func digest(_ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256? {
         guard

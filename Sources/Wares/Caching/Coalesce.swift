@@ -37,7 +37,7 @@ public struct Coalesce: Middleware, Postware {
             exchange.sharer == nil, Coalesce.isPlain(request.fields),
             let target = Coalesce.keyRule.key(for: request)
         else { return .pass }
-        var key = CacheIdentity.key(target, for: request, in: exchange)
+        var key = CacheIdentity.key(CacheIdentity.share(target, in: exchange), for: request, in: exchange)
         let names = varying.names(of: target)
         let method = request.method
         if !names.isEmpty || method != .get {

@@ -56,7 +56,7 @@ public struct HttpCache: Middleware, Postware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method) else { return pass(unanswerable: request, in: exchange) }
         // A pattern that reaches its limit decides nothing: then the store is not used either.
-        if let bypass, (try? bypass.matches(request)) ?? true {
+        if let bypass, (try? bypass.matches(request, in: exchange)) ?? true {
             exchange.cacheResult = .bypass
             exchange.note("not for the cache: bypass matches")
             return .pass
@@ -95,7 +95,8 @@ public struct HttpCache: Middleware, Postware {
     /// The key of the request; in a private cache that of its sender, too.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
         keyRule.key(
-            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange))
+            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange)
+        ).map { CacheIdentity.share($0, in: exchange) }
     }
 
     /// By the request's address, for which it is `inout`: a closure that knows the request would have a copy made of it.

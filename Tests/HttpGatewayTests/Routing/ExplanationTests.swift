@@ -22,6 +22,12 @@ import Wares
           - { name: path, match: { path: [/a, /b, /c, /d] }, service: api }
           - { name: header, match: { headers: { X-A: secret } }, service: api }
           - { name: query, match: { query: { v: secret } }, service: api }
+          - { name: client, match: { client: [10.0.0.0/8, 192.0.2.7] }, service: api }
+          - { name: cookie, match: { cookies: { session: secret } }, service: api }
+          - { name: scheme, match: { scheme: https }, service: api }
+          - { name: expression, match: { path: ['~\\.php$', /x] }, service: api }
+          - { name: not, match: { not: [{ method: PUT }, { path: "/**" }] }, service: api }
+          - { name: any, match: { any: [{ method: PUT }, { client: "::1" }] }, service: api }
           - { name: endless, match: { query: { row: "~^(a+)+$" } }, service: api }
           - { name: elsewhere, listener: other, service: api }
           - { name: out, service: passthrough }
@@ -46,7 +52,10 @@ import Wares
             explanation.passed.map { "\($0.route.name): \($0.reason)" } == [
                 "method: method is not POST or PUT", "host: host is not *.example.com",
                 "path: path is not /a or /b or /c or …", "header: header X-A does not match",
-                "query: query v does not match", "endless: query row does not match",
+                "query: query v does not match", "client: client is not 10.0.0.0/8 or 192.0.2.7/32",
+                "cookie: cookie session does not match", "scheme: scheme is not https",
+                "expression: path is not /x or ~\\.php$", "not: the request meets not[1]",
+                "any: the request meets no member of any", "endless: query row does not match",
                 "elsewhere: does not serve listener web",
                 "out: passthrough never matches on a reverse listener",
             ])
@@ -66,7 +75,7 @@ import Wares
         #expect(explanation.listener.name == "proxy")
         #expect(explanation.asked.first == "CONNECT example.org:443 HTTP/1.1")
         #expect(explanation.route?.route.name == "out")
-        #expect(explanation.passed.map(\.part) == ["host", "host", "host", "host", "host", "host", "listener"])
+        #expect(explanation.passed.map(\.part) == [String](repeating: "host", count: 12) + ["listener"])
         #expect(try explain(.connect, "https://example.org/x").asked.first == "CONNECT example.org:443 HTTP/1.1")
     }
 
@@ -88,7 +97,7 @@ import Wares
     @Test func `without a route all are passed, and the listener's chain runs alone`() throws {
         let explanation = try explain(.get, "/nothing")
         #expect(explanation.route == nil)
-        #expect(explanation.passed.count == 9)
+        #expect(explanation.passed.count == 15)
         #expect(explanation.run.response?.status == .notFound)
     }
 

@@ -94,6 +94,87 @@ import Testing
         #expect(notes.all == ["404", "upstream", "json"].map { "\($0) 404 by upstream" })
     }
 
+    private func match(_ change: (inout RequestMatch) throws -> Void) rethrows -> RequestMatch {
+        var match = RequestMatch()
+        try change(&match)
+        return match
+    }
+
+    /// The labels of the wares whose condition holds for a request.
+    private func held(
+        _ conditions: [(String, (inout ConditionOptions) throws -> Void)], for request: HttpRequest,
+        trusting proxies: [IPNetwork] = []
+    ) async throws -> [String] {
+        let wares = try conditions.map { label, change in
+            ChainEntry(OnRequest.noting(label, in: notes), condition: try condition(change))
+        }
+        var setting = TestExchange.Setting()
+        setting.trustedProxies = proxies
+        let exchange = try TestExchange(chain: WareChain(middlewares: wares, postwares: []), setting: setting)
+        _ = try await exchange.send(request)
+        return notes.all.map { String($0.prefix { $0 != " " }) }
+    }
+
+    @Test func `not, any, cookies and expressions are judged as they are written`() async throws {
+        let a = match { $0.methods = [.get] }
+        let health = try match { $0.paths = [try PathPattern(optionText: "/health")] }
+        let debug = try match { $0.cookies = [try named("debug", "~^[12]$")] }
+        var fields = HttpFields()
+        try fields.append("Cookie", "x=y; debug=\"2\"; debug=no")
+        let held = try await held(
+            [
+                ("not-path", { $0.request.not = [health] }),
+                ("not-both", { $0.request.not = [health, a] }),
+                ("any", { $0.request.any = [health, debug] }),
+                ("any-none", { $0.request.any = [health] }),
+                ("not-any", { $0.request.not = [match { $0.any = [health, debug] }] }),
+                ("nested", { $0.request.any = [match { $0.not = [match { $0.not = [debug] }] }] }),
+                ("cookie", { $0.request.cookies = [try named("debug", "no"), try named("x", "y")] }),
+                ("no-cookie", { $0.request.cookies = [try named("z", "~")] }),
+                ("expression", { $0.request.pathExpressions = [try Pattern("rs/[0-9]")] }),
+            ], for: .get("/orders/7", fields: fields))
+        #expect(held == ["not-path", "any", "nested", "cookie", "expression"])
+    }
+
+    @Test(arguments: [("203.0.113.0/24", ["in", "https"]), ("192.0.2.0/24", ["out", "http"])])
+    func `client and scheme are conditions, and only trusted proxies name another`(
+        trusted: String, expected: [String]
+    ) async throws {
+        var fields = HttpFields()
+        try fields.append("X-Forwarded-For", "10.1.2.3")
+        try fields.append("X-Forwarded-Proto", "https")
+        let network = [try IPNetwork(optionText: "10.0.0.0/8")]
+        let held = try await held(
+            [
+                ("in", { $0.request.clients = network }),
+                ("out", { $0.request.not = [match { $0.clients = network }] }),
+                ("https", { $0.request.schemes = [.https] }),
+                ("http", { $0.request.schemes = [.http] }),
+            ], for: .get("/", fields: fields), trusting: [try IPNetwork(optionText: trusted)])
+        #expect(held == expected)
+    }
+
+    @Test func `not and any may ask for parts of the response on postwares`() async throws {
+        func postware(_ label: String, _ change: (inout ConditionOptions) throws -> Void) rethrows -> ChainEntry {
+            ChainEntry(OnResponse.noting(label, in: notes), condition: try condition(change))
+        }
+        let good = try match { $0.response.statuses = try StatusSet(optionText: "2xx") }
+        let cached = match { $0.response.responders = ["cache"] }
+        let get = match { $0.methods = [.get] }
+        let exchange = try TestExchange(
+            chain: WareChain(
+                middlewares: [],
+                postwares: [
+                    postware("not-good") { $0.request.not = [good] },
+                    postware("good-or-get") { $0.request.any = [good, get] },
+                    postware("cached") { $0.request.any = [cached] },
+                    postware("neither") { $0.request.not = [good, cached] },
+                ]))
+        exchange.upstream.respond(with: HttpResponse(.notFound))
+        _ = try await exchange.send(.get("/"))
+        #expect(notes.all == ["not-good", "good-or-get", "neither"].map { "\($0) 404 by upstream" })
+    }
+
     // MARK: Limits of patterns
 
     @Test(arguments: [false, true])

@@ -13,13 +13,8 @@ import Testing
         func route(for request: HttpRequest) throws(Pattern.LimitReached) -> (place: Int, captures: [String])? {
             for (place, route) in routes.enumerated() {
                 if request.method == .connect, !route.takesConnect { continue }
-                guard try route.match.matchesTarget(of: request) else { continue }
-                var isMatch = true
-                for header in route.match.headers {
-                    guard let name = FieldName(header.name) else { continue }
-                    if try !request.fields.matches(name, header.values) { isMatch = false }
-                }
-                if isMatch { return (place, captures(route.match.paths, request.path)) }
+                guard try route.match.matches(request, from: UnknownSource()) else { continue }
+                return (place, captures(route.match.paths, request.path))
             }
             return nil
         }
@@ -81,8 +76,25 @@ import Testing
             }
             match.headers = try few(noneOutOf: 6) { try $0.named(["X-A", "accept"]) }
             match.query = try few(noneOutOf: 6) { try $0.named(["q", "a b", "é"]) }
+            match.pathExpressions = try few(noneOutOf: 8) { try $0.expression() }
+            match.schemes = few(noneOutOf: 10) { $0.one(of: UriScheme.allCases) }
+            match.not = try few(noneOutOf: 6) { try $0.member() }
+            match.any = try few(noneOutOf: 4) { try $0.member() }
             let plan = ExchangePlan(chain: .empty, service: nil, route: nil)
             return RouteTable.Route(match: match, takesConnect: roll(3) > 0, plan: plan)
+        }
+
+        mutating func expression() throws -> Pattern { try Pattern(one(of: ["^/a", "b$", "/a/b", "^/[^/]*$"])) }
+
+        /// A member of `not` or `any`, which may have such members itself.
+        mutating func member() throws -> RequestMatch {
+            var match = RequestMatch()
+            match.hosts = try few(noneOutOf: 2) { try HostPattern(optionText: $0.host()) }
+            match.paths = try few(noneOutOf: 2) { try PathPattern(optionText: $0.path()) }
+            match.pathExpressions = try few(noneOutOf: 6) { try $0.expression() }
+            match.headers = try few(noneOutOf: 5) { try $0.named(["X-A", "accept"]) }
+            if roll(5) == 0 { match.any = [try member()] }
+            return match
         }
 
         mutating func named(_ names: [String]) throws -> NamedMatch {
@@ -145,6 +157,66 @@ import Testing
         }
         // The dice are of use only if they meet.
         #expect((400..<1_800).contains(found))
+    }
+
+    @Test func `regular expressions of paths are searched in the normalised path, in the order of their routes`() throws
+    {
+        let (table, _) = try table([
+            { $0.paths = [try PathPattern(optionText: "/first.php")] },
+            { $0.pathExpressions = [try Pattern("\\.php$")] },
+            {
+                $0.hosts = [try HostPattern(optionText: "a.test")]
+                $0.pathExpressions = [try Pattern("^/~a/[0-9]+$")]
+            },
+            { $0.paths = [try PathPattern(optionText: "/late.php")] },
+            { _ in },
+        ])
+        #expect(try place(table, .get("/first.php")) == "0")
+        #expect(try place(table, .get("/x/y%2Ephp?q")) == "1")
+        #expect(try place(table, .get("/late.php")) == "1")
+        #expect(try place(table, .get("http://a.test/%7ea/12")) == "2")
+        #expect(try place(table, .get("http://b.test/~a/12")) == "4")
+        #expect(try place(table, HttpRequest(.options, "*")) == "4")
+    }
+
+    @Test func `a path whose expression cannot be decided counts only where no earlier route matches`() throws {
+        let (table, _) = try table([
+            { $0.paths = [try PathPattern(optionText: "/a/**")] },
+            { $0.pathExpressions = [try Pattern("^/[a-z]/(a+)+$")] }, { _ in },
+        ])
+        let row = String(repeating: "a", count: 60) + "!"
+        #expect(try place(table, .get("/a/" + row)) == "0")
+        #expect(throws: Pattern.LimitReached.self) { try place(table, .get("/b/" + row)) }
+        #expect(try place(table, .get("/b/c")) == "2")
+    }
+
+    @Test func `routes that name paths only in any are found by these`() throws {
+        let index = RouteIndex(
+            try (0..<1000).map { number in
+                var match = RequestMatch()
+                match.any = try ["/a", "/b"].map { text in
+                    var member = RequestMatch()
+                    member.paths = [try PathPattern(optionText: "\(text)/\(number)")]
+                    return member
+                }
+                return match
+            })
+        let root = index.nodes[0]
+        #expect(root.exact.range.isEmpty && root.prefixes.range.isEmpty)
+        #expect(index.candidates.count == 2000)
+    }
+
+    @Test func `without a client no network holds, and its opposite does`() throws {
+        let network = try IPNetwork(optionText: "0.0.0.0/0")
+        let (table, _) = try table([
+            { $0.clients = [network] },
+            {
+                var inside = RequestMatch()
+                inside.clients = [network]
+                $0.not = [inside]
+            },
+        ])
+        #expect(try place(table, .get("/")) == "1")
     }
 
     // MARK: By hand

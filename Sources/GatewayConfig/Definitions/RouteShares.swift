@@ -1,0 +1,141 @@
+public import HttpWare
+
+/// A share of a route's requests: a service and its weight.
+public struct RouteShare: Sendable {
+    /// The part of the requests that it gets, of all weights of the route together; 0: it gets no new client.
+    public let weight: Int
+    /// The service; `nil` only where there was an error.
+    public internal(set) var service: ServiceDefinition?
+    let name: Located<String>
+    /// The service's name.
+    public var serviceName: String { name.value }
+}
+
+/// How clients stay with their share of a route.
+public struct RouteSticky: Sendable {
+    /// What tells clients apart.
+    public enum Means: Sendable {
+        case cookie(String)
+        case header(FieldName)
+        case hashKey(RequestKey)
+    }
+
+    /// What tells clients apart.
+    public let means: Means
+    /// How long a client stays with its share.
+    public let ttl: Duration
+    /// The secrets that seal cookies and fields: the first one seals, all open. Empty: the process's own.
+    public let keys: [Secret]
+    let location: SourceLocation
+
+    /// In words: `cookie share for 1h`.
+    public var words: String {
+        switch means {
+        case .cookie(let name): "cookie \(name) for \(ttl.optionText)"
+        case .header(let name): "header \(name) for \(ttl.optionText)"
+        case .hashKey(let key): "hash of \(key.optionText)"
+        }
+    }
+
+    static let mostKeys = 8
+    private static let leastKey = 16
+
+    /// Reads `sticky`; `nil` where it is not given, or has a mistake.
+    init?(_ options: inout OptionsReader, isGiven: Bool) {
+        var cookie: String?
+        var header: FieldName?
+        var hashKey: RequestKey?
+        var ttl = Duration.seconds(86_400)
+        var keys: [Secret] = []
+        options.read("cookie", into: &cookie, doc: "name of a cookie that keeps a client with its share")
+        options.read(
+            "header", into: &header, doc: "name of a response field that clients send again, in place of a cookie")
+        options.readKey("hashKey", into: &hashKey, doc: "requests with the same key get the same share")
+        options.read(
+            "ttl", into: &ttl, in: .seconds(1) ... .seconds(31_536_000), doc: "how long a client stays with its share")
+        options.read(
+            "key", into: &keys,
+            doc:
+                "secrets that seal the cookie or the field: the first one seals, all open; without any, one of the process"
+        )
+        self.ttl = ttl
+        self.keys = keys
+        location = options.location
+        means = cookie.map(Means.cookie) ?? header.map(Means.header) ?? .hashKey(hashKey ?? .ip)
+        guard isGiven || options.isDescribing else { return nil }
+        options.requireOne(of: "cookie", "header", "hashKey")
+        if let cookie, FieldName(cookie) == nil {
+            options.fail(
+                at: "cookie", "\(cookie.quotedForErrors) is not the name of a cookie; write a token such as share")
+        }
+        if let header, header.isGatewayOwned || Self.taken.contains(header) {
+            options.fail(at: "header", "\(header) has a meaning of its own; write another name, such as X-Share")
+        }
+        if hashKey != nil {
+            for key in ["ttl", "key"] where options.isGiven(key) {
+                options.fail(at: key, "belongs to cookie or header")
+            }
+        }
+        for part in hashKey?.parts ?? [] {
+            switch part {
+            case .claim:
+                options.fail(
+                    at: "hashKey",
+                    "the share is chosen before any ware reads a token; write ip, header.NAME or cookie.NAME")
+            case .route: options.fail(at: "hashKey", "route is the same for all requests of a route")
+            default: break
+            }
+        }
+        if keys.count > Self.mostKeys {
+            options.fail(at: "key", "has \(keys.count) secrets; write at most \(Self.mostKeys)")
+        }
+        for key in keys where key.revealed.utf8.count < Self.leastKey {
+            options.fail(
+                at: "key",
+                "a secret is shorter than \(Self.leastKey) bytes; write a random text, such as 32 letters and digits")
+        }
+        if hashKey == nil, !options.isGiven("key") {
+            options.warn(
+                "has no key, so after a restart, and at other replicas, clients are drawn anew; write key, such as ${file:/run/secrets/sticky}"
+            )
+        }
+    }
+
+    private static let taken: [FieldName] = [
+        .host, .authorization, .cookie, .setCookie, .contentType, .contentLength, .date,
+    ]
+}
+
+extension RouteDefinition {
+    static let mostShares = 64
+
+    /// Reads `split`.
+    static func readShares(_ options: inout OptionsReader) -> [RouteShare] {
+        var shares: [RouteShare] = []
+        options.readEach("split", doc: "services that share the requests of the route") { options in
+            var name: Located<String>?
+            var weight = 1
+            options.read("service", into: &name, doc: "name of a service")
+            options.require("service")
+            options.read(
+                "weight", into: &weight, in: 0...1_000_000,
+                doc: "part of the requests, of all weights together; with 0, only clients that stick to it")
+            guard let name else { return }
+            if let same = shares.first(where: { $0.name.value == name.value }) {
+                options.fail(
+                    at: "service",
+                    "is a share already, at \(same.name.location); write it once, with the weight of both")
+            }
+            shares.append(RouteShare(weight: weight, service: nil, name: name))
+        }
+        guard options.isGiven("split") else { return [] }
+        if options.isEmpty("split") {
+            options.fail(at: "split", "is empty; write at least one service")
+        } else if !shares.isEmpty, shares.allSatisfy({ $0.weight == 0 }) {
+            options.fail(at: "split", "has only weights of 0; at least one service must take new clients")
+        } else if shares.count > mostShares {
+            options.fail(at: "split", "has \(shares.count) services; write at most \(mostShares)")
+        }
+        return shares
+    }
+}

@@ -1,0 +1,55 @@
+/// What a client shows to stay with its share of a route: the share and the end, sealed for the route.
+///
+/// A token names a service, and no client: all clients that came to a share within one second have the same token.
+struct StickyToken: Equatable {
+    /// A number for the name of the share's service.
+    let share: UInt64
+    /// In seconds since 1970: it holds no longer.
+    let end: UInt64
+
+    /// The characters of a sealed token.
+    static let length = 59
+
+    /// The number of a service's name.
+    static func number(of service: String) -> UInt64 {
+        var hash = StableHash()
+        hash.add(service)
+        return hash.value
+    }
+
+    /// The keys that seal the tokens of one route.
+    struct Seal: Sendable {
+        /// The first one seals; a token of any opens.
+        let keys: [SealingKey]
+        private let context: [UInt8]
+
+        /// For the route of that name: a token of another one does not open.
+        init(keys: [SealingKey], route: String) {
+            self.keys = keys
+            context = Array("sticky \(route)".utf8)
+        }
+
+        /// The token as text: base64url without padding; `nil` without memory or randomness.
+        func text(of token: StickyToken) -> String? {
+            let parts = (token.share.littleEndian, token.end.littleEndian)
+            guard let sealed = keys.first?.seal(withUnsafeBytes(of: parts) { Array($0) }, context: context) else {
+                return nil
+            }
+            return Base64.encodeUrl(sealed)
+        }
+
+        /// Reads a text that a client sent; `nil` for anything that none of the keys sealed for this route.
+        func token(in text: UnsafeRawBufferPointer) -> StickyToken? {
+            guard text.count == StickyToken.length, let sealed = Base64.decodeUrl(text) else { return nil }
+            for key in keys {
+                guard let bytes = key.open(sealed, context: context), bytes.count == 16 else { continue }
+                return bytes.withUnsafeBytes {
+                    StickyToken(
+                        share: UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
+                        end: UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+                }
+            }
+            return nil
+        }
+    }
+}
