@@ -93,7 +93,14 @@ final class ContentStream: ReceivingStream {
         self.left = left - part.count
         bytesThisTurn += part.count
         receiver.responseRelayed(part.count)
-        guard isLast else { return true }
+        guard isLast else {
+            // Others have their turn; then the driver resumes, as when output has drained.
+            if !isPaused, bytesThisTurn >= ContentStream.bytesPerTurn {
+                isPaused = true
+                target.takeTurns()
+            }
+            return true
+        }
         letGo()
         receiver.responseEnded(nil)
         return true

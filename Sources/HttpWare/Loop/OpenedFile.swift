@@ -79,7 +79,7 @@ public final class OpenedFile: Sendable {
     /// Whether that part of the file is in memory, so that to send it waits for no disk. False where nobody can tell.
     ///
     /// The kernel counts the pages of files that the process owns or may write, from Linux 6.5 on, and with them those that are on their
-    /// way from the disk: so the first and the last are read. Of other files the first byte of each 16th page is: what the kernel reads
+    /// way from the disk: so the last is read. Of other files the first byte of each 16th page is: what the kernel reads
     /// ahead, and what it takes away, are mostly longer runs than that.
     public func isCached(_ range: Range<Int>) -> Bool {
         guard !range.isEmpty else { return true }
@@ -87,13 +87,12 @@ public final class OpenedFile: Sendable {
         let last = (range.upperBound - 1) / OpenedFile.page
         let counted = csystem_cached_pages(descriptor, range.lowerBound, range.count)
         if counted >= 0, counted < last - first + 1 { return false }
-        let step = counted >= 0 ? max(1, last - first) : OpenedFile.sampled
         var byte: UInt8 = 0
-        var place = first
+        var place = counted >= 0 ? last : first
         while true {
             guard readCached(&byte, 1, max(range.lowerBound, place * OpenedFile.page)) == 1 else { return false }
             if place == last { return true }
-            place = min(place + step, last)
+            place = min(place + OpenedFile.sampled, last)
         }
     }
 }
@@ -102,6 +101,8 @@ public final class OpenedFile: Sendable {
 final class FileOnItsWay: UnseenBytes {
     private let file: OpenedFile
     private var left: Range<Int>
+    /// The socket took less than it was given: it takes no more now.
+    private var isFull = false
 
     init(_ file: OpenedFile, _ range: Range<Int>) {
         self.file = file
@@ -113,10 +114,15 @@ final class FileOnItsWay: UnseenBytes {
 
     /// Fails where the file has become shorter: nothing may stand in for what is missing.
     func drain(to socket: Int32) -> Socket.Transfer {
+        if isFull {
+            isFull = false
+            return .wouldBlock
+        }
         while true {
             let sent = csystem_send_file(socket, file.descriptor, left.lowerBound, UInt(left.count))
             if sent > 0 {
                 left = (left.lowerBound + min(sent, left.count))..<left.upperBound
+                isFull = !left.isEmpty
                 return .bytes(sent)
             }
             if sent == 0 { return .failed(ENODATA) }

@@ -12,6 +12,8 @@ public final class FileSource: ContentSource, @unchecked Sendable {
 
     /// As much is sent, and then looked at whether the next is in memory.
     private static let sentAtOnce = 1 << 20
+    /// Of a part that is not in memory as a whole, no less is looked at.
+    private static let leastSent = 64 << 10
     /// As much is read on a loop at once, and on another thread.
     private static let readAtOnce = 64 << 10
     private static let readOffLoop = 256 << 10
@@ -30,8 +32,13 @@ public final class FileSource: ContentSource, @unchecked Sendable {
 
     /// The part that can be sent next without waiting for the disk; `nil` when it has to be read.
     var sendable: Range<Int>? {
-        let part = left.prefix(FileSource.sentAtOnce)
-        return !part.isEmpty && file.isCached(part) ? part : nil
+        var most = FileSource.sentAtOnce
+        while most >= FileSource.leastSent {
+            let part = left.prefix(most)
+            if !part.isEmpty, file.isCached(part) { return part }
+            most /= 4
+        }
+        return nil
     }
 
     /// So much was sent.

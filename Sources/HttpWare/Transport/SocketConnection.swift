@@ -29,6 +29,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     private(set) var isClosed = false
     /// Close when everything is sent.
     private var closesWhenSent = false
+    /// Say that output has drained when others have had their turn.
+    private var isTakingTurns = false
     /// Say that nothing more comes when everything is sent.
     private var endsWhenSent = false
     /// Since when output waits for the socket; `.max` once the peer has taken it fast.
@@ -188,7 +190,11 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 readSecurely(tls)
                 guard !isClosed else { return }
             }
-            guard isBlocked else { return socket.disableWriting() }
+            guard isBlocked else {
+                socket.disableWriting()
+                if isTakingTurns { drained() }
+                return
+            }
             if waitsSince != .max { noteTaken() }
             if unseen != nil {
                 guard drainUnseen() else { return }
@@ -232,7 +238,18 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         socket.disableWriting()
         if closesWhenSent { return close() }
         if endsWhenSent { endOutput() }
+        drained()
+    }
+
+    private func drained() {
+        isTakingTurns = false
         outputDrained()
+    }
+
+    /// Lets other connections have their turn: `outputDrained` comes when the socket takes more, which it may do already.
+    final func takeTurns() {
+        isTakingTurns = true
+        if !isBlocked { socket.enableWriting() }
     }
 
     final func timerFired(_ timer: LoopTimer) { transport.inEvent { if !isClosed { timedOut() } } }
