@@ -294,14 +294,16 @@ extension ExchangeDriver: RequestReceiver {
 
     /// Puts all of the content into `request.content.bytes` if the ware edits it and there is not too much of it.
     private func takeEditableContent(by editor: any ContentEditor) -> Aftermath {
-        guard inward.triedEditor != inward.index, !request.content.isEmpty, request.content.bytes == nil,
-            request.upgrade == nil, let limit = editor.contentLimit(of: request, in: exchange)
+        guard !request.content.isEmpty, request.upgrade == nil,
+            let limit = editor.contentLimit(of: request, in: exchange)
         else { return .goesOn }
+        if request.content.bytes != nil { return settleRequestFilters() }
+        guard inward.triedEditor != inward.index else { return .goesOn }
         inward.triedEditor = inward.index
         guard request.content.length ?? 0 <= limit, inward.held.count <= limit else { return .goesOn }
         if inward.isWhole {
             takeHeld(into: &request.content)
-            return .goesOn
+            return settleRequestFilters()
         }
         inward.wantedByEditor = limit
         takeRequestBack()
@@ -309,6 +311,25 @@ extension ExchangeDriver: RequestReceiver {
         setDeadline()
         if askForContent() == .goesOn { sink?.resumeRequest() }
         return .over
+    }
+
+    /// Lets content that is whole pass the filters of wares that were asked before: they must not see what is made of it now.
+    private func settleRequestFilters() -> Aftermath {
+        guard !exchange.requestFilters.isEmpty, let bytes = request.content.bytes else { return .goesOn }
+        do {
+            var filtered = try bytes.withUnsafeBytes { try filter($0, exchange.requestFilters) }
+            filtered += try finish(exchange.requestFilters)
+            exchange.requestFilters.removeAll()
+            // They see no content twice: the request is not sent again from further out.
+            call.hasSentContent = true
+            request.content.bytes = filtered
+            request.content.extent = .length(filtered.count)
+            return .goesOn
+        } catch {
+            takeRequestBack()
+            filterFailed(error)
+            return .over
+        }
     }
 
     /// There is more of it than the ware edits: it is asked without it, and the content streams on.

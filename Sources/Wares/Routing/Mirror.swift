@@ -183,6 +183,9 @@ extension Mirror: ConfigurableWare {
         }
         options.read(
             "header", into: &header, doc: "field that is added to each copy; its value is the id of the exchange")
+        if let name = header, FieldEdits.isFraming(name) || name == .host {
+            options.fail(at: "header", "\(name) frames the message or concerns one connection; write another field")
+        }
         var compare: Comparing?
         if options.isGiven("compare") {
             compare = Comparing(

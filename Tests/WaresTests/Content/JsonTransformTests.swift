@@ -146,6 +146,42 @@ import Testing
         #expect(throws: EditingFault.self) { try edit(#"{"a":"0123456789"}"#, ["patch": ConfigNode(.list(copies))]) }
     }
 
+    @Test func `texts with random damage are refused or stay JSON`() throws {
+        let seeds = [
+            #"{"a":{"b":[1,-0.5e+10,"\u00e4\ud83d\ude00\""]},"c":null}"#, #" [ {"a": true} , [ ] , { } , "x\\" ] "#,
+        ]
+        let options: [ConfigNode] = [
+            ["keep": ["/a/b/*", "/0/a"]], ["remove": ["/*/*", "/c"]], ["rename": ["/a": "c", "/*/a": "b"]],
+            ["move": ["/a/b": "/c/d", "/0": "/-"]], ["set": ["/a/b/-": [1], "/*/a": ["x": "y"]]],
+            ["patch": [["op": "copy", "from": "", "path": "/a"], ["op": "test", "path": "/c", "value": 1]]],
+        ]
+        let all = options.map { options in
+            var reader = OptionsReader(options, keyPath: "")
+            return JsonEdits(options: &reader)
+        }
+        var random = SystemRandomNumberGenerator()
+        let bytes = Array("{}[]\":,\\u0e-+. atfn".utf8)
+        var edited = 0
+        for _ in 0..<20_000 {
+            var text = Array((seeds.randomElement(using: &random) ?? "").utf8)
+            for _ in 0..<Int.random(in: 0...3, using: &random) {
+                let place = Int.random(in: 0..<text.count, using: &random)
+                if Bool.random() {
+                    text[place] = bytes.randomElement(using: &random) ?? 0
+                } else {
+                    text.remove(at: place)
+                }
+            }
+            guard let edits = all.randomElement(using: &random), let result = try? edits.apply(to: text, upTo: 4096)
+            else {
+                continue
+            }
+            edited += 1
+            #expect((try? JsonText.check(result)) != nil, "\(String(decoding: text, as: UTF8.self))")
+        }
+        #expect(edited > 1000)
+    }
+
     @Test func `many small members take bounded time`() throws {
         let text = "[" + String(repeating: "{\"a\":1},", count: 100_000) + "0]"
         let clock = ContinuousClock()

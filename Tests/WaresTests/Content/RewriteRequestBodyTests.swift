@@ -109,4 +109,16 @@ import Testing
         #expect(try await exchange.send(try post(.text("-a-"))).status == .ok)
         #expect(exchange.upstream.requests.map(\.content.text) == ["-aa-", "-aa-"])
     }
+
+    @Test func `content that streams through one rewriting is whole for the next, in their order`() async throws {
+        let first = try TestExchange.make(
+            RewriteRequestBody.self, ["rules": [["find": "a", "replace": "b"]], "stream": "true"])
+        let second = try TestExchange.make(RewriteRequestBody.self, ["rules": [["find": "b", "replace": "cc"]]])
+        let exchange = try TestExchange([first, second])
+        var request = try post(.bytes(try CodedText.encode("a-b", .gzip)))
+        try request.fields.set(.contentEncoding, to: "gzip")
+        #expect(try await exchange.send(request).status == .ok)
+        let sent = try #require(exchange.upstream.requests.first)
+        #expect(try CodedText.decode(sent.content, sent.fields) == "cc-cc")
+    }
 }
