@@ -69,7 +69,7 @@ struct ServiceTable: Sendable {
                 return Endpoint(
                     host: endpoint.host, port: endpoint.port, basePath: endpoint.basePath, weight: endpoint.weight,
                     limits: limits, speaks: version, tls: endpoint.isSecure ? definition.tls?.context : nil,
-                    serverName: definition.tls?.serverName)
+                    serverName: definition.tls?.serverName, isBackup: endpoint.isBackup)
             },
             host: host, timeouts: timeouts(definition),
             // The reader checked the values; an invalid one is left out here.

@@ -25,8 +25,7 @@ public final class AddedWares {
             let chain = try? WareChain(
                 middlewares: entries.middlewares + middlewares, postwares: postwares + entries.postwares)
         else { return plan }
-        let joined = ExchangePlan(
-            chain: chain, service: plan.service, route: plan.route, isShare: plan.isShare)
+        let joined = plan.copy(with: chain)
         if plans.count >= AddedWares.mostPlans { plans = [:] }
         plans[ObjectIdentifier(plan)] = (plan, joined)
         return joined

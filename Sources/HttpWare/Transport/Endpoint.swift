@@ -66,6 +66,8 @@ public final class Endpoint: Sendable {
     public let basePath: String
     /// How often it is chosen, in proportion to the others; at least 1.
     public let weight: Int
+    /// It gets requests only while no other endpoint of the service takes any.
+    public let isBackup: Bool
     /// How TLS is spoken with it; `nil` without TLS.
     let tls: TlsPeer?
     /// Made for one request of a client's choice: its pool goes when it is empty.
@@ -78,8 +80,10 @@ public final class Endpoint: Sendable {
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
         speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
-        deniesMetadata: Bool = false, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false, isPassing: Bool = false
+        deniesMetadata: Bool = false, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false, isPassing: Bool = false,
+        isBackup: Bool = false
     ) {
+        self.isBackup = isBackup
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         let verified = serverName ?? bare
@@ -102,6 +106,7 @@ public final class Endpoint: Sendable {
 
     /// The same at other addresses, or with other limits.
     private init(_ other: Endpoint, at addresses: [SocketAddress]?, limits: PoolLimits, isPassing: Bool) {
+        isBackup = other.isBackup
         var key = Key(
             host: other.key.host, port: other.key.port, deniesPrivate: other.key.deniesPrivate,
             deniesMetadata: other.key.deniesMetadata, limits: limits, tls: other.key.tls,
@@ -175,6 +180,7 @@ public final class Endpoint: Sendable {
         addresses = [.unix(path: path)]
         self.weight = max(1, weight)
         isPassing = false
+        isBackup = false
         agreed = Atomic(.h1)
     }
 }
