@@ -118,7 +118,9 @@ extension GatewayConfiguration {
             lines.append("service \(service.name) host \(service.host.optionText) balance \(service.balance.rawValue)")
             lines.append(contentsOf: Self.balancing(service).map { "  \($0)" })
             for endpoint in service.endpoints {
-                lines.append("  endpoint \(endpoint.host) \(endpoint.port) [\(endpoint.basePath)] × \(endpoint.weight)")
+                lines.append(
+                    "  endpoint \(endpoint.host) \(endpoint.port) [\(endpoint.basePath)] × \(endpoint.weight)"
+                        + (endpoint.isBackup ? " backup" : ""))
             }
             lines.append(
                 "  timeouts connect \(timeouts.connect.optionText) response \(timeouts.response.optionText)"
@@ -150,6 +152,7 @@ extension GatewayConfiguration {
     /// What a service says of balancing beyond its rule.
     private static func balancing(_ service: ServiceDefinition) -> [String] {
         var lines: [String] = []
+        if !service.fallbacks.isEmpty { lines.append("fallbacks \(service.fallbacks.joined(separator: " "))") }
         if let key = service.hashKey { lines.append("hashKey \(key.optionText)") }
         if let version = service.proxyProtocol { lines.append("proxyProtocol \(version.rawValue)") }
         if !service.references.rewritesRedirects { lines.append("rewriteRedirects false") }

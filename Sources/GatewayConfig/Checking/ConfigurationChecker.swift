@@ -41,7 +41,7 @@ struct ConfigurationChecker {
             read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }
         }
         var passthrough = ServiceDefinition.passthrough
-        let services = named("services", entries).compactMap { entry -> ServiceDefinition? in
+        var services = named("services", entries).compactMap { entry -> ServiceDefinition? in
             if entry.key == ServiceDefinition.passthroughName {
                 passthrough = read(entry, "services") { ServiceDefinition(passthrough: &$0, files: source) }
                 return nil
@@ -68,6 +68,7 @@ struct ConfigurationChecker {
             diagnostics.error(
                 at: start, "listeners", "is empty; write a listener, such as web: { bind: 127.0.0.1:8080 }")
         }
+        resolveFallbacks(&services)
         resolve(&routes, services + [passthrough], listeners)
         // A route that could not be read may have what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
@@ -304,6 +305,42 @@ struct ConfigurationChecker {
     }
 
     // MARK: Names
+
+    /// Each service's fallback, and that one's, to the end. They are no more than there are services: a circle is an error.
+    private mutating func resolveFallbacks(_ services: inout [ServiceDefinition]) {
+        let names = services.map(\.name)
+        let next = Dictionary(
+            services.compactMap { service in service.fallbackName.map { (service.name, $0.value) } },
+            uniquingKeysWith: { first, _ in first })
+        for index in services.indices {
+            guard let fallback = services[index].fallbackName else { continue }
+            let keyPath = "services.\(services[index].name).fallback"
+            guard names.contains(fallback.value) else {
+                let isBuiltIn = fallback.value == ServiceDefinition.passthroughName
+                let why =
+                    isBuiltIn
+                    ? "passthrough goes where the client asks, and cannot be a fallback"
+                    : "there is no service \(fallback.value.quotedForErrors)"
+                        + didYouMean(fallback.value, among: names.sorted())
+                diagnostics.error(at: fallback.location, keyPath, why)
+                continue
+            }
+            var way: [String] = []
+            var name: String? = fallback.value
+            while let one = name, !way.contains(one), names.contains(one) {
+                way.append(one)
+                name = next[one]
+            }
+            if way.contains(services[index].name) {
+                let circle = [services[index].name] + way.prefix { $0 != services[index].name } + [services[index].name]
+                diagnostics.error(
+                    at: fallback.location, keyPath,
+                    "services are each other's fallback in a loop: \(circle.joined(separator: " → ").shortened)")
+                continue
+            }
+            services[index].fallbacks = way
+        }
+    }
 
     private mutating func resolve(
         _ routes: inout [RouteDefinition], _ services: [ServiceDefinition], _ listeners: [ListenerDefinition]

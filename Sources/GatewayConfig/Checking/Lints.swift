@@ -13,7 +13,8 @@ struct Lints {
     ) {
         let used = namedServices.union(
             routes.flatMap { [$0.serviceName?.value].compactMap(\.self) + $0.shares.map(\.name.value) })
-        for service in services where !used.contains(service.name) {
+        let fallbacks = Set(services.filter { used.contains($0.name) }.flatMap(\.fallbacks))
+        for service in services where !used.contains(service.name) && !fallbacks.contains(service.name) {
             diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }
         for listener in listeners {

@@ -239,10 +239,11 @@ public struct ConfigurationDifference: Sendable {
 
     // MARK: Kept state
 
-    /// A service stays while everything but its chain is as it was: the chain belongs to the routes that join it.
+    /// A service stays while everything but its chain and its fallback is as it was: these belong to the routes that have them.
     private mutating func keepServices(_ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
         func definition(_ node: ConfigNode) -> ConfigNode {
-            ConfigNode(.map((node.entries ?? []).filter { $0.key != "chain" })).bare(exactly: false)
+            ConfigNode(.map((node.entries ?? []).filter { $0.key != "chain" && $0.key != "fallback" }))
+                .bare(exactly: false)
         }
         let now = Dictionary(new.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
         for entry in old {

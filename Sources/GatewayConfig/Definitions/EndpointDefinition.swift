@@ -12,6 +12,8 @@ public struct EndpointDefinition: Sendable, Hashable {
     public let basePath: String
     /// Its share of the requests, relative to the other endpoints.
     public var weight = 1
+    /// It gets requests only while no other endpoint takes any.
+    public var isBackup = false
     /// The place of its URL.
     public var location: SourceLocation
 

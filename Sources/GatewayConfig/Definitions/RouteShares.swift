@@ -94,7 +94,7 @@ public struct RouteSticky: Sendable {
                 at: "key",
                 "a secret is shorter than \(Self.leastKey) bytes; write a random text, such as 32 letters and digits")
         }
-        if hashKey == nil, !options.isGiven("key") {
+        if cookie != nil || header != nil, hashKey == nil, !options.isGiven("key") {
             options.warn(
                 "has no key, so after a restart, and at other replicas, clients are drawn anew; write key, such as ${file:/run/secrets/sticky}"
             )

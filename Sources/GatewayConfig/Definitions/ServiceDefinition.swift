@@ -88,6 +88,9 @@ public struct ServiceDefinition: Sendable {
 
     /// The files that it names, as they were when it was read.
     private(set) var files: [FileOfOptions] = []
+    var fallbackName: Located<String>?
+    /// The services that get its requests while it is down, in their order: its own fallback, then that one's.
+    public internal(set) var fallbacks: [String] = []
     var chainName: Located<String>?
     /// The chain for all requests to it; `nil`: none.
     public var chain: String? { chainName?.value }
@@ -116,7 +119,9 @@ public struct ServiceDefinition: Sendable {
                 key, because: "passthrough is built in, and clients choose its origins; write a service of another name"
             )
         }
-        for key in ["protocol", "proxyProtocol", "headers", "rewriteRedirects", "rewriteCookies"] {
+        for key in [
+            "protocol", "proxyProtocol", "headers", "rewriteRedirects", "rewriteCookies", "fallback",
+        ] {
             options.refuse(
                 key, because: "passthrough has only tls.ca, timeouts and pool; write a service of another name")
         }
@@ -152,6 +157,9 @@ public struct ServiceDefinition: Sendable {
             options.fail(at: "headers", "\(entry.key) belongs to the gateway; it cannot be a default")
         }
         references.read(&options)
+        options.read(
+            "fallback", into: &fallbackName,
+            doc: "name of a service that gets the requests while this one is down, or cannot be connected to")
         options.read("chain", into: &chainName)
         let isGiven = options.isGiven("tls")
         let isSecure = endpoints.contains(where: \.isSecure)
@@ -205,9 +213,13 @@ public struct ServiceDefinition: Sendable {
             options.read("url", into: &url)
             options.require("url")
             options.read("weight", into: &weight, in: 1...1000)
+            var isBackup = false
+            options.read(
+                "backup", into: &isBackup, doc: "the endpoint gets requests only while no other endpoint takes any")
             guard let url else { return }
             var endpoint = EndpointDefinition(url.value, at: url.location)
             endpoint.weight = weight
+            endpoint.isBackup = isBackup
             // Reports name endpoints by host and port.
             if let same = read.first(where: { $0.host == endpoint.host && $0.port == endpoint.port }) {
                 options.fail(
@@ -218,6 +230,9 @@ public struct ServiceDefinition: Sendable {
         options.requireOne(of: "baseUrl", "endpoints")
         if options.isGiven("endpoints"), options.isEmpty("endpoints") {
             options.fail(at: "endpoints", "is empty; write at least one url")
+        }
+        if !read.isEmpty, read.allSatisfy(\.isBackup) {
+            options.fail(at: "endpoints", "has only backups; at least one endpoint must take requests as usual")
         }
         endpoints += read
         if endpoints.count > ServiceDefinition.mostEndpoints {

@@ -30,7 +30,8 @@ extension AdminEndpoint {
                 let pool = pools[name] ?? PoolSum()
                 return .object([
                     ("url", .text(endpoint.url)),
-                    ("weight", .number(endpoint.weight)), ("at", .text("\(endpoint.location)")),
+                    ("weight", .number(endpoint.weight)), ("backup", .bool(endpoint.isBackup)),
+                    ("at", .text("\(endpoint.location)")),
                     ("connections", pool.json),
                     ("addresses", .list(reports.filter { $0.place == place }.map { address($0, at: now) })),
                 ])
@@ -38,6 +39,7 @@ extension AdminEndpoint {
             return .object([
                 ("name", .text(service.name)), ("at", .text("\(service.location)")),
                 ("balance", .text(service.balance.rawValue)), ("endpoints", .list(endpoints)),
+                ("fallback", .optional(service.fallbacks.first)),
                 ("down", .bool(running?.notes.reachability.isDown ?? false)),
                 ("circuit", circuit(running?.notes, at: now)),
                 ("retries", retries(running?.notes)),

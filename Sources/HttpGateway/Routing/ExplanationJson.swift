@@ -72,10 +72,14 @@ public struct ExplanationJson {
         let endpoints = service.endpoints.map { endpoint -> Json in
             .object([
                 ("url", shown(endpoint.url)),
-                ("weight", .number(endpoint.weight)), ("at", at(endpoint.location)),
+                ("weight", .number(endpoint.weight)), ("backup", .bool(endpoint.isBackup)),
+                ("at", at(endpoint.location)),
             ])
         }
-        return .object([("name", shown(service.name)), ("at", at(service.location)), ("endpoints", .list(endpoints))])
+        return .object([
+            ("name", shown(service.name)), ("at", at(service.location)), ("endpoints", .list(endpoints)),
+            ("fallback", service.fallbacks.first.map(shown) ?? .null),
+        ])
     }
 
     private func described(_ entry: ChainEntry) -> [(String, Json)] {

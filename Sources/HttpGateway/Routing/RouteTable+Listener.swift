@@ -15,7 +15,8 @@ extension RouteTable {
                 let plans = zip(shares.isEmpty ? [route.service] : shares, resolved.chains).map { service, chain in
                     ExchangePlan(
                         chain: change(chain), service: service.flatMap { services[$0.name] }, route: route.name,
-                        isShare: !shares.isEmpty)
+                        isShare: !shares.isEmpty,
+                        fallbacks: (service?.fallbacks ?? []).compactMap { services[$0] })
                 }
                 return Route(
                     match: route.match, takesConnect: route.takesConnect, plan: plans[0],

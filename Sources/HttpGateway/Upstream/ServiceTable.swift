@@ -71,7 +71,8 @@ struct ServiceTable: Sendable {
                 return Endpoint(
                     host: endpoint.host, port: endpoint.port, basePath: endpoint.basePath, weight: endpoint.weight,
                     limits: limits, speaks: version, tls: endpoint.isSecure ? definition.tls?.context : nil,
-                    serverName: definition.tls?.serverName, proxyProtocol: definition.proxyProtocol)
+                    serverName: definition.tls?.serverName, proxyProtocol: definition.proxyProtocol,
+                    isBackup: endpoint.isBackup)
             },
             host: host, timeouts: timeouts(definition),
             // The reader checked the values; an invalid one is left out here.

@@ -85,6 +85,7 @@ public final class Balancer: Sendable {
             zip(standings, weights).map { standing, weight in
                 EndpointTable.Place(
                     member: standing.member, weight: weight, isOpen: standing.isOpen,
+                    isBackup: origins[standing.member.place].isBackup,
                     warmsSince: standing.warmsSince?.nanoseconds)
             },
             slowStart: rules.slowStart.nanoseconds,

@@ -26,8 +26,16 @@ final class BalancerSeat {
         return lastResort(tried)
     }
 
-    /// One that takes no requests, where those that do were all tried: it may be back by now.
+    /// A backup, where those that take requests were all tried; then one that takes none: it may be back by now.
     private func lastResort(_ tried: [EndpointMember]) -> EndpointMember? {
+        let backup = table.places.first { place in
+            place.isOpen && place.isBackup && !tried.contains { $0 === place.member }
+        }
+        if let backup { return backup.member }
+        return rest(tried)
+    }
+
+    private func rest(_ tried: [EndpointMember]) -> EndpointMember? {
         table.places.first { place in !place.isOpen && !tried.contains { $0 === place.member } }?.member
     }
 

@@ -10,13 +10,16 @@ final class EndpointTable: Sendable {
         let weight: Int
         /// It takes requests.
         let isOpen: Bool
+        /// It takes requests only while no other does.
+        var isBackup = false
         /// Since when it gets less than its share, in nanoseconds of the loops' clock; `nil` once it is warm, or was from the beginning.
         let warmsSince: Int64?
     }
 
     /// All of them.
     let places: [Place]
-    /// Those that take requests; all of them where none would, for one that answers is better than none.
+    /// Those that take requests: the others, or the backups where none of these would; all but the backups where no one would, for one
+    /// that answers is better than none.
     let open: [Place]
     /// Those by turns, one as often as it weighs.
     let turns: [UInt16]
@@ -31,9 +34,12 @@ final class EndpointTable: Sendable {
 
     init(_ places: [Place], slowStart: Int64, nextReturn: Int64) {
         self.places = places
-        let open = places.filter(\.isOpen)
-        isForlorn = open.isEmpty
-        self.open = open.isEmpty ? places : open
+        let able = places.filter(\.isOpen)
+        let others = able.filter { !$0.isBackup }
+        isForlorn = able.isEmpty
+        let open = others.isEmpty ? able : others
+        let usual = places.filter { !$0.isBackup }
+        self.open = open.isEmpty ? (usual.isEmpty ? places : usual) : open
         turns = EndpointTable.spread(self.open.map(\.weight))
         self.nextReturn = nextReturn
         self.slowStart = slowStart

@@ -216,7 +216,7 @@ private struct DryRouter: ExchangeRouter {
         }
         // They are middlewares all, so none is on the wrong side.
         let chain = (try? WareChain(middlewares: entries, postwares: [])) ?? .empty
-        return ExchangePlan(chain: chain, service: plan.service, route: plan.route, isShare: plan.isShare)
+        return plan.copy(with: chain)
     }
 }
 

@@ -8,6 +8,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func callUpstream() {
         let exchange = self.exchange
+        while let next = plan.fallback, plan.service?.notes.reachability.isDown == true { stepTo(next) }
         guard let service = plan.service else {
             if let interception, !interception.isUnread { return acceptTunnel(interception.rules) }
             if let rules = server.intercept, isForOwnHost { return answerForOwnHost(rules) }
@@ -42,6 +43,17 @@ extension ExchangeDriver: ConnectionWaiter {
         call.tryStarted = loop.now.nanoseconds
         phase = .connecting
         connect(service)
+    }
+
+    /// Another service gets the request: the chain stays, and what the exchange says of its service is that of the other one.
+    private func stepTo(_ next: ExchangePlan) {
+        leaveEndpoint()
+        plan = next
+        exchange.serviceNotes = next.service?.notes
+        call.tried.removeAll(keepingCapacity: true)
+        call.endpointsTried = 0
+        call.member = nil
+        call.isCounted = false
     }
 
     /// TRACE and OPTIONS end here when they may go no further; else they may go one step less. RFC 9110 §7.6.2.
@@ -392,7 +404,11 @@ extension ExchangeDriver: ConnectionWaiter {
             connect(service)
         } else {
             noteUnreachable(service, error)
-            transport.inEvent { fail(error) }
+            guard error.mayRetry, let next = plan.fallback, let other = next.service else {
+                return transport.inEvent { fail(error) }
+            }
+            stepTo(next)
+            connect(other)
         }
     }
 

@@ -33,9 +33,7 @@ public final class AddedWares {
         let entries = plan.chain.entries
         let chain = try? WareChain(
             middlewares: first + entries.middlewares + middlewares, postwares: postwares + entries.postwares)
-        return chain.map {
-            ExchangePlan(chain: $0, service: plan.service, route: plan.route, isShare: plan.isShare)
-        }
+        return chain.map { plan.copy(with: $0) }
     }
 
     /// The plans are others now.

@@ -9,12 +9,33 @@ public final class ExchangePlan: Sendable {
 
     /// The service is one of several that share the route's requests.
     let isShare: Bool
+    /// The same with the service that gets the request while this one is down; `nil`: none does.
+    let fallback: ExchangePlan?
 
-    public init(chain: WareChain, service: UpstreamService?, route: String?, isShare: Bool = false) {
+    /// Makes a plan. Each service of `fallbacks` takes the place of the one before it while that is down.
+    public init(
+        chain: WareChain, service: UpstreamService?, route: String?, isShare: Bool = false,
+        fallbacks: [UpstreamService] = []
+    ) {
+        fallback = fallbacks.first.map {
+            ExchangePlan(
+                chain: chain, service: $0, route: route, isShare: isShare, fallbacks: Array(fallbacks.dropFirst()))
+        }
         self.chain = chain
         self.service = service
         self.route = route
         self.isShare = isShare
+    }
+
+    /// The same with another chain, or as an object of its own.
+    func copy(with chain: WareChain? = nil) -> ExchangePlan {
+        ExchangePlan(
+            chain: chain ?? self.chain, service: service, route: route, isShare: isShare, fallbacks: fallbacks)
+    }
+
+    private var fallbacks: [UpstreamService] {
+        guard let fallback, let service = fallback.service else { return [] }
+        return [service] + fallback.fallbacks
     }
 }
 

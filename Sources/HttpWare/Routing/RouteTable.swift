@@ -48,7 +48,7 @@ public final class RouteTable: ExchangeRouter {
     /// The same routes with plans of its own: loops that do not share plans do not wait for each other's reference counts.
     public init(copying other: RouteTable) {
         let copy = { (plan: ExchangePlan) in
-            ExchangePlan(chain: plan.chain, service: plan.service, route: plan.route, isShare: plan.isShare)
+            plan.copy()
         }
         routes = other.routes.map { route in
             Route(

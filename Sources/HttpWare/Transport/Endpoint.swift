@@ -70,6 +70,8 @@ public final class Endpoint: Sendable {
     public let basePath: String
     /// How often it is chosen, in proportion to the others; at least 1.
     public let weight: Int
+    /// It gets requests only while no other endpoint of the service takes any.
+    public let isBackup: Bool
     /// How TLS is spoken with it; `nil` without TLS.
     let tls: TlsPeer?
     /// Made for one request of a client's choice: its pool goes when it is empty.
@@ -83,8 +85,9 @@ public final class Endpoint: Sendable {
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
         speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
         deniesMetadata: Bool = false, hop: UpstreamProxy.Hop? = nil, isTunnel: Bool = false,
-        proxyProtocol: ProxyProtocol? = nil, isPassing: Bool = false
+        proxyProtocol: ProxyProtocol? = nil, isPassing: Bool = false, isBackup: Bool = false
     ) {
+        self.isBackup = isBackup
         written = Array(host.utf8)
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         let verified = serverName ?? bare
@@ -108,6 +111,7 @@ public final class Endpoint: Sendable {
 
     /// The same by another key: at other addresses, with other limits, or for one client.
     private init(_ other: Endpoint, by key: Key, isPassing: Bool) {
+        isBackup = other.isBackup
         self.key = key
         written = other.written
         authority = other.authority
@@ -188,6 +192,7 @@ public final class Endpoint: Sendable {
         addresses = [.unix(path: path)]
         self.weight = max(1, weight)
         isPassing = false
+        isBackup = false
         agreed = Atomic(.h1)
     }
 }

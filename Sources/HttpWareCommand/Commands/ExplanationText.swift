@@ -67,8 +67,9 @@ struct ExplanationText {
         add("service   \(service.name)", service.location)
         for endpoint in service.endpoints {
             let weight = service.endpoints.count > 1 ? " ×\(endpoint.weight)" : ""
-            add("          \(endpoint.url)\(weight)", endpoint.location)
+            add("          \(endpoint.url)\(weight)\(endpoint.isBackup ? " backup" : "")", endpoint.location)
         }
+        if let fallback = service.fallbacks.first { add("fallback  \(fallback), while \(service.name) is down") }
     }
 
     private mutating func addPassed(_ passed: [Explanation.Passed]) {

@@ -9,12 +9,14 @@ final class BalanceStage {
     var now = LoopInstant(nanoseconds: 1_000_000_000)
     private var seed: UInt64 = 1
 
-    /// Endpoints `192.0.2.1`, `192.0.2.2`, … with these weights.
-    init(_ weights: [Int], _ change: (inout Balancing) -> Void = { _ in }) {
+    /// Endpoints `192.0.2.1`, `192.0.2.2`, … with these weights; those of these numbers are backups.
+    init(_ weights: [Int], backups: Set<Int> = [], _ change: (inout Balancing) -> Void = { _ in }) {
         var balancing = Balancing()
         change(&balancing)
         balancer = Balancer(
-            weights.enumerated().map { Endpoint(host: "192.0.2.\($0 + 1)", port: 80, weight: $1) }, balancing,
+            weights.enumerated().map {
+                Endpoint(host: "192.0.2.\($0 + 1)", port: 80, weight: $1, isBackup: backups.contains($0 + 1))
+            }, balancing,
             reachability: reachability)
     }
 

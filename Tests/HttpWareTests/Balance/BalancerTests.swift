@@ -14,6 +14,43 @@ import Testing
         }
     }
 
+    // MARK: Backups
+
+    @Test(arguments: [Balancing.Rule.roundRobin, .leastRequests, .random2, .hash(.ip)])
+    func `backups get requests only while no other endpoint takes any`(rule: Balancing.Rule) {
+        let stage = BalanceStage([1, 1, 1, 1], backups: [2, 4]) {
+            $0.rule = rule
+            $0.healthCheck = Balancing.HealthCheck(path: "/")
+            $0.healthCheck?.fails = 1
+            $0.healthCheck?.passes = 1
+        }
+        func isTaken() -> [Bool] { stage.counts(of: 200).map { $0 > 0 } }
+        #expect(isTaken() == [true, false, true, false])
+        stage.check(1, passes: false)
+        #expect(isTaken() == [false, false, true, false])
+        stage.check(3, passes: false)
+        #expect(isTaken() == [false, true, false, true])
+        #expect(!stage.reachability.isDown)
+        stage.check(2, passes: false)
+        stage.check(4, passes: false)
+        // One that answers is better than none.
+        #expect(isTaken() == [true, false, true, false])
+        #expect(stage.reachability.isDown)
+        stage.check(4, passes: true)
+        #expect(isTaken() == [false, false, false, true])
+    }
+
+    @Test func `the last of the others may be ejected while a backup takes requests`() {
+        let stage = BalanceStage([1, 1], backups: [2]) {
+            var ejection = Balancing.Ejection()
+            ejection.failures = 1
+            $0.ejection = ejection
+        }
+        stage.fail(1, 1)
+        #expect(stage.states == [.ejected, .open])
+        #expect(stage.counts(of: 10) == [0, 10])
+    }
+
     // MARK: Ejection
 
     @Test func `so many failures in a row throw one out for a time, then it is back`() {

@@ -105,6 +105,63 @@ class Gateway(OwnGateway):
         return [address["state"] for endpoint in self.service(name)["endpoints"] for address in endpoint["addresses"]]
 
 
+FALLBACK = """version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
+admin: {{ bind: "127.0.0.1:{admin}" }}
+services:
+  backed: {{ endpoints: ["http://127.0.0.1:{a}", {{ url: "http://127.0.0.1:{b}", backup: true }}], healthCheck: {{ path: /health, interval: 50ms, fails: 2, passes: 2 }} }}
+  checked: {{ endpoints: ["http://127.0.0.1:{a}"], healthCheck: {{ path: /health, interval: 50ms, fails: 2, passes: 2 }}, fallback: other }}
+  plain: {{ baseUrl: "http://127.0.0.1:{a}", fallback: other }}
+  other: {{ baseUrl: "http://127.0.0.1:{b}" }}
+chains: {{ logged: {{ postwares: [{{ responseHeaders: {{ set: {{ X-Service: "{{service}}" }} }} }}] }} }}
+routes:
+  - {{ name: backed, match: {{ path: "/backed/**" }}, service: backed, chain: logged }}
+  - {{ name: checked, match: {{ path: "/checked/**" }}, service: checked, chain: logged }}
+  - {{ name: plain, service: plain, chain: logged }}
+"""
+
+
+class Fallback(Gateway):
+    def __init__(self, t: Trial):
+        self.a, self.b = Backend(t, b"a"), Backend(t, b"b")
+        OwnGateway.__init__(self, t, "fallback", FALLBACK, patience=20.0, a=self.a.port, b=self.b.port)
+
+
+@case("backup: it gets requests only while no other endpoint takes any", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Fallback(t)
+    expect_same("all", set(gateway.bodies("/backed/", 12)), {b"a"})
+    gateway.a.health = 500
+    check(gateway.eventually(lambda: gateway.states("backed") == ["unhealthy", "open"]), "the first is not out:", gateway.states("backed"))
+    expect_same("all", set(gateway.bodies("/backed/", 12)), {b"b"})
+    gateway.a.health = 200
+    check(gateway.eventually(lambda: gateway.states("backed") == ["open", "open"]), "the first is not back:", gateway.states("backed"))
+    expect_same("all", set(gateway.bodies("/backed/", 12)), {b"a"})
+    gateway.a.kill()
+    expect_same("all", set(gateway.bodies("/backed/", 3)), {b"b"})
+
+
+@case("fallback: another service gets the requests while one is down, and the records name it", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Fallback(t)
+    expect_same("all", set(gateway.bodies("/checked/", 6)), {b"a"})
+    gateway.a.health = 500
+    check(gateway.eventually(lambda: gateway.service("checked")["down"]), "it is not down")
+    message = gateway.ask("/checked/x")
+    expect_same("body and service", (message.body, message.get("x-service")), (b"b", "other"))
+    expect_same("without checks", gateway.bodies("/plain", 1), [b"a"])
+    gateway.a.kill()
+    message = gateway.ask("/plain")
+    expect_same("body and service", (message.body, message.get("x-service")), (b"b", "other"))
+    check(gateway.eventually(lambda: any('route="plain"' in line and 'service="other"' in line for line in gateway.metrics())), "no metrics of it")
+    gateway.b.kill()
+    expect_status(gateway.ask("/plain"), 502)
+    gateway.a.health = 200
+    gateway.a.start()
+    check(gateway.eventually(lambda: not gateway.service("checked")["down"]), "it is still down")
+    expect_same("again", set(gateway.bodies("/checked/", 3)), {b"a"})
+
+
 @case("balance: weights are kept exactly, over two loops", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, workers=2)
