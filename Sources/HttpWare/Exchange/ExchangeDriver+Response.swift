@@ -96,7 +96,9 @@ extension ExchangeDriver: ResponseReceiver {
             exchange.response.presentProblem(to: exchange.heldRequest, id: exchange.id)
         }
         for (place, ware, condition) in chain.decorators where place > index {
-            if let condition, (try? condition.matchesReceived(exchange.heldRequest, from: exchange)) != true { continue }
+            if let condition, (try? condition.matchesReceived(exchange.heldRequest, from: exchange)) != true {
+                continue
+            }
             ware.decorate(&exchange.response, to: exchange.heldRequest, in: exchange)
         }
     }
