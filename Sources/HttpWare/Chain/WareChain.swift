@@ -98,6 +98,7 @@ public final class WareChain: Sendable {
     func seesResponses(_ status: HttpStatus) -> Bool { asked?.contains(status.code) ?? false }
     /// The wares that decorate every response, with their places.
     let decorators: [(place: Int, ware: any ResponseDecorator, condition: Condition?)]
+    let hasDecorators: Bool
     /// The wares that are told when an exchange ends.
     let observers: [Observer]
     /// A ware asks for what each ware did.
@@ -166,6 +167,7 @@ public final class WareChain: Sendable {
             guard entry.gate == nil else { return nil }
             return (entry.ware as? any ResponseDecorator).map { (place, $0, entry.condition) }
         }
+        hasDecorators = !decorators.isEmpty
         observers =
             before.compactMap { entry in
                 (entry.ware as? any ExchangeObserver).map {
@@ -196,6 +198,7 @@ public final class WareChain: Sendable {
         hasResponseHalves = false
         asked = nil
         decorators = []
+        hasDecorators = false
         observers = []
         observesWares = false
         labels = ChainLabels(middlewares: [], postwares: [])

@@ -90,7 +90,12 @@ extension ExchangeDriver: ResponseReceiver {
 
     /// Makes a new response what the client gets: a refusal in the form that it prefers, with what wares say of every response that
     /// stand behind the one that it comes from.
+    @inline(__always)
     private func present(behind index: Int) {
+        if chain.hasDecorators || exchange.response.problem != nil { presentAnew(behind: index) }
+    }
+
+    private func presentAnew(behind index: Int) {
         let exchange = self.exchange
         if exchange.response.problem != nil {
             exchange.response.presentProblem(to: exchange.heldRequest, id: exchange.id)
