@@ -215,7 +215,7 @@ struct ChainBuilder {
         if let node = common.first(where: { $0.key == "if" })?.value { noteResponders("\(name).if", node, level: 0) }
     }
 
-    /// Those of a condition, and of the members of its `not` and `any`, as deep as these may be.
+    /// Notes the responders that a condition names, including those inside its `not` and `any`, down to the deepest level allowed.
     private mutating func noteResponders(_ keyPath: String, _ node: ConfigNode, level: Int) {
         for node in node["responder"]?.members ?? [] { responders.append(("\(keyPath).responder", node)) }
         guard level < RequestMatch.mostLevels else { return }

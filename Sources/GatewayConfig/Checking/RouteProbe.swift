@@ -7,7 +7,7 @@ import HttpWare
 struct RouteProbe {
     enum Form { case path, asterisk, authority }
 
-    /// What the route asks, with one member chosen of each `any`.
+    /// The conditions of the route, with one member chosen from each `any`.
     let match: RequestMatch
     var form = Form.path
     /// `nil`: one that no route names.
@@ -240,7 +240,7 @@ extension RequestMatch {
         return result
     }
 
-    /// What both ask for, as far as one match can say that; where it cannot, what this one asks for.
+    /// The conditions of both matches. Where one match cannot express both, the conditions of this one.
     func narrowed(by other: RequestMatch) -> RequestMatch {
         var both = self
         both.methods = Self.common(methods, other.methods)

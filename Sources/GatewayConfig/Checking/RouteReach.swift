@@ -113,7 +113,7 @@ struct RouteReach {
     /// The routes that took a request.
     private struct Takers {
         var sure: Set<Int> = []
-        /// Those that match it, and perhaps not all that it stands for.
+        /// Routes that match the probe, but perhaps not all requests that it stands for.
         var doubtful: Set<Int> = []
     }
 

@@ -13,14 +13,14 @@ public struct RouteShare: Sendable {
 
 /// How clients stay with their share of a route.
 public struct RouteSticky: Sendable {
-    /// What tells clients apart.
+    /// The part of a request that identifies its client.
     public enum Means: Sendable {
         case cookie(String)
         case header(FieldName)
         case hashKey(RequestKey)
     }
 
-    /// What tells clients apart.
+    /// The part of a request that identifies its client.
     public let means: Means
     /// How long a client stays with its share.
     public let ttl: Duration

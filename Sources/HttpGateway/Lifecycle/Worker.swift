@@ -37,7 +37,7 @@ final class Worker: @unchecked Sendable {
     private var placeholders: (any PlaceholderWatch)?
     /// Captures the loop's exchanges; `nil` if nobody wants that.
     private var captures: LoopCaptures?
-    /// The wares of rules for a while, and of maintenance; `nil` if there are none.
+    /// The wares of temporary rules and of maintenance; `nil` if there are none.
     private var addedWares: AddedWares?
     /// The counters of each listener; empty if they are not needed. A server that ends leaves its numbers here.
     private var counters: [String: ExchangeCounters] = [:]

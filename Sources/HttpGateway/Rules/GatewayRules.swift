@@ -31,7 +31,7 @@ final class GatewayRules: Sendable {
     /// Those in force.
     var active: [Active] { state.withLock { $0.active } }
 
-    /// What answers in place of all wares; `nil` if nothing does.
+    /// The maintenance in force; `nil` if there is none.
     var maintenance: Maintenance? { state.withLock { $0.maintenance } }
 
     /// Begins maintenance, or ends it.

@@ -12,7 +12,9 @@ public final class SealingKey: Sendable {
 
     private let bytes: [UInt8]
 
-    /// Fetched once: OpenSSL 3 looks a cipher up by name whenever it is not. Immutable, and never freed.
+    /// Fetched once, because otherwise OpenSSL 3 looks the cipher up by name for every use.
+    ///
+    /// Unchecked: the pointer never changes, and what it points to is immutable and is never freed; any thread may use it.
     nonisolated(unsafe) private static let cipher: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
 
     /// The key of a secret, for one purpose: the same secret gives other purposes other keys.
