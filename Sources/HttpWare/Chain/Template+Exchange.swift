@@ -36,7 +36,8 @@ extension ContentTemplate {
         return content
     }
 
-    static func appendHtml(_ value: String, to content: inout [UInt8]) {
+    /// Appends a text so that it is no markup, in content and in quoted attributes of HTML.
+    public static func appendHtml(_ value: String, to content: inout [UInt8]) {
         for byte in value.utf8 {
             switch byte {
             case UInt8(ascii: "&"): content += "&amp;".utf8

@@ -8,7 +8,7 @@ enum GatewayResponse {
         // What was seen upstream tells of the inside; the client learns the fault only.
         let isTold = error.side != .upstream || isForward && isOfTls
         var response = HttpResponse.problem(
-            status, isTold ? error.reason : reason(of: status), fault: error.proxyStatusName)
+            status, isTold ? error.reason : reason(of: error.fault, status), fault: error.proxyStatusName)
         response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")
         if status == .methodNotAllowed {
             response.fields.setOwn(.allow, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE")
@@ -17,8 +17,9 @@ enum GatewayResponse {
         return response
     }
 
-    private static func reason(of status: HttpStatus) -> String {
+    private static func reason(of fault: GatewayError.Fault, _ status: HttpStatus) -> String {
         switch status {
+        case _ where fault.isUnreachable: "the server behind this host cannot be reached"
         case .gatewayTimeout: "the server behind this host took too long"
         case .serviceUnavailable: "the server behind this host takes no more requests at the moment"
         default: "the server behind this host gave no valid answer"

@@ -28,8 +28,8 @@ struct FilesCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        // A shell has put the home folder in place of `~` already.
-        let root = BuiltinConfiguration.quoted(folder.hasPrefix("/") ? folder : "./\(folder)")
+        // A shell has put the home folder in place of `~` already: what is left is a name.
+        let root = BuiltinConfiguration.quoted(folder.hasPrefix("~") ? "./\(folder)" : folder)
         let last = fallback.map { ", fallback: \(BuiltinConfiguration.quoted($0))" } ?? ""
         try WatchedRun.run(
             """

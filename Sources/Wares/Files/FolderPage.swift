@@ -51,16 +51,7 @@ enum FolderPage {
 
     private static func escape(_ text: [UInt8], into page: inout [UInt8]) {
         // Bytes that are not UTF-8 become U+FFFD.
-        for byte in String(decoding: text, as: UTF8.self).utf8 {
-            switch byte {
-            case UInt8(ascii: "&"): page += "&amp;".utf8
-            case UInt8(ascii: "<"): page += "&lt;".utf8
-            case UInt8(ascii: ">"): page += "&gt;".utf8
-            case UInt8(ascii: "\""): page += "&quot;".utf8
-            case UInt8(ascii: "'"): page += "&#39;".utf8
-            default: page.append(byte)
-            }
-        }
+        ContentTemplate.appendHtml(String(decoding: text, as: UTF8.self), to: &page)
     }
 
     private static func encode(_ name: [UInt8], into page: inout [UInt8]) {
