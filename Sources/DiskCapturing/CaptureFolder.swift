@@ -478,18 +478,30 @@ public final class CaptureFolder: CaptureArchive {
     }
 
     public func list(
-        before id: Int, limit: Int, filter: CaptureFilter?, except: (Int) -> Bool
-    ) -> (captures: [CapturedExchange], hasMore: Bool) {
-        var found = NewestCaptures(limit: limit)
+        before id: Int, limit: Int, filter: CaptureFilter?, until deadline: ContinuousClock.Instant?,
+        except: (Int) -> Bool
+    ) -> CapturePage {
         let (segments, marks) = segments(before: id)
-        for segment in segments {
-            // All that follow are older.
-            if let oldest = found.oldest, oldest > segment.highest { break }
-            scan(segment, marks, filter, wanting: { $0 < id && found.wants($0) }) { row in
-                if !except(row.id) { found.add(row) }
-            }
+        var search = CaptureSearch(segments, in: path, before: id) { filter?.differs($0) ?? false }
+        var found: [CapturedExchange] = []
+        while let newest = search.newest {
+            if let deadline, newest + 1 < id, .now >= deadline { return CapturePage(found, next: newest + 1) }
+            guard let (reader, place) = search.take() else { continue }
+            // What was being moved when a process ended may be in two segments.
+            guard found.last?.id != newest, let row = row(at: place, reader, marks, filter), !except(newest)
+            else { continue }
+            if found.count == limit { return CapturePage(found, next: found.last?.id ?? id) }
+            found.append(row)
         }
-        return found.result
+        return CapturePage(found, next: nil)
+    }
+
+    /// The row at a place if it matches.
+    private func row(
+        at place: Int, _ reader: SegmentReader, _ marks: CaptureMarks, _ filter: CaptureFilter?
+    ) -> CapturedExchange? {
+        guard let (read, frame) = reader.row(at: place) else { return nil }
+        return matching(read, frame, reader, marks, filter)
     }
 
     public func ids(before id: Int, filter: CaptureFilter?) -> [Int] {
@@ -515,47 +527,23 @@ public final class CaptureFolder: CaptureArchive {
     ) {
         guard let reader = SegmentReader(segment, in: path) else { return }
         reader.forEach(wanting: { isWanted($0.id) && !(filter?.differs($0) ?? false) }) { row, frame, _ in
-            var row = row
-            if !marks.isEmpty { apply(marks[row.id], to: &row) }
-            switch filter?.outcome(ofRow: row) {
-            case nil, .matches: body(row)
-            case .differs, .limitReached: break
-            case .undecided:
-                var whole = row
-                if reader.fill(&whole, frame), filter?.matches(whole) ?? true { body(row) }
-            }
+            if let row = matching(row, frame, reader, marks, filter) { body(row) }
         }
     }
-}
 
-/// The newest captures of those that are given, in any order.
-struct NewestCaptures {
-    private let limit: Int
-    private var captures: [CapturedExchange] = []
-    private var ids: Set<Int> = []
-
-    init(limit: Int) { self.limit = limit }
-
-    private var isFull: Bool { captures.count > limit }
-
-    /// The oldest of them, if no older one can be added. One more is kept than is asked for, which tells whether there is more.
-    var oldest: Int? { isFull ? captures.last?.id : nil }
-
-    func wants(_ id: Int) -> Bool { oldest.map { id > $0 } ?? true }
-
-    mutating func add(_ capture: CapturedExchange) {
-        // What was being moved when a process ended may be in two segments.
-        guard wants(capture.id), ids.insert(capture.id).inserted else { return }
-        var (low, high) = (0, captures.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if captures[middle].id > capture.id { low = middle + 1 } else { high = middle }
+    /// A row as users marked it, if it matches; what it does not say is read.
+    private func matching(
+        _ row: CapturedExchange, _ frame: Segment.Frame, _ reader: SegmentReader, _ marks: CaptureMarks,
+        _ filter: CaptureFilter?
+    ) -> CapturedExchange? {
+        var row = row
+        if !marks.isEmpty { apply(marks[row.id], to: &row) }
+        switch filter?.outcome(ofRow: row) {
+        case nil, .matches: return row
+        case .differs, .limitReached: return nil
+        case .undecided:
+            var whole = row
+            return reader.fill(&whole, frame) && filter?.matches(whole) ?? true ? row : nil
         }
-        captures.insert(capture, at: low)
-        if captures.count > limit + 1 { ids.remove(captures.removeLast().id) }
-    }
-
-    var result: (captures: [CapturedExchange], hasMore: Bool) {
-        (Array(captures.prefix(limit)), isFull)
     }
 }

@@ -11,6 +11,7 @@ final class SegmentReader {
     private let file: OpenFile
     private let rows: [UInt8]
     private var data: OpenFile?
+    private var pool = TextPool()
 
     /// `nil` if its files are gone.
     init?(_ segment: Segment, in folder: String, readsRows: Bool = true) {
@@ -26,7 +27,6 @@ final class SegmentReader {
         wanting isWanted: (CaptureFilter.Facts) -> Bool = { _ in true },
         _ body: (CapturedExchange, Segment.Frame, UnsafeRawBufferPointer) -> Void
     ) {
-        var pool = TextPool()
         rows.withUnsafeBytes { rows in
             for place in Segment.places(rows).reversed() {
                 let bytes = UnsafeRawBufferPointer(rebasing: rows[place...])
@@ -38,6 +38,38 @@ final class SegmentReader {
                 else { continue }
                 body(exchange, frame, row)
             }
+        }
+    }
+
+    /// The numbers and places of the rows that are wanted by their facts, damaged ones too, by rising numbers.
+    func places(wanting isWanted: (CaptureFilter.Facts) -> Bool) -> [(id: Int, place: Int)] {
+        rows.withUnsafeBytes { rows in
+            var places: [(id: Int, place: Int)] = []
+            var isSorted = true
+            for place in Segment.places(rows) {
+                let bytes = UnsafeRawBufferPointer(rebasing: rows[place...])
+                guard let frame = Segment.Frame(bytes),
+                    let facts = try? CaptureRecord.facts(
+                        UnsafeRawBufferPointer(
+                            rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])),
+                    isWanted(facts)
+                else { continue }
+                if let last = places.last, last.id >= facts.id { isSorted = false }
+                places.append((facts.id, place))
+            }
+            // Captures nearly end in the order of their numbers.
+            return isSorted ? places : places.sorted { $0.id < $1.id }
+        }
+    }
+
+    /// The row at that place, with its frame; `nil` if it is damaged.
+    func row(at place: Int) -> (exchange: CapturedExchange, frame: Segment.Frame)? {
+        rows.withUnsafeBytes { rows in
+            let bytes = UnsafeRawBufferPointer(rebasing: rows[place...])
+            guard let frame = Segment.Frame(bytes), frame.isIntact(bytes) else { return nil }
+            let row = UnsafeRawBufferPointer(
+                rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])
+            return (try? CaptureRecord.readRow(row, &pool)).map { ($0, frame) }
         }
     }
 

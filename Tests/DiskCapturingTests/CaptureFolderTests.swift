@@ -58,8 +58,10 @@ import Testing
     private func ids(_ folder: CaptureFolder, _ filter: String? = nil, before: Int = .max, limit: Int = 1000) throws
         -> [Int]
     {
-        folder.list(before: before, limit: limit, filter: try filter.map { try CaptureFilter($0) }) { _ in false }
-            .captures.map(\.id)
+        folder.list(before: before, limit: limit, filter: try filter.map { try CaptureFilter($0) }, until: nil) { _ in
+            false
+        }
+        .captures.map(\.id)
     }
 
     /// The bytes of all files.
@@ -189,13 +191,42 @@ import Testing
         var all: [Int] = []
         var before = Int.max
         while true {
-            let (page, hasMore) = folder.list(before: before, limit: 37, filter: nil) { $0 == 100 }
-            all += page.map(\.id)
-            guard hasMore, let last = page.last else { break }
-            before = last.id
+            let page = folder.list(before: before, limit: 37, filter: nil, until: nil) { $0 == 100 }
+            all += page.captures.map(\.id)
+            guard let next = page.next else { break }
+            before = next
         }
         #expect(all == (1...400).reversed().filter { $0 != 100 })
         #expect(folder.ids(before: 101, filter: nil).sorted() == Array(1...100))
+    }
+
+    /// All pages of a search that has no time: each goes on by as little as it may.
+    private static func searched(_ store: CaptureStore, _ filter: String) throws -> [[Int]] {
+        let filter = try CaptureFilter(filter)
+        var pages: [[Int]] = []
+        var before = Int.max
+        while pages.count < 10_000 {
+            let page = store.list(before: before, limit: 10, filter: filter, until: .now - .seconds(1))
+            pages.append(page.captures.map(\.id))
+            guard let next = page.next else { return pages }
+            try #require(next < before)
+            #expect(page.captures.allSatisfy { $0.id >= next })
+            before = next
+        }
+        return pages
+    }
+
+    @Test(arguments: ["~bq 'content 7. '", "~u path", "~u nothing", "~m post", "~id 5 | ~id 399"])
+    func `a search that is out of time goes on where it ended`(filter: String) throws {
+        let folder = folder(.mebibytes(1))
+        // Some end long after others that began later, so that the numbers of segments overlap.
+        let order = (1...400).filter { $0 % 7 != 0 } + (1...400).filter { $0 % 7 == 0 }
+        for id in order { folder.put(CaptureFolderTests.capture(id, 800)) }
+        folder.flush()
+        let store = CaptureStore(CaptureSettings(), archive: folder)
+        let pages = try CaptureFolderTests.searched(store, filter)
+        #expect(pages.flatMap(\.self) == store.ids(filter: try CaptureFilter(filter)))
+        #expect(pages.count > 2)
     }
 
     @Test(arguments: [
@@ -299,12 +330,13 @@ import Testing
         var all: [Int] = []
         var before: Int?
         while true {
-            let (page, hasMore) = store.list(before: before, limit: 33, filter: try CaptureFilter("~u path"))
-            all += page.map(\.id)
-            guard hasMore else { break }
-            before = page.last?.id
+            let page = store.list(before: before, limit: 33, filter: try CaptureFilter("~u path"))
+            all += page.captures.map(\.id)
+            guard let next = page.next else { break }
+            before = next
         }
         #expect(all == (1...200).reversed())
+        #expect(try CaptureFolderTests.searched(store, "~u path").flatMap(\.self) == all)
         #expect(store.ids(filter: nil) == all)
         #expect(store.pin(2, true) && store.comment(2, "old") && store.pin(199, true) && !store.pin(999, true))
         #expect(store.list(limit: 10, filter: try CaptureFilter("~marked")).captures.map(\.id) == [199, 2])

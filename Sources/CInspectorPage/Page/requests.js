@@ -34,7 +34,7 @@ const usual = ["time", "method", "status", "host", "path", "type", "did", "route
 const shortType = type => (type ?? "").split(";")[0].replace(/^(application|text|image)\//, "").replace(/^x-/, "").replace("javascript", "js").replace("octet-stream", "binary");
 
 export function requests(main, start) {
-  let isPaused = false, waiting = 0, hasMore = false, isLoading = false, isRecords = false, turn = 0, compareWith = null, filtered = null, wasOpen = false;
+  let isPaused = false, waiting = 0, next = 0, isLoading = false, isRecords = false, turn = 0, compareWith = null, filtered = null, wasOpen = false;
   let stream = new AbortController();
   const filter = new FilterBox(text => { const now = state(); go("requests", now.id, { filter: text, tab: now.tab }, true); }, suggest);
   const list = new RowList({
@@ -91,7 +91,7 @@ export function requests(main, start) {
 
   function say() {
     const shown = list.rows.length;
-    counts.textContent = shown.toLocaleString() + (hasMore ? "+" : "") + (shown === 1 ? " request" : " requests") + (isPaused ? waiting ? `, paused, ${waiting.toLocaleString()} new` : ", paused" : "");
+    counts.textContent = shown.toLocaleString() + (next ? "+" : "") + (shown === 1 ? " request" : " requests") + (isPaused ? waiting ? `, paused, ${waiting.toLocaleString()} new` : ", paused" : "");
     counts.title = "Times: " + zone();
   }
 
@@ -102,7 +102,7 @@ export function requests(main, start) {
     stream.abort();
     stream = new AbortController();
     list.clear();
-    hasMore = false;
+    next = 0;
     waiting = 0;
     if (isRecords) return loadRecords(own);
     // The stream first: what changes while the list is read is in one of them, or in both.
@@ -117,7 +117,7 @@ export function requests(main, start) {
       filter.say(null);
       const isFirst = !list.rows.length;
       list.put(page.captures.reverse(), most);
-      if (isFirst) hasMore = page.more;
+      if (isFirst && !isLoading) { next = page.next; if (page.captures.length < 200) older(); }
       say();
       if (isFirst && detail.id) list.select(detail.id, true);
       showEmpty();
@@ -131,13 +131,20 @@ export function requests(main, start) {
   }
 
   async function older() {
-    if (!hasMore || isLoading || isRecords || !list.oldest || list.rows.length >= most) return;
+    if (!next || isLoading || isRecords || list.rows.length >= most) return;
     isLoading = true;
     const own = turn;
     try {
-      const page = await get(path("", { before: list.oldest.id, limit: 1000 }));
-      if (own === turn) { hasMore = page.more; isLoading = false; list.putOlder(page.captures); say(); }
-    } catch (error) { toast(error.message); } finally { isLoading = false; }
+      // A search that is out of time goes on.
+      for (let found = 0; found < 200 && next && own === turn;) {
+        const page = await get(path("", { before: next, limit: 1000 }), { signal: stream.signal });
+        if (own !== turn) return;
+        next = page.next;
+        found += page.captures.length;
+        list.putOlder(page.captures);
+        say();
+      }
+    } catch (error) { if (own === turn) toast(error.message); } finally { isLoading = false; showEmpty(); }
   }
 
   /** Without captures the records of the last exchanges are shown: what happened, but no fields and no content. */
@@ -174,7 +181,7 @@ export function requests(main, start) {
   function showEmpty() {
     const has = list.rows.length > 0, box = list.element.querySelector(".empty");
     if (has) return box?.remove();
-    if (box) return;
+    if (box || isLoading) return;
     list.element.append(filter.value ? empty("Nothing matches", "The filter is read by the gateway; matching requests appear as they come.")
       : empty("Waiting for requests", "Send one through the gateway, as: curl -x http://127.0.0.1:8888 http://example.com/"));
   }

@@ -187,23 +187,29 @@ public final class CaptureStore: Sendable {
         state.withLock { $0.find(id) }?.exchange ?? archive?.find(id)
     }
 
-    /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. `hasMore` says whether
-    /// there are others behind them.
+    /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. A search that is not
+    /// through at the deadline ends there, and says where to go on.
     public func list(
-        before: Int? = nil, limit: Int, filter: CaptureFilter?
-    ) -> (captures: [CapturedExchange], hasMore: Bool) {
-        let (found, hasMore) = boxes(before: before, limit: limit) { filter?.matches($0) ?? true }
-        let recent = found.map(\.exchange)
+        before: Int? = nil, limit: Int, filter: CaptureFilter?, until deadline: ContinuousClock.Instant? = nil
+    ) -> CapturePage {
+        let recent = boxes(before: before, limit: limit, until: deadline) { filter?.matches($0) ?? true }
         let gone = state.withLock { $0.gone }
-        guard let archive, gone > 0, !(hasMore && recent.last.map { $0.id > gone } ?? false) else {
-            return (recent, hasMore)
+        guard let archive, gone > 0, recent.next ?? 0 <= gone else {
+            return CapturePage(recent.boxes.map(\.exchange), next: recent.next)
         }
-        let older = archive.list(before: min(before ?? .max, gone + 1), limit: limit, filter: filter) { id in
+        let older = archive.list(
+            before: min(before ?? .max, gone + 1), limit: limit, filter: filter, until: deadline
+        ) { id in
             state.withLock { $0.find(id) != nil }
         }
         // Pinned captures in memory stand among those of the archive.
-        let all = (recent + older.captures).sorted { $0.id > $1.id }
-        return (Array(all.prefix(limit)), hasMore || older.hasMore || all.count > limit)
+        var next = max(recent.next ?? 0, older.next ?? 0)
+        var all = (recent.boxes.map(\.exchange) + older.captures).filter { $0.id >= next }.sorted { $0.id > $1.id }
+        if all.count > limit {
+            all.removeLast(all.count - limit)
+            next = all.last?.id ?? next
+        }
+        return CapturePage(all, next: next > 0 ? next : nil)
     }
 
     /// The numbers of captures that have ended and match, the newest first.
@@ -245,18 +251,18 @@ public final class CaptureStore: Sendable {
         }
     }
 
-    /// Captures that began before the one with that number, the newest first. At most `limit` of those that `isWanted`; `hasMore` says
-    /// whether there are others behind them.
+    /// Captures that began before the one with that number, the newest first. At most `limit` of those that `isWanted`.
     func list(
         before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
-    ) -> (captures: [CapturedExchange], hasMore: Bool) {
-        let (boxes, hasMore) = boxes(before: before, limit: limit) { isWanted($0.exchange) }
-        return (boxes.map(\.exchange), hasMore)
+    ) -> CapturePage {
+        let (boxes, next) = boxes(before: before, limit: limit) { isWanted($0.exchange) }
+        return CapturePage(boxes.map(\.exchange), next: next)
     }
 
     private func boxes(
-        before: Int? = nil, limit: Int, where isWanted: (CapturedBox) -> Bool
-    ) -> (boxes: [CapturedBox], hasMore: Bool) {
+        before: Int? = nil, limit: Int, until deadline: ContinuousClock.Instant? = nil,
+        where isWanted: (CapturedBox) -> Bool
+    ) -> (boxes: [CapturedBox], next: Int?) {
         var found: [CapturedBox] = []
         var before = before ?? .max
         while true {
@@ -271,12 +277,13 @@ public final class CaptureStore: Sendable {
                 }
                 return some
             }
-            guard let last = some.last else { return (found, false) }
+            guard let last = some.last else { return (found, nil) }
             for box in some where isWanted(box) {
-                if found.count == limit { return (found, true) }
+                if found.count == limit { return (found, found.last?.exchange.id ?? before) }
                 found.append(box)
             }
             before = last.exchange.id
+            if let deadline, .now >= deadline { return (found, before) }
         }
     }
 

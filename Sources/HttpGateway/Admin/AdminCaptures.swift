@@ -48,6 +48,9 @@ extension AdminEndpoint {
         ] + archives(store)
     }
 
+    /// How long a search goes on before what was found is shown.
+    private static let patience = Duration.milliseconds(50)
+
     private static func list(_ request: AdminRequest, _ store: CaptureStore) -> Verdict {
         var limit = 100
         if let text = request.parameter("limit") {
@@ -65,8 +68,12 @@ extension AdminEndpoint {
         }
         let (most, last) = (limit, before)
         return filtered(request) { filter in
-            let (captures, hasMore) = store.list(before: last, limit: most, filter: filter)
-            return .json(.object([("captures", .list(captures.map(CaptureJson.row))), ("more", .bool(hasMore))]))
+            let page = store.list(before: last, limit: most, filter: filter, until: .now + patience)
+            return .json(
+                .object(given: [
+                    ("captures", .list(page.captures.map(CaptureJson.row))), ("more", .bool(page.next != nil)),
+                    ("next", page.next.map { .text(String($0)) }),
+                ]))
         }
     }
 

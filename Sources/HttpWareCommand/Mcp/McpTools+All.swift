@@ -13,7 +13,10 @@ extension McpTools {
     static let known: [Tool] = [
         Tool(
             name: "list_requests",
-            about: "Lists captured requests, the newest first, with id, time, method, URL, status and duration.",
+            about: """
+                Lists captured requests, the newest first, with id, time, method, URL, status and duration. A long search ends \
+                early: where the result has next, give it as before to go on.
+                """,
             arguments: [
                 Argument("filter", filterAbout),
                 Argument("limit", "integer", "At most so many, 1 to 1000; 50 by default."),

@@ -94,9 +94,10 @@ public struct HttpCache: Middleware, Postware {
 
     /// The key of the request; in a private cache that of its sender, too.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
-        keyRule.key(
-            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange)
-        ).map { CacheIdentity.share($0, in: exchange) }
+        let key = keyRule.key(
+            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange))
+        guard exchange.isShare, let key else { return key }
+        return CacheIdentity.share(key, in: exchange)
     }
 
     /// By the request's address, for which it is `inout`: a closure that knows the request would have a copy made of it.

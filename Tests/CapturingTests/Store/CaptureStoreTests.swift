@@ -55,9 +55,9 @@ import Testing
         for id in [3, 1, 2, 5, 4, 2] { store.put(capture(id)) }
         #expect(ids(store) == [5, 4, 3, 2, 1])
         let first = store.list(limit: 2)
-        #expect(first.captures.map(\.id) == [5, 4] && first.hasMore)
+        #expect(first.captures.map(\.id) == [5, 4] && first.next != nil)
         let second = store.list(before: 4, limit: 3)
-        #expect(second.captures.map(\.id) == [3, 2, 1] && !second.hasMore)
+        #expect(second.captures.map(\.id) == [3, 2, 1] && second.next == nil)
         #expect(store.list(limit: 10) { $0.id % 2 == 1 }.captures.map(\.id) == [5, 3, 1])
         #expect(store.list(before: 1, limit: 10).captures.isEmpty)
     }

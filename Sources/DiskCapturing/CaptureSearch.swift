@@ -1,0 +1,54 @@
+import Capturing
+
+/// Goes over the captures of segments by falling numbers. A segment is opened when its highest number is the next one, so that the
+/// newest captures come before the older segments are read.
+struct CaptureSearch {
+    private struct Opened {
+        let reader: SegmentReader
+        var rows: [(id: Int, place: Int)]
+    }
+
+    private let folder: String
+    private let before: Int
+    private let isOut: (CaptureFilter.Facts) -> Bool
+    /// By rising highest numbers.
+    private var closed: [Segment]
+    private var opened: [Opened] = []
+
+    /// `segments` by falling highest numbers. Rows whose facts are `out` are passed over.
+    init(
+        _ segments: [Segment], in folder: String, before: Int, out: @escaping (CaptureFilter.Facts) -> Bool
+    ) {
+        closed = segments.reversed()
+        self.folder = folder
+        self.before = before
+        isOut = out
+    }
+
+    /// No capture that is left has a higher number; `nil` at the end.
+    var newest: Int? {
+        let next = closed.last.map { min($0.highest, before - 1) }
+        guard let place = first else { return next }
+        return max(opened[place].rows.last?.id ?? 0, next ?? 0)
+    }
+
+    private var first: Int? {
+        opened.indices.max { opened[$0].rows.last?.id ?? 0 < opened[$1].rows.last?.id ?? 0 }
+    }
+
+    /// The row with the number `newest`; `nil` if a segment was opened instead, and it may be lower now.
+    mutating func take() -> (SegmentReader, place: Int)? {
+        let id = first.flatMap { opened[$0].rows.last?.id } ?? 0
+        if let segment = closed.last, min(segment.highest, before - 1) >= id {
+            closed.removeLast()
+            guard let reader = SegmentReader(segment, in: folder) else { return nil }
+            let rows = reader.places { $0.id < before && !isOut($0) }
+            if !rows.isEmpty { opened.append(Opened(reader: reader, rows: rows)) }
+            return nil
+        }
+        guard let place = first, let row = opened[place].rows.popLast() else { return nil }
+        let reader = opened[place].reader
+        if opened[place].rows.isEmpty { opened.remove(at: place) }
+        return (reader, row.place)
+    }
+}
