@@ -118,6 +118,7 @@ struct HarEntry {
         return .object(given: [
             ("mimeType", .text(HarEntry.mediaType(exchange.request) ?? "")), ("text", .text(text.text)),
             ("encoding", text.isBase64 ? "base64" : nil),
+            ("_maskedFrom", exchange.request.content.maskedFrom.map(Json.number)),
             ("comment", HarEntry.lack(exchange.request, decoded).map(Json.text)),
         ])
     }
@@ -133,6 +134,7 @@ struct HarEntry {
         return .object(given: [
             ("size", .number(size)), ("compression", saved), ("mimeType", .text(mediaType(message) ?? "x-unknown")),
             ("text", isKept ? .text(text.text) : nil), ("encoding", isKept && text.isBase64 ? "base64" : nil),
+            ("_maskedFrom", message.content.maskedFrom.map(Json.number)),
             ("comment", lack(message, decoded).map(Json.text)),
         ])
     }

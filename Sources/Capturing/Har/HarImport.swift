@@ -152,7 +152,7 @@ struct HarImport {
                 return content
             }
             return content(
-                text, data["encoding"]?.text, mediaType, size: isOwn ? request["bodySize"]?.whole : nil,
+                text, data, mediaType, size: isOwn ? request["bodySize"]?.whole : nil,
                 isCoded: !message.values(of: "content-encoding").isEmpty)
         }
         let pairs = (data["params"]?.list ?? []).map { parameter in
@@ -162,7 +162,7 @@ struct HarImport {
         if let mediaType, mediaType.lowercased().hasPrefix("multipart/") {
             warnings.append("the parts of the form are written as parameters")
         }
-        return content(pairs.joined(separator: "&"), nil, mediaType, size: nil, isCoded: true)
+        return content(pairs.joined(separator: "&"), .null, mediaType, size: nil, isCoded: true)
     }
 
     private static func formEncoded(_ text: String) -> String {
@@ -179,9 +179,10 @@ struct HarImport {
     }
 
     private mutating func content(
-        _ text: String, _ encoding: String?, _ mediaType: String?, size: Int?, isCoded: Bool
+        _ text: String, _ entry: JsonTree, _ mediaType: String?, size: Int?, isCoded: Bool
     ) -> CapturedContent {
         var content = CapturedContent()
+        let encoding = entry["encoding"]?.text
         if let encoding, encoding.lowercased() == "base64" {
             if let bytes = HarText.base64(text) {
                 content.kept = bytes
@@ -197,6 +198,10 @@ struct HarImport {
         }
         content.isDecoded = isCoded
         content.size = max(content.kept.count, isCoded ? 0 : size ?? 0)
+        if isOwn, let length = entry["_maskedFrom"]?.whole, length >= 0 {
+            content.maskedFrom = length
+            if !isCoded { content.size = max(length, size ?? 0) }
+        }
         return content
     }
 
@@ -217,7 +222,7 @@ struct HarImport {
         if let body = response["content"], let text = body["text"]?.text {
             let mediaType = body["mimeType"]?.text ?? message.values(of: "content-type").first
             message.content = content(
-                text, body["encoding"]?.text, mediaType, size: isOwn ? body["size"]?.whole : nil,
+                text, body, mediaType, size: isOwn ? body["size"]?.whole : nil,
                 isCoded: !message.values(of: "content-encoding").isEmpty)
         } else {
             // Firefox counts the header section in `bodySize`.

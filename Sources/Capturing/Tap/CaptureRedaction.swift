@@ -60,6 +60,19 @@ public struct CaptureRedaction: Sendable {
         return secrets
     }
 
+    /// An exchange with masked contents.
+    public func masked(_ exchange: CapturedExchange) -> CapturedExchange {
+        var exchange = exchange
+        _ = maskContent(&exchange.request, limit: CaptureRedaction.mostDecoded)
+        if var response = exchange.response {
+            _ = maskContent(&response, limit: CaptureRedaction.mostDecoded)
+            exchange.response = response
+        }
+        return exchange
+    }
+
+    private static let mostDecoded = 16 << 20
+
     /// The scheme of credentials and the names of cookies tell what they are for.
     static func masked(_ value: String) -> String {
         guard let space = value.firstIndex(of: " "),

@@ -17,7 +17,7 @@ final class HarRecorder: @unchecked Sendable {
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
     // Behind `mutex`.
-    private var queue: [CapturedExchange] = []
+    private var queue: [(exchange: CapturedExchange, redaction: CaptureRedaction)] = []
     private var queued = 0
     private var isStarted = false
     private var isOver = false
@@ -66,15 +66,15 @@ final class HarRecorder: @unchecked Sendable {
 
     func giveBack(_ count: Int) { if count > 0 { reserved.subtract(count, ordering: .relaxed) } }
 
-    /// Hands an exchange over, with the memory that is reserved for it.
-    func add(_ exchange: CapturedExchange, reserved count: Int) {
+    /// Hands an exchange over, with the memory that is reserved for it. Its content is masked when it is written.
+    func add(_ exchange: CapturedExchange, _ redaction: CaptureRedaction, reserved count: Int) {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         guard !isOver, queue.count < 10_000 else {
             lost.add(1, ordering: .relaxed)
             return giveBack(count)
         }
-        queue.append(exchange)
+        queue.append((exchange, redaction))
         queued += count
         if !isStarted { start() }
         if queue.count == 1 { pthread_cond_signal(condition) }
@@ -127,11 +127,11 @@ final class HarRecorder: @unchecked Sendable {
         }
     }
 
-    private func write(_ batch: [CapturedExchange]) {
+    private func write(_ batch: [(exchange: CapturedExchange, redaction: CaptureRedaction)]) {
         if spool < 0, !open() { return fail(batch.count) }
-        for exchange in batch {
+        for (exchange, redaction) in batch {
             let before = writer
-            let entry = writer.entry(exchange)
+            let entry = writer.entry(redaction.masked(exchange))
             guard !isFull, size + entry.count + writer.end().count <= maxSize else {
                 writer = before
                 if !isFull { tell("\(path) has reached maxSize; nothing more is recorded") }

@@ -39,7 +39,7 @@ public struct Record: Middleware, Postware, ExchangeObserver {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let traffic = exchange[Recordings.self]?[ObjectIdentifier(recorder)] else { return .pass }
-        traffic.began(response, settings, exchange)
+        traffic.began(response, exchange)
         if let bytes = response.content.bytes {
             traffic.response.add(bytes)
         } else if !response.content.isEmpty {
@@ -69,12 +69,14 @@ private final class RecordedTraffic {
     let request: RecordedContent
     let response: RecordedContent
     private let recorder: HarRecorder
+    private let redaction: CaptureRedaction
     private var captured: CapturedExchange
     private let started: LoopInstant
     private var answered: LoopInstant?
 
     init(_ recorder: HarRecorder, _ settings: CaptureSettings, _ request: HttpRequest, _ exchange: Exchange) {
         self.recorder = recorder
+        redaction = CaptureRedaction(settings)
         let redaction = CaptureRedaction(settings, exchange)
         captured = CapturedExchange(
             id: exchange.captureNumber ?? 0, started: exchange.wallNow, method: request.method.name,
@@ -90,12 +92,12 @@ private final class RecordedTraffic {
 
     deinit { recorder.giveBack(request.takeReserved() + response.takeReserved()) }
 
-    func began(_ response: HttpResponse, _ settings: CaptureSettings, _ exchange: Exchange) {
+    func began(_ response: HttpResponse, _ exchange: Exchange) {
         let head = exchange.now
         answered = head
         self.response.restart()
         captured.status = response.status.code
-        captured.response = CapturedMessage(fields: CaptureRedaction(settings).shown(response.fields))
+        captured.response = CapturedMessage(fields: redaction.shown(response.fields))
         captured.server = exchange.upstreamAddress
         captured.service = exchange.service
         let type = response.fields[.contentType]?.prefix { $0 != ";" }.lowercased()
@@ -126,7 +128,7 @@ private final class RecordedTraffic {
         timings.receive = Int((exchange.now.nanoseconds - head.nanoseconds) / 1000)
         captured.timings = timings
         if let filter, !filter.matches(captured) { return }
-        recorder.add(captured, reserved: request.takeReserved() + response.takeReserved())
+        recorder.add(captured, redaction, reserved: request.takeReserved() + response.takeReserved())
     }
 }
 
@@ -241,9 +243,9 @@ extension Record: ConfigurableWare {
             is replaced by a new one when the first exchange after a start is written. If it has reached `maxSize`,
             further exchanges are left out, and the log says so. Content above 16 MiB is left out, too.
 
-            Credentials are masked: the fields in `redact`, and query parameters that are named like secrets. `redact:
-            []` writes all but the tokens that the gateway itself put into requests. The file can be read by its owner
-            only.
+            Credentials are masked: the fields in `redact`, and what is named like a secret in the query, in forms, in
+            JSON and in events. `redact: []` writes all but the tokens that the gateway itself put into requests. The
+            file can be read by its owner only.
 
             The ware records messages as they are at its place in the chain: place it first to record what clients send
             and get. `filter` stands beside `if`, and is decided when the exchange has ended. `replay` answers with the

@@ -36,6 +36,33 @@ import Testing
         #expect(!text.contains("secret"))
     }
 
+    private func login(_ password: String) throws -> HttpRequest {
+        var request = HttpRequest.post("/login", content: .text("user=a&password=\(password)"))
+        try request.fields.set("Content-Type", to: "application/x-www-form-urlencoded")
+        return request
+    }
+
+    @Test(arguments: [false, true])
+    func `secrets in contents are masked, and the request is known again`(isRedacted: Bool) async throws {
+        let record = isRedacted ? Record(file: FilePath(path())) : Record(file: FilePath(path()), redact: [])
+        let exchange = try TestExchange([record])
+        exchange.upstream.respond(
+            with: HttpResponse(
+                .ok, fields: ["Content-Type": "application/json"],
+                content: .text(#"{"access_token": "t0ken", "user": "a"}"#)))
+        _ = try await exchange.send(try login("pa55"))
+        let recorded = try #require(try await read(record).first)
+        let kept = recorded.request.content.kept + (recorded.response?.content.kept ?? [])
+        let text = String(decoding: kept, as: UTF8.self)
+        #expect(text.contains("pa55") == !isRedacted && text.contains("t0ken") == !isRedacted)
+        #expect(
+            (recorded.request.content.maskedFrom, recorded.request.content.isWhole) == (isRedacted ? 20 : nil, true))
+        #expect(text.contains("user=a") && text.contains(#""user": "a""#))
+        let replayed = try await TestExchange([try replay(record, ["missing": "404"])]).send(try login("pa55"))
+        #expect(replayed.status == .ok)
+        #expect(replayed.content.bytes == recorded.response?.content.kept)
+    }
+
     @Test func `without redaction all is there but the tokens that the gateway put in`() async throws {
         let record = Record(file: FilePath(path()), redact: [])
         let exchange = try TestExchange([
