@@ -110,7 +110,8 @@ extension ExchangeDriver: ResponseReceiver {
 
     /// A response of ours brings its content with it: whole, or from a source, which stands in for the origin server then.
     private func takeSource() {
-        guard let source = response.source else {
+        // Nearly all have none: the first question is one of a pointer.
+        guard response.rare != nil, let source = response.source else {
             if response.content.bytes == nil { response.content = .none }
             return
         }

@@ -9,13 +9,13 @@ public struct HttpResponse: Sendable {
     /// The version that the response was received with.
     public internal(set) var version: HttpVersion = .http11
     /// The origin server will keep this connection open.
-    var isPersistent = true
+    @usableFromInline var isPersistent = true
     /// It was stored, and no ware made it: `exchange.responder` is the cache.
     public var isStored = false
     /// What few responses have; `nil` where this one has nothing of it.
-    private var rare: RareParts?
+    @usableFromInline var rare: ResponseRareParts?
 
-    public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), content: HttpContent = .none) {
+    @inlinable public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), content: HttpContent = .none) {
         self.status = status
         self.fields = fields
         self.content = content
@@ -43,50 +43,50 @@ public struct HttpResponse: Sendable {
 // MARK: - What few responses have
 
 extension HttpResponse {
-    /// Behind one reference: a response is copied more often than it has any of these.
-    private final class RareParts: Sendable {
-        let values: Values
-
-        init(_ values: Values) { self.values = values }
-
-        struct Values: Sendable {
-            var reason: String?
-            var upgrade: String?
-            var problem: ProblemText?
-            var source: (any ContentSource)?
-        }
-    }
-
     /// The reason phrase as received, when it is not the status's own. RFC 9112 §4.
     var reason: String? {
-        get { rare?.values.reason }
+        @inline(__always) get { rare?.values.reason }
         set { if rare != nil || newValue != nil { change { $0.reason = newValue } } }
     }
 
     /// The protocols that the origin server switches to, with 101. RFC 9110 §7.8.
     var upgrade: String? {
-        get { rare?.values.upgrade }
+        @inline(__always) get { rare?.values.upgrade }
         set { if rare != nil || newValue != nil { change { $0.upgrade = newValue } } }
     }
 
     /// What it says, if it is a refusal of the gateway's own.
     var problem: ProblemText? {
-        get { rare?.values.problem }
+        @inline(__always) get { rare?.values.problem }
         set { if rare != nil || newValue != nil { change { $0.problem = newValue } } }
     }
 
     /// Brings the content, until the driver has taken it over.
     var source: (any ContentSource)? {
-        get { rare?.values.source }
+        @inline(__always) get { rare?.values.source }
         set { if rare != nil || newValue != nil { change { $0.source = newValue } } }
     }
 
     @inline(never)
-    private mutating func change(_ set: (inout RareParts.Values) -> Void) {
-        var values = rare?.values ?? RareParts.Values()
+    private mutating func change(_ set: (inout ResponseRareParts.Values) -> Void) {
+        var values = rare?.values ?? ResponseRareParts.Values()
         set(&values)
-        rare = RareParts(values)
+        rare = ResponseRareParts(values)
     }
+}
+
+/// Behind one reference: a response is copied more often than it has any of these.
+@usableFromInline final class ResponseRareParts: Sendable {
+    struct Values: Sendable {
+        var reason: String?
+        var upgrade: String?
+        var problem: ProblemText?
+        var source: (any ContentSource)?
+    }
+
+    let values: Values
+
+    init(_ values: Values) { self.values = values }
 }
 
 extension HttpResponse: CustomStringConvertible {
