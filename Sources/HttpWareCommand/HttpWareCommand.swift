@@ -1,10 +1,12 @@
 import ArgumentParser
+import HttpGateway
 
 /// The command line: `httpware run`, `check`, and the others below.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
+        version: "httpware \(Gateway.version)",
         subcommands: [
             RunCommand.self,
             CheckCommand.self,
@@ -25,12 +27,14 @@ import ArgumentParser
             HealthCommand.self,
             SchemaCommand.self,
             WaresCommand.self,
+            InitCommand.self,
             VersionCommand.self,
             VerifyStoreCommand.self,
         ])
 
     static func main() {
         Terminal.reserveDescriptors()
-        main(nil)
+        // As programs of this kind have it.
+        main(CommandLine.arguments.dropFirst() == ["-v"] ? ["--version"] : nil)
     }
 }

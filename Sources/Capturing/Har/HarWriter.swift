@@ -6,7 +6,7 @@ import HttpWare
 /// and got them, content without its codings. Values that the capture masked stay masked.
 public struct HarWriter: Sendable {
     /// The version of the program.
-    public static let programVersion = "0.1.0"
+    public static let programVersion = "0.2.0"
 
     private let version: String
     private var hasEntries = false

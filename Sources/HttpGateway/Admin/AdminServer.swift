@@ -32,7 +32,7 @@ final class AdminServer: @unchecked Sendable {
                 try passed.map { try Socket.copy($0.descriptor) }
                 ?? Socket.listen(on: definition.bind, backlog: 128, sharesPort: false, mode: 0o600)
         } catch {
-            throw AdminListenError(definition: definition, reason: "\(error)")
+            throw AdminListenError(definition: definition, reason: PortHolder.reason(error, definition.bind))
         }
         address = Socket.localAddress(descriptor) ?? definition.bind
         do {

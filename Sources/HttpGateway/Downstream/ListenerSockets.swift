@@ -69,7 +69,7 @@ struct ListenerSockets {
             do throws(SystemError) {
                 try Socket.requireFree(listener.bind)
             } catch {
-                throw ListenError(listener: listener, reason: "\(error)")
+                throw ListenError(listener: listener, error)
             }
         }
     }
@@ -137,7 +137,7 @@ struct ListenerSockets {
             return copies
         } catch {
             for copy in copies { Socket.close(copy) }
-            throw ListenError(listener: listener, reason: "\(error)")
+            throw ListenError(listener: listener, error)
         }
     }
 
@@ -157,7 +157,7 @@ struct ListenerSockets {
             return descriptors
         } catch {
             for descriptor in descriptors { Socket.close(descriptor) }
-            throw ListenError(listener: listener, reason: "\(error)")
+            throw ListenError(listener: listener, error)
         }
     }
 }
@@ -166,6 +166,15 @@ struct ListenerSockets {
 public struct ListenError: Error, CustomStringConvertible {
     let listener: ListenerDefinition
     let reason: String
+
+    init(listener: ListenerDefinition, reason: String) {
+        self.listener = listener
+        self.reason = reason
+    }
+
+    init(listener: ListenerDefinition, _ error: any Error) {
+        self.init(listener: listener, reason: PortHolder.reason(error, listener.bind))
+    }
 
     public var description: String {
         "\(listener.location): listeners.\(listener.name): cannot listen on \(listener.bind): \(reason)"

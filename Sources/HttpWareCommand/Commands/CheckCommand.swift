@@ -8,11 +8,17 @@ struct CheckCommand: ParsableCommand {
         commandName: "check", abstract: "Check a configuration: every error and warning, exit 1 on errors.")
 
     @OptionGroup var file: ConfigurationOption
+    @Argument(
+        help: ArgumentHelp("The configuration file, as with -c.", valueName: "file"),
+        completion: ConfigurationOption.completion)
+    var named: String?
+    @Flag(help: "Exit 1 on warnings, too.")
+    var strict = false
     @Flag(help: "Print errors, warnings and their counts as JSON, on standard output.")
     var json = false
 
     func run() throws {
-        let result = try file.read()
+        let result = try file.or(named).read()
         if json {
             try Terminal.result(CheckCommand.json(result).prettyJson)
         } else {
@@ -22,6 +28,7 @@ struct CheckCommand: ParsableCommand {
         if !json {
             try Terminal.result("ok: " + CheckCommand.counts(configuration))
         }
+        if strict, !result.errors.isEmpty { throw ExitCode(1) }
     }
 
     /// `1 listener, 2 routes, 0 services`.

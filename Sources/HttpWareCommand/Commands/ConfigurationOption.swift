@@ -11,13 +11,25 @@ struct ConfigurationOption: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
         help:
-            "The configuration file; - reads standard input. Default: httpware.yaml, else /etc/httpware/httpware.yaml.")
+            "The configuration file; - reads standard input. Default: httpware.yaml, else /etc/httpware/httpware.yaml.",
+        completion: ConfigurationOption.completion)
     var path: String?
+
+    static let completion = CompletionKind.file(extensions: ["yaml", "yml"])
 
     private static let usualPaths = ["httpware.yaml", "/etc/httpware/httpware.yaml"]
 
     /// True if there is a file at one of the usual paths.
     var isThere: Bool { ConfigurationOption.usualPaths.contains { FileManager.default.fileExists(atPath: $0) } }
+
+    /// With a file that was named without -c.
+    func or(_ named: String?) throws -> ConfigurationOption {
+        guard let named else { return self }
+        guard path == nil else { throw ValidationError("two files are named: \(named), and another with -c") }
+        var option = self
+        option.path = named
+        return option
+    }
 
     /// The path of the file; ends the program if there is none.
     func file() throws -> String {
@@ -50,10 +62,24 @@ struct ConfigurationOption: ParsableArguments {
     /// The path of the file; ends the program if it cannot be read.
     func readableFile() throws -> String {
         let file = try file()
-        if file != "-", !FileManager.default.isReadableFile(atPath: file) {
-            Terminal.error("\(file): cannot be read; check that it exists and that you may read it")
+        if file != "-", let fault = ConfigurationOption.fault(of: file) {
+            Terminal.error("\(file): \(fault)")
             throw ExitCode(3)
         }
         return file
+    }
+
+    /// Why a file cannot be read; `nil` if it can.
+    private static func fault(of file: String) -> String? {
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor < 0 else {
+            close(descriptor)
+            return nil
+        }
+        return switch errno {
+        case ENOENT: "does not exist; httpware init writes one"
+        case EACCES: "you may not read it"
+        case let code: "cannot be read: \(SystemError.text(of: code))"
+        }
     }
 }

@@ -10,9 +10,9 @@ struct FilesCommand: ParsableCommand {
             status, duration and size of a request. On a terminal, the last part is a bar; NO_COLOR turns colours off.
             """)
 
-    @Argument(help: ArgumentHelp("The folder.", valueName: "dir"))
+    @Argument(help: ArgumentHelp("The folder.", valueName: "dir"), completion: .directory)
     var folder = "."
-    @Option(help: "The address to listen on.")
+    @Option(help: "The address to listen on; a port alone is on the loopback.")
     var listen = "127.0.0.1:8080"
     @Flag(help: "List folders that have no index.html.")
     var browse = false
@@ -34,7 +34,7 @@ struct FilesCommand: ParsableCommand {
         try WatchedRun.run(
             """
             version: 1
-            listeners: { files: { bind: \(BuiltinConfiguration.quoted(listen)) } }
+            listeners: { files: { bind: \(BuiltinConfiguration.quoted(LocalAddress.bind(listen))) } }
             chains:
               files:
                 middlewares: [{ files: { root: \(root), browse: \(browse), hidden: \(hidden), cacheControl: no-cache\(last) } }]

@@ -15,9 +15,9 @@ struct ProxyCommand: ParsableCommand {
             On a terminal, the last part is a bar; NO_COLOR turns colours off.
             """)
 
-    @Argument(help: "The origin server, such as http://127.0.0.1:3000.")
+    @Argument(help: "The origin server, such as http://127.0.0.1:3000; 3000 alone is a port of this machine.")
     var url: String
-    @Option(help: "The address to listen on.")
+    @Option(help: "The address to listen on; a port alone is on the loopback.")
     var listen = "127.0.0.1:8080"
     @Flag(help: "Open the admin page on a free port near 9900, and print its URL.")
     var inspect = false
@@ -28,10 +28,30 @@ struct ProxyCommand: ParsableCommand {
         try WatchedRun.run(
             """
             version: 1
-            listeners: { proxy: { bind: \(BuiltinConfiguration.quoted(listen)) } }
-            services: { origin: { baseUrl: \(BuiltinConfiguration.quoted(url)) } }
+            listeners: { proxy: { bind: \(BuiltinConfiguration.quoted(LocalAddress.bind(listen))) } }
+            services: { origin: { baseUrl: \(BuiltinConfiguration.quoted(LocalAddress.url(url))) } }
             routes: [{ service: origin }]
             """, for: "proxy", inspects: inspect, json: json)
+    }
+}
+
+/// Addresses as people write them on a command line.
+enum LocalAddress {
+    /// Where to listen: a port alone, also behind a colon, is on the loopback.
+    static func bind(_ text: String) -> String {
+        if let port = port(text) { return "127.0.0.1:\(port)" }
+        return text.hasPrefix("localhost:") ? "127.0.0.1" + text.dropFirst(9) : text
+    }
+
+    /// An origin server: a port alone is one of this machine, and a host without a scheme is asked in clear text.
+    static func url(_ text: String) -> String {
+        if let port = port(text) { return "http://127.0.0.1:\(port)" }
+        return text.contains("://") || text.isEmpty ? text : "http://\(text)"
+    }
+
+    private static func port(_ text: String) -> String? {
+        let digits = text.hasPrefix(":") ? text.dropFirst() : text[...]
+        return !digits.isEmpty && digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) ? String(digits) : nil
     }
 }
 

@@ -16,6 +16,10 @@ struct RunCommand: ParsableCommand {
             """)
 
     @OptionGroup var file: ConfigurationOption
+    @Argument(
+        help: ArgumentHelp("The configuration file, as with -c.", valueName: "file"),
+        completion: ConfigurationOption.completion)
+    var named: String?
     @Option(help: "The number of loops, each with a thread. Default: one per core.")
     var workers: Int?
 
@@ -27,13 +31,15 @@ struct RunCommand: ParsableCommand {
     var uiDir: String?
 
     func validate() throws {
-        if watch, file.path == "-" { throw ValidationError("--watch needs a file; standard input is read once") }
+        if watch, try file.or(named).path == "-" {
+            throw ValidationError("--watch needs a file; standard input is read once")
+        }
         if let workers, !(1...1024).contains(workers) { throw ValidationError("--workers is 1 to 1024") }
     }
 
     func run() throws {
         let inheritance = try GatewayRun.inheritance()
-        let path = try file.readableFile()
+        let path = try file.or(named).readableFile()
         let (source, read) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
         let result = try ConfigurationOption.readable(read)
         for error in result.errors { Terminal.error(error.description) }

@@ -1,0 +1,210 @@
+import ArgumentParser
+import Foundation
+import GatewayConfig
+import Glibc
+import HttpWare
+
+/// `httpware init`: writes a configuration to begin with.
+struct InitCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init", abstract: "Write a commented configuration for one of the uses.",
+        discussion: """
+            gateway: a reverse proxy with a request id, limits and a log. cache: the same, and a shared cache. tokens: adds the \
+            gateway's own token to requests, and keeps it valid. site: the files of a folder. proxy: a forward proxy for the \
+            programs of this machine.
+            """)
+
+    @Argument(
+        help: "gateway, cache, tokens, site or proxy.", completion: .list(StartingFile.allCases.map(\.rawValue)))
+    var use: StartingFile = .gateway
+    @Argument(help: ArgumentHelp("The file to write; - is standard output.", valueName: "file"), completion: .file())
+    var path = "httpware.yaml"
+    @Option(help: "The origin server, such as http://127.0.0.1:3000; 3000 alone is a port of this machine.")
+    var origin = "http://127.0.0.1:3000"
+    @Flag(help: "Write over a file that exists.")
+    var force = false
+
+    func run() throws {
+        let text = use.text(origin: LocalAddress.url(origin))
+        // An origin that is none is told before anything is written.
+        _ = try BuiltinConfiguration.read(text, for: "init")
+        if path == "-" { return try Terminal.result(text, end: "") }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0o644)
+        guard descriptor >= 0 else {
+            Terminal.error(
+                errno == EEXIST
+                    ? "\(path) exists; name another file, or use --force"
+                    : "\(path): \(SystemError("open", code: errno))")
+            throw ExitCode(3)
+        }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try file.write(contentsOf: Data(text.utf8))
+        } catch {
+            Terminal.error("\(path): cannot be written: \(error.localizedDescription)")
+            throw ExitCode(3)
+        }
+        Terminal.error("wrote \(path); next: httpware run \(path)")
+    }
+}
+
+/// A configuration to begin with.
+enum StartingFile: String, CaseIterable, ExpressibleByArgument {
+    case gateway, cache, tokens, site, proxy
+
+    func text(origin: String) -> String {
+        let origin = BuiltinConfiguration.quoted(origin)
+        return switch self {
+        case .gateway:
+            """
+            # A gateway before one application. After a change: httpware check httpware.yaml; a running gateway reads the file again
+            # on SIGHUP. All wares with their options: httpware wares.
+            version: 1
+
+            admin: {} # http://127.0.0.1:9900/: requests, services, metrics; on the loopback only
+
+            listeners:
+              web: { bind: "127.0.0.1:8080" } # "0.0.0.0:8080" listens on all addresses
+
+            services:
+              app:
+                baseUrl: \(origin)
+                timeouts: { connect: 2s, response: 30s }
+
+            chains:
+              app:
+                middlewares: # in this order, before the request is forwarded
+                  - requestId
+                  - bodyLimit: { max: 10MiB }
+                  - rateLimit: { rate: 100/s, burst: 200 } # for each client address
+                postwares: # for the response
+                  - compress
+                  - accessLog: { format: combined }
+
+            routes: # the first that matches is used
+              - { name: app, service: app, chain: app }
+
+            """
+        case .cache:
+            """
+            # A shared cache before one application: RFC 9111. httpware cache ls shows what is stored.
+            version: 1
+
+            admin: {} # http://127.0.0.1:9900/, on the loopback only
+
+            listeners:
+              web: { bind: "127.0.0.1:8080" }
+
+            services:
+              app: { baseUrl: \(origin) }
+
+            stores:
+              pages: { memory: { maxSize: 256MiB } }
+
+            chains:
+              app:
+                middlewares:
+                  - requestId
+                  - httpCache:
+                      store: pages
+                      key: { ignoreQuery: [utm_source, utm_medium, utm_campaign] }
+                      staleWhileRevalidate: 30s # stale responses are used while they are validated
+                      staleIfError: 1h # and while the application fails
+                postwares:
+                  - compress
+                  - accessLog: { format: combined }
+
+            routes:
+              - { name: app, service: app, chain: app }
+
+            """
+        case .tokens:
+            """
+            # Tokens for an API. Programs send requests without a token to this gateway; it gets one, keeps it valid, and adds it.
+            # The secrets come from the environment: export API_CLIENT_ID=… API_CLIENT_SECRET=…
+            version: 1
+
+            admin: {} # httpware token ls shows the state of the token, never the token
+
+            listeners:
+              web: { bind: "127.0.0.1:8080" }
+
+            services:
+              api: { baseUrl: \(origin) }
+
+            credentials:
+              api:
+                grant: clientCredentials # refreshToken is for the consent of a user
+                tokenUrl: "https://login.example.com/oauth2/token"
+                clientId: "${API_CLIENT_ID:-change-me}"
+                clientSecret: "${API_CLIENT_SECRET:-change-me}"
+                refreshBefore: 2m # from then on it is renewed in the background
+
+            chains:
+              api:
+                middlewares:
+                  - requestId
+                  - tokenRefresh: { credential: api } # requests wait while the token is renewed, and are sent again after a 401
+                  - tokenInject: { credential: api }
+                postwares:
+                  - accessLog
+
+            routes:
+              - { name: api, service: api, chain: api }
+
+            """
+        case .site:
+            """
+            # The files of a folder. It is opened once at the start; links that lead out of it answer 404.
+            version: 1
+
+            listeners:
+              web: { bind: "127.0.0.1:8080" }
+
+            chains:
+              site:
+                middlewares:
+                  - files:
+                      root: .
+                      # fallback: index.html # a single-page app: this file in place of 404
+                  # - basicAuth: { usersFile: users.htpasswd } # write it above files
+                postwares:
+                  - compress
+                  - securityHeaders
+                  - accessLog: { format: combined }
+
+            routes:
+              - { name: site, chain: site }
+
+            """
+        case .proxy:
+            """
+            # A forward proxy for the programs of this machine:
+            #
+            #   export http_proxy=http://127.0.0.1:8888 https_proxy=http://127.0.0.1:8888
+            #
+            # To see what programs send, start with httpware inspect instead; it needs no file.
+            version: 1
+
+            admin: {} # http://127.0.0.1:9900/, on the loopback only
+
+            listeners:
+              proxy:
+                bind: "127.0.0.1:8888"
+                mode: forward
+                forward: { connectPorts: [80, 443] } # a tunnel to another port is answered 403
+
+            chains:
+              outgoing:
+                middlewares:
+                  - hostRule: { deny: ["*.telemetry.example.com"] }
+                postwares:
+                  - accessLog
+
+            routes:
+              - { name: outgoing, service: passthrough, chain: outgoing }
+
+            """
+        }
+    }
+}
