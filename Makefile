@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference page
+.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference page dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -68,13 +68,22 @@ stores: setup
 images: build
 	python3 docker/check.py --binary $(BINARY)
 
-# The article about wares and the table of wares in the README, from what they declare.
+# The article about wares, from what they declare.
 reference: build
 	$(BINARY) wares --markdown > Sources/HttpGateway/HttpGateway.docc/Wares.md
-	$(BINARY) wares --table > .build/wares.table
-	awk 'NR == FNR { table = table $$0 "\n"; next } /^\| ware \| side \|/ { printf "%s", table; skips = 1 } !/^\|/ { skips = 0 } !skips' \
-		.build/wares.table README.md > .build/README.md
-	cp .build/README.md README.md
+
+# What is given to others: a Debian package, an archive, the root of the container image, sums, and what is in them. Needs dpkg-dev and
+# lowdown; lintian checks the package if it is installed. `make dist TRY=--try` also installs it in a bare Debian: needs root and debootstrap.
+dist: setup
+	@for tool in dpkg-shlibdeps lowdown; do command -v $$tool >/dev/null || { echo "dist: $$tool is missing: apt-get install dpkg-dev lowdown"; exit 1; }; done
+	swift build -c release --product httpware --static-swift-stdlib -Xlinker -s --scratch-path .build-dist
+	python3 docker/dist.py --binary .build-dist/release/httpware $(TRY)
+
+# Program, manual pages, completions and examples under PREFIX, as the archive of `make dist` has them.
+PREFIX ?= /usr/local
+install: setup
+	swift build -c release --product httpware --static-swift-stdlib -Xlinker -s --scratch-path .build-dist
+	python3 docker/dist.py --binary .build-dist/release/httpware --install $(PREFIX)
 
 format:
 	swift format format --in-place --parallel --recursive Sources Tests Package.swift

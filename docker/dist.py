@@ -1,0 +1,428 @@
+#!/usr/bin/env python3
+"""Makes what is given to others of a binary that has the Swift runtime in it, and checks it. Python 3.11, dpkg-dev, lowdown.
+
+    docker/dist.py --binary .build-dist/release/httpware [--out .build-dist/dist] [--try] [--install PREFIX]
+
+In the folder: httpware_VERSION_ARCHITECTURE.deb, httpware-VERSION-linux-ARCHITECTURE.tar.gz, …-image.tar.gz (the root of the container
+image), …spdx.json (what is in it) and SHA256SUMS. All times are those of the commit, so one binary gives the same bytes each time.
+`--try` installs, upgrades, removes and purges the package in a bare Debian that debootstrap makes; it needs root.
+`--install` puts the same files under a folder, for `make install`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent
+TEMPLATES = HERE / "debian"
+
+
+def run(*words: object, **options) -> str:
+    return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    path.chmod(mode)
+
+
+def packed(content: str | bytes) -> bytes:
+    """gzip without name and time."""
+    return gzip.compress(content.encode() if isinstance(content, str) else content, 9, mtime=0)
+
+
+# MARK: Manual pages
+
+
+def roff(text: str) -> str:
+    """Text as roff takes it."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def forms(argument: dict) -> str:
+    """How an argument is written."""
+    if argument["kind"] == "positional":
+        return f"\\fI{roff(argument['valueName'].upper())}\\fR"
+    names = ["-" * (1 if name["kind"] == "short" else 2) + name["name"] for name in argument.get("names", [])]
+    value = f" \\fI{roff(argument['valueName'])}\\fR" if argument["kind"] == "option" else ""
+    return ", ".join(f"\\fB{roff(name)}\\fR{value}" for name in names)
+
+
+def arguments(command: dict) -> str:
+    rows = [one for one in command.get("arguments", []) if one.get("shouldDisplay", True) and one["valueName"] != "help"]
+    text = ""
+    for one in rows:
+        default = one.get("defaultValue")
+        about = one.get("abstract", "") + (f" (default: {default})" if default else "")
+        text += f".TP\n{forms(one)}\n{roff(about)}\n"
+    return text
+
+
+def manual(binary: Path, version: str, date: str) -> str:
+    """httpware(1), from what the program says of itself."""
+    command = json.loads(run(binary, "--experimental-dump-help"))["command"]
+    text = f'.TH HTTPWARE 1 "{date}" "httpware {version}" "User Commands"\n.SH NAME\nhttpware \\- {roff(command["abstract"].rstrip(".").removeprefix("An "))}\n'
+    text += ".SH SYNOPSIS\n.B httpware\n.I command\n.RI [ option ...]\n.SH COMMANDS\n"
+
+    def add(command: dict, words: list[str]) -> str:
+        if not command.get("shouldDisplay", True) or command["commandName"] == "help":
+            return ""
+        words = [*words, command["commandName"]]
+        inner = [one for one in command.get("subcommands", []) if one["commandName"] != "help"]
+        text = f".SS {roff(' '.join(words))}\n{roff(command.get('abstract', ''))}\n"
+        if discussion := command.get("discussion"):
+            text += f".PP\n{roff(discussion)}\n"
+        return text + arguments(command) + "".join(add(one, words) for one in inner)
+
+    text += "".join(add(one, []) for one in command["subcommands"])
+    text += ".SH FILES\n.TP\n.I httpware.yaml, /etc/httpware/httpware.yaml\nThe configuration, if none is named; see\n.BR httpware.yaml (5).\n"
+    return text + ".SH SEE ALSO\n.BR httpware.yaml (5)\n"
+
+
+def file_manual(version: str, date: str) -> str:
+    """httpware.yaml(5), from the article about the configuration."""
+    text = (SOURCE / "Sources/HttpGateway/HttpGateway.docc/Configuration.md").read_text()
+    text = re.sub(r"<doc:(\w+)[^>]*>", r"*\1*", text)
+    text = re.sub(r"(?<!`)``(?!`)", "`", text)
+    text = text[text.index("## Overview"):]
+    text = re.sub(r"^@\w+.*\n|^!\[.*\n", "", text, flags=re.M)
+    text = re.sub(r"^#(#+)", r"\1", text, flags=re.M)
+    # A table is wider than a terminal: each row becomes a point of a list.
+    text = re.sub(r"^\|.*\n\|[-| :]+\|\n((?:\|.*\n)+)", lambda match: "\n" + "".join(points(match[1])) + "\n", text, flags=re.M)
+    page = run("lowdown", "-s", "-Tman", "--out-no-smarty", "-m", "title:HTTPWARE.YAML", "-m", "section:5", "-m", f"date:{date}",
+               "-m", f"source:httpware {version}", "-", input=text)
+    return re.sub(r"\.SH\s+Overview", r".SH NAME\nhttpware.yaml \\- the configuration file of httpware\n.SH DESCRIPTION", page, count=1)
+
+
+def points(rows: str) -> list[str]:
+    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))] for row in rows.splitlines()]
+    return [f"- {first}: {'; '.join(cell for cell in rest if cell)}\n" for first, *rest in cells]
+
+
+# MARK: What is in it
+
+
+def libraries(binary: Path) -> list[Path]:
+    found = re.findall(r"(/\S+)", run("ldd", binary))
+    if runtime := [name for name in found if "swift" in name or "Foundation" in name]:
+        raise SystemExit(f"dist: {binary} needs {runtime[0]}; build it with --static-swift-stdlib")
+    return [Path(name) for name in found]
+
+
+def toolchain_licenses() -> list[tuple[str, str, str]]:
+    """What of the toolchain is linked into the program: name, licence, address."""
+    return [
+        ("Swift runtime and standard library", "Apache-2.0 WITH Swift-exception", "https://github.com/swiftlang/swift"),
+        ("swift-corelibs-libdispatch", "Apache-2.0 WITH Swift-exception", "https://github.com/swiftlang/swift-corelibs-libdispatch"),
+        ("swift-foundation", "Apache-2.0 WITH Swift-exception", "https://github.com/swiftlang/swift-foundation"),
+        ("swift-corelibs-foundation", "Apache-2.0 WITH Swift-exception", "https://github.com/swiftlang/swift-corelibs-foundation"),
+        ("swift-foundation-icu", "Unicode-3.0", "https://github.com/swiftlang/swift-foundation-icu"),
+    ]
+
+
+LICENSES = {"opencombine": "MIT", "yams": "MIT"}
+NOTES = {"yams": "with LibYAML, MIT, Copyright (c) 2017-2020 Ingy doet Net, (c) 2006-2016 Kirill Simonov"}
+
+
+def packages() -> list[dict]:
+    """The Swift packages, each with name, version, licence, address and the text of its licence."""
+    pins = json.loads((SOURCE / "Package.resolved").read_text())["pins"]
+    rows = []
+    for pin in sorted(pins, key=lambda pin: pin["identity"]):
+        folder = next(path for scratch in (".build-dist", ".build") if (path := SOURCE / scratch / "checkouts").exists())
+        place = next(path for path in folder.iterdir() if path.name.lower() == pin["identity"])
+        text = next(place.glob("LICENSE*")).read_text()
+        license = LICENSES.get(pin["identity"], "Apache-2.0 WITH Swift-exception" if "Runtime Library Exception" in text else "Apache-2.0")
+        rows.append({"name": pin["identity"], "version": pin["state"].get("version", pin["state"]["revision"]), "license": license,
+                     "address": pin["location"], "revision": pin["state"]["revision"], "text": text})
+    return rows
+
+
+def copyright() -> str:
+    text = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: httpware\n\n"
+    text += "Files: *\nCopyright: The httpware authors\nLicense: Apache-2.0\n\n"
+    text += "Comment: The program has the following in it.\n"
+    for name, license, address in toolchain_licenses():
+        text += f" .\n {name}: {license}, {address}\n"
+    for one in packages():
+        note = f" ({NOTES[one['name']]})" if one["name"] in NOTES else ""
+        text += f" .\n {one['name']} {one['version']}: {one['license']}, {one['address']}{note}\n"
+    text += "\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
+    return text
+
+
+def licenses() -> str:
+    """The texts that are to go along with the program."""
+    exception = (
+        "As an exception, if you use this Software to compile your source code and portions of this Software are embedded into\n"
+        "the binary product as a result, you may redistribute such product without providing attribution as would otherwise be\n"
+        "required by Sections 4(a), 4(b) and 4(d) of the License.\n")
+    text = "".join(f"{name}\n{address}\n{license}\n\n" for name, license, address in toolchain_licenses())
+    text += f"Swift-exception:\n{exception}\n"
+    for one in packages():
+        text += f"{'=' * 72}\n{one['name']} {one['version']}\n{one['address']}\n{NOTES.get(one['name'], '')}\n\n{one['text']}\n"
+    return text
+
+
+def bill(version: str, commit: str, epoch: int, binary: Path, debian: list[tuple[str, str]]) -> str:
+    """SPDX 2.3."""
+    sum = hashlib.sha256(binary.read_bytes()).hexdigest()
+
+    def entry(name: str, version: str, license: str, address: str, purl: str | None = None) -> dict:
+        row = {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", f"{name}-{version}"), "name": name, "versionInfo": version,
+               "downloadLocation": address, "licenseConcluded": "NOASSERTION", "licenseDeclared": license, "copyrightText": "NOASSERTION",
+               "filesAnalyzed": False}
+        if purl:
+            row["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}]
+        return row
+
+    own = entry("httpware", version, "Apache-2.0", "NOASSERTION") | {"checksums": [{"algorithm": "SHA256", "checksumValue": sum}]}
+    swift = re.search(r"Swift version ([\d.]+)", run("swift", "--version"))
+    inside = [entry(name, swift[1] if swift else "NOASSERTION", license, address) for name, license, address in toolchain_licenses()]
+    inside += [entry(one["name"], one["version"], one["license"], f"git+{one['address']}@{one['revision']}",
+                     f"pkg:swift/{one['address'].removeprefix('https://')}@{one['version']}") for one in packages()]
+    loaded = [entry(name, number, "NOASSERTION", "NOASSERTION", f"pkg:deb/debian/{name}@{number}") for name, number in debian]
+    relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": own["SPDXID"]}]
+    relations += [{"spdxElementId": own["SPDXID"], "relationshipType": "STATIC_LINK", "relatedSpdxElement": one["SPDXID"]} for one in inside]
+    relations += [{"spdxElementId": own["SPDXID"], "relationshipType": "DYNAMIC_LINK", "relatedSpdxElement": one["SPDXID"]} for one in loaded]
+    return json.dumps({
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"httpware-{version}",
+        "documentNamespace": f"https://httpware.example/spdx/{version}/{commit}/{sum[:16]}",
+        "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch)), "creators": ["Tool: docker/dist.py"]},
+        "packages": [own, *inside, *loaded], "relationships": relations,
+    }, indent=1) + "\n"
+
+
+# MARK: The files
+
+
+def stage(binary: Path, root: Path, version: str, epoch: int, prefix: str = "usr") -> None:
+    """All files but those of Debian alone."""
+    date = time.strftime("%Y-%m-%d", time.gmtime(epoch))
+    share = root / prefix / "share"
+    write(root / prefix / "bin/httpware", binary.read_bytes(), 0o755)
+    write(share / "man/man1/httpware.1.gz", packed(manual(binary, version, date)))
+    write(share / "man/man5/httpware.yaml.5.gz", packed(file_manual(version, date)))
+    for shell, place in (("bash", "bash-completion/completions/httpware"), ("zsh", "zsh/vendor-completions/_httpware"),
+                         ("fish", "fish/vendor_completions.d/httpware.fish")):
+        script = run(binary, "--generate-completion-script", shell)
+        write(share / place, re.sub(r"\A#!.*\n", "", script) if shell == "bash" else script)
+    documents = share / "doc/httpware"
+    write(documents / "README.md", (SOURCE / "README.md").read_bytes())
+    write(documents / "LICENSES.gz", packed(licenses()))
+    for name in sorted(run("git", "-C", SOURCE, "ls-files", "conf").split()):
+        write(documents / "examples" / Path(name).relative_to("conf"), (SOURCE / name).read_bytes())
+
+
+def units(root: Path, program: str) -> None:
+    """The units, for a user that is there instead of one that systemd makes."""
+    for name in ("httpware.service", "httpware.socket"):
+        text = (HERE / "systemd" / name).read_text().replace("/usr/local/bin/httpware", program)
+        text = text.replace("DynamicUser=yes", "User=httpware\nGroup=httpware").replace("Documentation=man:systemd.socket(5)",
+                                                                                      "Documentation=man:httpware(1) man:httpware.yaml(5)")
+        write(root / "lib/systemd/system" / name, text)
+
+
+def deb(binary: Path, out: Path, version: str, epoch: int, architecture: str) -> tuple[Path, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "root"
+        stage(binary, root, version, epoch)
+        units(root, "/usr/bin/httpware")
+        write(root / "etc/httpware/httpware.yaml", (TEMPLATES / "httpware.yaml").read_bytes())
+        documents = root / "usr/share/doc/httpware"
+        write(documents / "copyright", copyright())
+        # The reader of YAML comes with its Swift package.
+        write(root / "usr/share/lintian/overrides/httpware", "httpware: embedded-library libyaml *\n")
+        stamp = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
+        maintainer = re.search(r"^Maintainer: (.*)$", (TEMPLATES / "control").read_text(), re.M)[1]
+        write(documents / "changelog.gz", packed(
+            f"httpware ({version}) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- {maintainer}  {stamp}\n"))
+        # dpkg-shlibdeps wants a source package around it.
+        write(Path(folder) / "debian/control", f"Source: httpware\nMaintainer: {maintainer}\n\nPackage: httpware\nArchitecture: any\n")
+        found = run("dpkg-shlibdeps", "-O", "-e", root / "usr/bin/httpware", cwd=folder, stderr=subprocess.DEVNULL)
+        depends = re.search(r"shlibs:Depends=(.*)", found)[1]
+        size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // 1024
+        control = (TEMPLATES / "control").read_text()
+        for name, value in (("VERSION", version), ("ARCHITECTURE", architecture), ("SIZE", str(size)), ("DEPENDS", depends)):
+            control = control.replace(f"@{name}@", value)
+        write(root / "DEBIAN/control", control)
+        write(root / "DEBIAN/conffiles", "/etc/httpware/httpware.yaml\n")
+        sums = "".join(f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n"
+                       for path in sorted(root.rglob("*")) if path.is_file() and path.relative_to(root).parts[0] not in ("DEBIAN", "etc"))
+        write(root / "DEBIAN/md5sums", sums)
+        for name in ("postinst", "prerm", "postrm"):
+            write(root / "DEBIAN" / name, (TEMPLATES / name).read_bytes(), 0o755)
+        for path in [root, *root.rglob("*")]:
+            if path.is_dir():
+                path.chmod(0o755)
+            os.utime(path, (epoch, epoch))
+        target = out / f"httpware_{version}_{architecture}.deb"
+        run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, target, env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
+        return target, depends
+
+
+def archive(root: Path, target: Path, epoch: int, prefix: str = "") -> None:
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = 0
+        info.uname = info.gname = "root"
+        info.mtime = epoch
+        return info
+
+    with open(target, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in sorted(root.rglob("*")):
+            tar.add(path, prefix + str(path.relative_to(root)), recursive=False, filter=plain)
+
+
+def image(binary: Path, root: Path) -> None:
+    """The root of the container image, as the last stage of the Dockerfile has it."""
+    write(root / "usr/bin/httpware", binary.read_bytes(), 0o755)
+    for library in libraries(binary):
+        write(root / str(library).lstrip("/"), library.resolve().read_bytes(), 0o755)
+    write(root / "etc/ssl/certs/ca-certificates.crt", Path("/etc/ssl/certs/ca-certificates.crt").read_bytes())
+    write(root / "etc/passwd", "httpware:x:10001:10001::/:\n")
+    write(root / "etc/group", "httpware:x:10001:\n")
+    write(root / "etc/httpware/httpware.yaml", (SOURCE / "conf/sidecar.yaml").read_bytes())
+
+
+def debian_packages(binary: Path) -> list[tuple[str, str]]:
+    """The packages of the C libraries that the program loads, with their versions."""
+    names = set()
+    for library in libraries(binary):
+        for path in (library, Path("/usr") / str(library).lstrip("/"), library.resolve()):
+            said = subprocess.run(["dpkg-query", "--search", path], capture_output=True, text=True).stdout
+            if said:
+                names.add(said.split(":")[0])
+                break
+    return sorted((name, run("dpkg-query", "--show", "--showformat=${Version}", name)) for name in names)
+
+
+# MARK: Trying it
+
+
+class Debian:
+    """A bare Debian in a folder."""
+
+    def __init__(self, root: Path, base: Path | None):
+        self.root = root
+        if base and (base / "etc/debian_version").exists():
+            run("cp", "-a", f"{base}/.", root)
+        else:
+            run("debootstrap", "--variant=minbase", "bookworm", root)
+            if base:
+                run("cp", "-a", root, base)
+        shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+        for name in ("sources.list", "apt.conf", "apt.conf.d", "sources.list.d", "trusted.gpg.d"):
+            place = Path("/etc/apt") / name
+            if place.is_dir():
+                shutil.copytree(place, root / "etc/apt" / name, dirs_exist_ok=True)
+            elif place.exists():
+                shutil.copy(place, root / "etc/apt" / name)
+        run("mount", "--bind", "/proc", root / "proc")
+
+    def run(self, script: str) -> str:
+        return run("chroot", self.root, "/bin/sh", "-ec", script, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
+                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def close(self) -> None:
+        subprocess.run(["umount", self.root / "proc"])
+
+
+def attempt(package: Path, base: Path | None) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="httpware-debian-"))
+    folder.chmod(0o755)
+    debian = Debian(folder, base)
+    process = None
+    try:
+        shutil.copy(package, folder / "tmp/httpware.deb")
+        debian.run("apt-get update -q")
+        debian.run("apt-get install -y -q --no-install-recommends /tmp/httpware.deb")
+        assert "httpware" in debian.run("httpware version")
+        assert debian.run("httpware check -c /etc/httpware/httpware.yaml") is not None
+        debian.run("getent passwd httpware && test -d /var/lib/httpware")
+        process = subprocess.Popen(["chroot", "--userspec=httpware:httpware", folder, "/usr/bin/httpware", "run", "-c", "/etc/httpware/httpware.yaml"],
+                                   stdout=subprocess.DEVNULL)
+        answer = b""
+        for _ in range(100):
+            try:
+                answer = urllib.request.urlopen("http://127.0.0.1:8080/hello", timeout=5).read()
+                break
+            except OSError:
+                time.sleep(0.1)
+        assert b"Hello" in answer, answer
+        process.terminate()
+        assert process.wait(30) == 0
+        process = None
+        # A changed configuration outlives an upgrade.
+        debian.run("echo '# mine' >> /etc/httpware/httpware.yaml; apt-get install -y -q --reinstall --no-install-recommends /tmp/httpware.deb; grep -q mine /etc/httpware/httpware.yaml")
+        debian.run("apt-get remove -y -q httpware; test ! -e /usr/bin/httpware; test -e /etc/httpware/httpware.yaml")
+        debian.run("apt-get purge -y -q httpware; test ! -e /etc/httpware/httpware.yaml; test ! -e /var/lib/httpware")
+        print("dist: installed, started, upgraded, removed and purged in a bare Debian")
+    finally:
+        if process:
+            process.kill()
+            process.wait()
+        debian.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--binary", type=Path, required=True)
+    options.add_argument("--out", type=Path, default=SOURCE / ".build-dist/dist")
+    options.add_argument("--install", type=Path)
+    options.add_argument("--try", dest="tries", action="store_true")
+    options.add_argument("--base", type=Path, help="a bare Debian that is kept for the next time")
+    given = options.parse_args()
+    binary = given.binary.resolve()
+    said = json.loads(run(binary, "version", "--json"))
+    version, commit = said["version"], said["commit"]
+    epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", SOURCE, "log", "-1", "--format=%ct"))
+    os.umask(0o022)
+    if given.install:
+        libraries(binary)
+        stage(binary, given.install, version, epoch, prefix="")
+        return
+    architecture = run("dpkg", "--print-architecture").strip()
+    debian = debian_packages(binary)
+    out = given.out.resolve()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    package, depends = deb(binary, out, version, epoch, architecture)
+    print(f"dist: Depends: {depends}", file=sys.stderr)
+    name = f"httpware-{version}-linux-{architecture}"
+    for what, suffix in ((lambda root: stage(binary, root, version, epoch, prefix=""), ""), (lambda root: image(binary, root), "-image")):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            what(root)
+            archive(root, out / f"{name}{suffix}.tar.gz", epoch, f"httpware-{version}/" if not suffix else "")
+    write(out / f"{name}.spdx.json", bill(version, commit, epoch, binary, debian))
+    files = sorted(path for path in out.iterdir())
+    write(out / "SHA256SUMS", "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files))
+    if shutil.which("lintian"):
+        found = subprocess.run(["lintian", "--fail-on", "error", "--tag-display-limit", "0", "--allow-root", package], text=True)
+        if found.returncode:
+            raise SystemExit("dist: lintian found errors")
+    if given.tries:
+        attempt(package, given.base)
+    for path in sorted(out.iterdir()):
+        print(f"{path.stat().st_size:>12,}  {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+
+
+if __name__ == "__main__":
+    main()
