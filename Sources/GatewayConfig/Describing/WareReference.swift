@@ -11,13 +11,13 @@ public struct WareReference: Sendable {
 
     /// The whole article, in Markdown.
     public var article: String {
-        ([introduction] + wares.map(section) + [order]).joined(separator: "\n\n") + "\n"
+        ([introduction, table] + wares.map(section) + [order]).joined(separator: "\n\n") + "\n"
     }
 
     /// A table of the wares, in Markdown: name, side, sentence.
-    public var table: [String] {
-        ["| ware | side | what it does |", "|---|---|---|"]
-            + wares.map { "| `\($0.name)` | \($0.side.rawValue) | \($0.about.sentence) |" }
+    private var table: String {
+        (["| ware | side | what it does |", "|---|---|---|"]
+            + wares.map { "| `\($0.name)` | \($0.side.rawValue) | \($0.about.sentence) |" }).joined(separator: "\n")
     }
 
     private var introduction: String {

@@ -8,25 +8,20 @@ struct WaresCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wares", abstract: "Show the built-in wares, or one ware's options, defaults, side and source.")
 
-    @Argument(help: "A ware, such as bodyLimit.")
+    @Argument(
+        help: "A ware, such as bodyLimit.",
+        completion: .list(WareDescription.all(BuiltinWares.all).map(\.name)))
     var name: String?
     @Flag(help: "Print JSON.")
     var json = false
     @Flag(help: "Print the reference, as an article in Markdown.")
     var markdown = false
-    @Flag(help: "Print a table of all wares, in Markdown.")
-    var table = false
 
     func validate() throws {
         if markdown, name != nil || json { throw ValidationError("--markdown prints all wares; it stands alone") }
-        if table, name != nil || json || markdown { throw ValidationError("--table prints all wares; it stands alone") }
     }
 
     func run() throws {
-        if table {
-            try Terminal.result(WareReference(BuiltinWares.all).table.joined(separator: "\n"))
-            return
-        }
         if markdown {
             try Terminal.result(WareReference(BuiltinWares.all).article, end: "")
             return
