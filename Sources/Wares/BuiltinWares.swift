@@ -21,6 +21,7 @@ public enum BuiltinWares {
         Fault.self,
         Files.self,
         Forwarded.self,
+        Hedge.self,
         HostRule.self,
         HttpCache.self,
         Introspect.self,

@@ -98,6 +98,8 @@ public final class Exchange {
     var goesByTarget = false
     /// Time limits of this exchange in place of the service's.
     public var timeouts = ExchangeTimeouts()
+    /// How further endpoints are asked for the response; `nil` if none are.
+    public var hedging: Hedging?
     /// When the exchange has taken as long as it may; `nil` where it has no such limit so far.
     public internal(set) var deadline: LoopInstant?
 
@@ -307,6 +309,7 @@ public final class Exchange {
         deadline = nil
         isOffline = false
         measuring = .nothing
+        if hedging != nil { hedging = nil }
         if boundAuthority != nil { boundAuthority = nil }
         if sharer != nil { sharer = nil }
         notebook.empty()

@@ -42,6 +42,7 @@ extension ExchangeDriver: ConnectionWaiter {
         call.endpointsTried = 0
         call.tryStarted = loop.now.nanoseconds
         phase = .connecting
+        if exchange.hedging != nil { beginHedging() }
         connect(service)
     }
 
@@ -103,12 +104,12 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// A limit, or what is left of the time for this try where that is less.
-    private func withinTry(_ nanoseconds: Int64) -> Int64 {
+    func withinTry(_ nanoseconds: Int64) -> Int64 {
         guard let limit = exchange.timeouts.perTry else { return nanoseconds }
         return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - call.tryStarted)))
     }
 
-    private func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
+    func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
         if exchange.heldRequest.method == .connect { return .new }
         if exchange.heldRequest.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
@@ -214,15 +215,7 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
         call.ticket = nil
         let exchange = self.exchange
-        if let times {
-            exchange.record.endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
-            exchange.record.resolveStarted = times.resolveStarted
-            exchange.record.connectStarted = times.connectStarted
-            exchange.record.connected = times.connected
-            exchange.record.secured = times.secured
-        } else {
-            exchange.record.endQueue(at: loop.now.nanoseconds)
-        }
+        exchange.record.connectionReady(times, at: loop.now.nanoseconds)
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused
         exchange.upstreamAddress = call.endpoint?.name
@@ -241,17 +234,7 @@ extension ExchangeDriver: ConnectionWaiter {
         let exchange = self.exchange
         phase = .awaitingResponse
         exchange.record.sendStarted = loop.now.nanoseconds
-        var options = HeadEncoder.RequestOptions()
-        if !service.defaults.isEmpty { options.defaults = service.defaults }
-        if server.settings.addsVia { options.via = exchange.heldRequest.version }
-        options.upgrade = exchange.heldRequest.upgrade
-        if let endpoint = call.endpoint {
-            options.host = hostField(exchange, endpoint, service)
-            if !endpoint.basePath.isEmpty {
-                options.basePath = endpoint.basePath
-                if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
-            }
-        }
+        var options = requestOptions(service, call.endpoint)
         let outgoing = exchange.tokenSwaps?.outgoing
         options.outgoing = outgoing
         if exchange.tokenSwaps != nil { exchange.tokenSwaps?.wasSent = true }
@@ -297,6 +280,22 @@ extension ExchangeDriver: ConnectionWaiter {
             call.isForwarding = false
             if !inward.isWhole { sink?.resumeRequest() }
         }
+    }
+
+    /// What is said of the gateway and of the endpoint in a request's head.
+    func requestOptions(_ service: UpstreamService, _ endpoint: Endpoint?) -> HeadEncoder.RequestOptions {
+        var options = HeadEncoder.RequestOptions()
+        if !service.defaults.isEmpty { options.defaults = service.defaults }
+        if server.settings.addsVia { options.via = exchange.heldRequest.version }
+        options.upgrade = exchange.heldRequest.upgrade
+        if let endpoint {
+            options.host = hostField(exchange, endpoint, service)
+            if !endpoint.basePath.isEmpty {
+                options.basePath = endpoint.basePath
+                if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
+            }
+        }
+        return options
     }
 
     /// What the `Host` field says; `nil` leaves the request's own.
@@ -399,6 +398,11 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
         // What is lacking here, a place in the pool, says nothing of the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
+        settleHedge(.failed)
+        if let next = call.hedges.first {
+            _ = adopt(next)
+            return
+        }
         // Nothing was sent, so any request may go to another endpoint.
         if let balancer = service.balancer, call.endpointsTried < server.seat(of: balancer).count, error.mayRetry {
             connect(service)
@@ -420,6 +424,11 @@ extension ExchangeDriver: ConnectionWaiter {
         case .awaitingResponse:
             // A connection that was kept and is closed now says nothing of the endpoint.
             endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
+            settleHedge(.failed)
+            if let next = call.hedges.first {
+                _ = adopt(next)
+                return
+            }
             guard mayTryAgain(error), let service = plan.service else { return fail(error) }
             call.hasRetried = true
             phase = .connecting

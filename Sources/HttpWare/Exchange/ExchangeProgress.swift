@@ -61,6 +61,10 @@ struct UpstreamCall {
     var lengthLeft: Int?
     /// Content of the request that goes upstream at a pace.
     var paced = PacedContent()
+    /// Further attempts that wait for a response, beside the stream or the ticket above; the oldest first.
+    var hedges: [HedgeAttempt] = []
+    /// The stream or the ticket above was such an attempt, and has no response yet.
+    var isHedge = false
 }
 
 /// 6–8. The response on its way back: whose turn it is, and how its content goes out.
