@@ -24,6 +24,7 @@ public enum BuiltinWares {
         Hedge.self,
         HostRule.self,
         HttpCache.self,
+        IdempotencyKey.self,
         Introspect.self,
         IpRule.self,
         JsonTransform.self,

@@ -14,12 +14,18 @@ NO = "wares of httpware"
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 admin: {{ bind: "127.0.0.1:{admin}" }}
+stores: {{ answers: {{ disk: {{ path: "{place}/answers", maxSize: 16MiB }} }} }}
 services:
   pair: {{ endpoints: ["http://127.0.0.1:{main}", "http://127.0.0.1:{second}"], balance: hash, hashKey: route }}
+  one: {{ baseUrl: "http://127.0.0.1:{main}" }}
 chains:
   hedge: {{ middlewares: [{{ hedge: {{ after: 100ms, budget: 100% }} }}] }}
+  once: {{ middlewares: [{{ idempotencyKey: {{ maxBody: 1KiB, lock: 1s }} }}] }}
+  disk: {{ middlewares: [{{ idempotencyKey: {{ store: answers }} }}] }}
 routes:
   - {{ match: {{ path: "/hedge/**" }}, service: pair, chain: hedge }}
+  - {{ match: {{ path: "/once/**" }}, service: one, chain: once }}
+  - {{ match: {{ path: "/disk/**" }}, service: one, chain: disk }}
 """
 
 
@@ -87,3 +93,69 @@ def _(t: Trial) -> None:
             check(response.status in (200, 502, 503), response)
             if t.setup.origins[good].requests:
                 expect_same("body", response.body, b"good")
+
+
+@case("draft-ietf-httpapi-idempotency-key-header-07: a repetition is answered from the store, another request is refused", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, workers=2)
+    origin = t.origin(answering(answer(201, b"made", b"X-Order: 7")))
+    for path in ("/once/a", "/disk/a"):
+        before = len(origin.requests)
+        first = gateway.order(path, "k1")
+        expect_same("first", (first.status, first.body, first.get("Idempotency-Replayed")), (201, b"made", None))
+        for _ in range(4):
+            again = gateway.order(path, "k1")
+            expect_same(
+                "again", (again.status, again.body, again.get("X-Order"), again.get("Idempotency-Replayed")),
+                (201, b"made", "7", "true"))
+        expect_status(gateway.order(path, "k1", b"other"), 422)
+        expect_status(gateway.order(path, "k2"), 201)
+        expect_same("asked", len(origin.requests), before + 2)
+    expect_status(gateway.order("/once/a", "k3", b"x" * 1025), 413)
+    check(gateway.metric('httpware_idempotent_requests_total{ware="idempotencyKey",result="mismatch"} 1')
+          or any("httpware_idempotent_requests_total" in line for line in gateway.metrics()), gateway.metrics())
+
+
+@case("idempotencyKey: while the first request runs a second one is refused, and a client that leaves ends nothing", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    gate = threading.Event()
+    origin = t.origin(slow(gate, answer(201, b"made")))
+    first = gateway.send("/once/b", "POST", "Idempotency-Key: k1", content=b"order")
+    check(gateway.eventually(lambda: len(origin.requests) == 1), "not asked")
+    second = gateway.order("/once/b", "k1")
+    expect_same("second", (second.status, second.get("Retry-After")), (409, "1"))
+    first.close()
+    time.sleep(0.2)
+    gate.set()
+    check(gateway.eventually(lambda: gateway.order("/once/b", "k1").status == 201), "the work was not carried out")
+    expect_same("asked", len(origin.requests), 1)
+
+
+@case("idempotencyKey: a key whose request broke off stays taken until lock is over", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    origin = t.origin(lambda c: (c.serve(), c.close()))
+    expect_status(gateway.order("/once/c", "k1"), 502)
+    expect_status(gateway.order("/once/c", "k1"), 409)
+    asked = len(origin.requests)
+    origin = t.origin(answering(answer(200, b"made")))
+    time.sleep(1.1)
+    expect_status(gateway.order("/once/c", "k1"), 200)
+    expect_same("asked", (asked, len(origin.requests)), (1, 1))
+
+
+@case("idempotencyKey: what is on disk is known after a restart", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    origin = t.origin(answering(answer(201, b"made")))
+    expect_status(gateway.order("/disk/d", "k1"), 201)
+    expect_same("again", gateway.order("/disk/d", "k1").get("Idempotency-Replayed"), "true")
+    time.sleep(0.5)
+    gateway.process.stop()
+    gateway.process = t.setup.place.command(
+        [t.setup.binary, "run", "-c", str(gateway.file), "--workers", "1"], [gateway.web, gateway.admin])
+    t.at_end(gateway.process.stop)
+    again = gateway.order("/disk/d", "k1")
+    expect_same("again", (again.status, again.body, again.get("Idempotency-Replayed")), (201, b"made", "true"))
+    expect_same("asked", len(origin.requests), 1)
