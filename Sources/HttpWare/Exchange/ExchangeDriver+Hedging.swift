@@ -57,6 +57,9 @@ extension ExchangeDriver {
     private func anotherMember(_ balancer: Balancer) -> EndpointMember? {
         var asked = call.tried
         if let member = call.member { asked.append(member) }
+        if let avoided = exchange.steering?.avoided {
+            asked += server.seat(of: balancer).table.places.map(\.member).filter { avoided.contains($0.endpoint.name) }
+        }
         for attempt in call.hedges { asked.append(attempt.member) }
         var key: UInt64 = 0
         if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.heldRequest, exchange) }
@@ -91,12 +94,14 @@ extension ExchangeDriver {
     /// An attempt beside the call came to nothing.
     func hedgeFailed(_ attempt: HedgeAttempt, _ error: GatewayError, isItsFault: Bool) {
         if isItsFault { plan.service?.balancer?.failed(attempt.member, error.proxyStatusName, at: loop.now) }
+        tellWatcher(.failed(error), at: attempt.endpoint, since: attempt.asked)
         drop(attempt, .failed, error.fault)
     }
 
     /// An attempt beside the call was answered with a status that another attempt may better.
     func hedgeRefused(_ attempt: HedgeAttempt, _ status: HttpStatus) {
         plan.service?.balancer?.failed(attempt.member, "status \(status.code)", at: loop.now)
+        tellWatcher(.answered(status), at: attempt.endpoint, since: attempt.asked)
         drop(attempt, .failed, nil)
     }
 
@@ -133,6 +138,7 @@ extension ExchangeDriver {
             return aftermath
         }
         endpointAnswered(status)
+        tellWatcher(.answered(status), at: call.endpoint, since: call.endpointAsked)
         if let member = call.member { call.tried.append(member) }
         settleHedge(.failed)
         let stream = call.stream.take()
@@ -157,6 +163,7 @@ extension ExchangeDriver {
         call.stream = attempt.stream
         call.ticket = attempt.ticket
         call.endpoint = attempt.endpoint
+        call.endpointAsked = attempt.asked
         call.member = attempt.member
         call.isAtEndpoint = true
         phase = attempt.stream == nil ? .connecting : .awaitingResponse

@@ -25,6 +25,9 @@ extension ExchangeDriver: ResponseReceiver {
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
+        if exchange.steering != nil {
+            tellWatcher(.answered(response.status), at: call.endpoint, since: call.endpointAsked)
+        }
         exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
             if $0.reachability.isDown { $0.reachability.reached() }
         }

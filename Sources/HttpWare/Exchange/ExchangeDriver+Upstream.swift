@@ -47,7 +47,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// Another service gets the request: the chain stays, and what the exchange says of its service is that of the other one.
-    private func stepTo(_ next: ExchangePlan) {
+    func stepTo(_ next: ExchangePlan) {
         leaveEndpoint()
         plan = next
         exchange.serviceNotes = next.service?.notes
@@ -95,6 +95,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if exchange.record.hasAttempt { keepAttempt() }
         call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds
+        call.endpointAsked = loop.now.nanoseconds
         var timeout = exchange.timeouts.connect ?? service.connectTimeout
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
         let ticket = server.connector.connect(
@@ -123,7 +124,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no call.endpoint")
             }
             guard let balancer = service.balancer else { return service.endpoints[0] }
-            return choose(balancer, service)
+            return try choose(balancer, service)
         }
         guard exchange.heldRequest.target.host.count > 0 else {
             throw .malformed("the request names no host")
@@ -158,11 +159,19 @@ extension ExchangeDriver: ConnectionWaiter {
     // MARK: The endpoint
 
     /// Takes the endpoint whose turn it is by the service's rule: another one than before, where there is one.
-    private func choose(_ balancer: Balancer, _ service: UpstreamService) -> Endpoint {
+    private func choose(
+        _ balancer: Balancer, _ service: UpstreamService
+    ) throws(GatewayError) -> Endpoint {
         leaveEndpoint()
         let seat = server.seat(of: balancer)
         var key: UInt64 = 0
         if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.heldRequest, exchange) }
+        if let steering = exchange.steering {
+            guard let chosen = steered(steering, seat, key) else {
+                throw GatewayError(.upstream, .destinationUnavailable, "no endpoint may be asked at the moment")
+            }
+            return take(chosen)
+        }
         var chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         if chosen == nil {
             // All were tried: any will do.
@@ -170,10 +179,36 @@ extension ExchangeDriver: ConnectionWaiter {
             chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         }
         guard let chosen else { return service.endpoints[0] }
+        return take(chosen)
+    }
+
+    private func take(_ chosen: EndpointMember) -> Endpoint {
         chosen.beginRequest()
         call.isAtEndpoint = true
         call.member = chosen
         return chosen.endpoint
+    }
+
+    /// The endpoint that a ware prefers, or one that it does not avoid; `nil` if there is none left.
+    private func steered(_ steering: EndpointSteering, _ seat: BalancerSeat, _ key: UInt64) -> EndpointMember? {
+        if let name = steering.preferred,
+            let member = seat.table.places.first(where: { $0.member.endpoint.name == name })?.member,
+            !call.tried.contains(where: { $0 === member })
+        {
+            return member
+        }
+        let avoided = seat.table.places.map(\.member).filter { steering.avoided.contains($0.endpoint.name) }
+        if let chosen = seat.choose(key: key, excluding: call.tried + avoided, at: loop.now) { return chosen }
+        // All others were tried: any of them will do.
+        call.tried.removeAll(keepingCapacity: true)
+        return seat.choose(key: key, excluding: avoided, at: loop.now)
+    }
+
+    /// Tells the ware that watches endpoints what came of the attempt.
+    func tellWatcher(_ outcome: EndpointOutcome, at endpoint: Endpoint?, since asked: Int64) {
+        guard let steering = exchange.steering, let endpoint else { return }
+        steering.watcher.ended(
+            endpoint.name, outcome, after: .nanoseconds(loop.now.nanoseconds - asked), in: exchange)
     }
 
     /// The request is no longer at the endpoint.
@@ -398,6 +433,7 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
         // What is lacking here, a place in the pool, says nothing of the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
+        if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
         settleHedge(.failed)
         if let next = call.hedges.first {
             _ = adopt(next)
@@ -424,6 +460,7 @@ extension ExchangeDriver: ConnectionWaiter {
         case .awaitingResponse:
             // A connection that was kept and is closed now says nothing of the endpoint.
             endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
+            if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
             settleHedge(.failed)
             if let next = call.hedges.first {
                 _ = adopt(next)

@@ -378,7 +378,12 @@ final class ExchangeDriver: LoopTimerHandler {
         default:
             inward.isRefused = true
             let error = GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may")
-            if phase == .connecting || phase == .awaitingResponse { endpointFailed(error) }
+            if phase == .connecting || phase == .awaitingResponse {
+                endpointFailed(error)
+                if exchange.steering != nil {
+                    tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked)
+                }
+            }
             fail(error)
         }
     }

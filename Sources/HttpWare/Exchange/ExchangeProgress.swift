@@ -52,6 +52,8 @@ struct UpstreamCall {
     var isCounted = false
     /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
+    /// When the endpoint was asked for, in nanoseconds of the loop's clock.
+    var endpointAsked: Int64 = 0
     var hasRetried = false
     /// Some of the content has gone upstream, through the filters.
     var hasSentContent = false

@@ -15,6 +15,8 @@ final class HedgeAttempt {
     private let driver: ExchangeDriver
     let member: EndpointMember
     let endpoint: Endpoint
+    /// When it was asked for, in nanoseconds of the loop's clock.
+    let asked: Int64
     /// The place in the queue for a connection.
     var ticket: ConnectionTicket?
     private(set) var stream: (any UpstreamStream)?
@@ -26,7 +28,8 @@ final class HedgeAttempt {
         self.driver = driver
         self.member = member
         self.endpoint = endpoint
-        record.connectAsked = driver.loop.now.nanoseconds
+        asked = driver.loop.now.nanoseconds
+        record.connectAsked = asked
     }
 
     /// Whether it waits for its connection.
