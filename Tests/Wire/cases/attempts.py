@@ -1,7 +1,8 @@
-"""Requests that reach two endpoints, and requests that must be carried out once."""
+"""Requests that reach two endpoints, requests that must be carried out once, circuits of endpoints, and logs that go elsewhere."""
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
@@ -18,14 +19,21 @@ stores: {{ answers: {{ disk: {{ path: "{place}/answers", maxSize: 16MiB }} }} }}
 services:
   pair: {{ endpoints: ["http://127.0.0.1:{main}", "http://127.0.0.1:{second}"], balance: hash, hashKey: route }}
   one: {{ baseUrl: "http://127.0.0.1:{main}" }}
+  backup: {{ baseUrl: "http://127.0.0.1:{second}" }}
 chains:
   hedge: {{ middlewares: [{{ hedge: {{ after: 100ms, budget: 100% }} }}] }}
   once: {{ middlewares: [{{ idempotencyKey: {{ maxBody: 1KiB, lock: 1s }} }}] }}
   disk: {{ middlewares: [{{ idempotencyKey: {{ store: answers }} }}] }}
+  circuits: {{ middlewares: [{{ circuitBreaker: {{ per: endpoint, minRequests: 2, openFor: 1h }} }}] }}
+  diverting: {{ middlewares: [{{ circuitBreaker: {{ minRequests: 2, openFor: 1h, fallback: {{ service: backup }} }} }}] }}
+  logging: {{ postwares: [{{ accessLog: {{ output: "udp:127.0.0.1:{log}", members: [method, target, status, response.header.X-Made] }} }}] }}
 routes:
   - {{ match: {{ path: "/hedge/**" }}, service: pair, chain: hedge }}
   - {{ match: {{ path: "/once/**" }}, service: one, chain: once }}
   - {{ match: {{ path: "/disk/**" }}, service: one, chain: disk }}
+  - {{ match: {{ path: "/circuits/**" }}, service: pair, chain: circuits }}
+  - {{ match: {{ path: "/diverting/**" }}, service: one, chain: diverting }}
+  - {{ match: {{ path: "/logging/**" }}, service: one, chain: logging }}
 """
 
 
@@ -35,11 +43,12 @@ def answer(status: int, body: bytes = b"", *fields: bytes) -> bytes:
 
 
 class Gateway(OwnGateway):
-    def __init__(self, t: Trial, workers: int = 1):
+    def __init__(self, t: Trial, workers: int = 1, log: int = 9):
         ports = t.setup.ports
         self.folder = t.setup.place.subfolder(f"attempts-{time.monotonic_ns()}")
         super().__init__(
-            t, self.folder.name, CONFIG, workers=workers, main=ports["main"], second=ports["second"], place=self.folder)
+            t, self.folder.name, CONFIG, workers=workers, main=ports["main"], second=ports["second"], log=log,
+            place=self.folder)
 
     def order(self, path: str, key: str, content: bytes = b"order"):
         return self.ask(path, "POST", f"Idempotency-Key: {key}", content=content)
@@ -159,3 +168,34 @@ def _(t: Trial) -> None:
     again = gateway.order("/disk/d", "k1")
     expect_same("again", (again.status, again.body, again.get("Idempotency-Replayed")), (201, b"made", "true"))
     expect_same("asked", len(origin.requests), 1)
+
+
+@case("circuitBreaker: an endpoint that fails is avoided, and another service stands in for one that fails", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    t.origin(answering(answer(500)))
+    t.origin(answering(answer(200, b"second")), "second")
+    main, second = t.setup.origins["main"], t.setup.origins["second"]
+    # One key goes to one endpoint: whichever that is, the other one answers after it failed twice.
+    statuses = [gateway.ask("/circuits/a").status for _ in range(8)]
+    check(statuses[2:] == [200] * 6, statuses)
+    check(len(main.requests) in (0, 2), len(main.requests))
+    asked = len(second.requests)
+    bodies = [gateway.ask("/diverting/a").body for _ in range(5)]
+    expect_same("bodies", bodies[2:], [b"second"] * 3)
+    expect_same("asked", len(second.requests), asked + 3)
+
+
+@case("RFC 5424, RFC 5426: an access log goes to another machine, with the members that were chosen", nginx=NO)
+def _(t: Trial) -> None:
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.bind(("127.0.0.1", 0))
+    receiver.settimeout(10)
+    t.at_end(receiver.close)
+    gateway = Gateway(t, log=receiver.getsockname()[1])
+    t.origin(answering(answer(200, b"", b"X-Made: here")))
+    expect_status(gateway.ask("/logging/a?b=c"), 200)
+    message = receiver.recv(65536)
+    head, _, line = message.partition(b" - - ")
+    check(head.startswith(b"<30>1 20"), message)
+    expect_same("line", line, b'{"method":"GET","target":"/logging/a?b=c","status":200,"response.header.x-made":"here"}')
